@@ -1,0 +1,96 @@
+"""When a result is proved.
+
+**Quantiles.** Say node i reports two facts about its own step: its x_i, and whether s_i ≤ x_i (branch 0 or +1), s_i ≥
+x_i (branch 0 or −1), or both. Let W be the total weight and [q⁻, q⁺] the τ-quantiles. If
+
+    Σ w_i [s_i ≤ x_i] ≥ τW        and        Σ w_i [s_i ≥ x_i] ≥ (1 − τ)W
+
+then max x ≥ q⁻ and min x ≤ q⁺. Proof: every s_i counted on the left is at most max x, so at least τW of the weight lies
+at or below max x, and q⁻ is the lowest value of which that is true. The right side is the same, mirrored. ∎ So if
+besides max x − min x ≤ ε, every x_i is within ε of a τ-quantile: if max x ≤ q⁺ then max x itself is one, else q⁺ lies
+in [min x, max x].
+
+The weights are whole numbers, so the comparison is exact; it holds for duplicates, constants and any rounding in z,
+since it speaks of branches and not of how they came about. It needs no more of the iteration than the criterion |Σ g_i|
+< 1 with g_i ∈ ∂f_i(x_i): where that sum is small, both inequalities hold (take g_i = +2w(1 − τ) where s_i < x_i, −2wτ
+where s_i > x_i), so this test passes at the same iteration or earlier.
+
+**Mean.** With g_i = w_i (x_i − s_i), Σ g_i = Σ w_i x_i − W·mean. Hence |x_i − mean| ≤ (max x − min x) + |Σ g_i| / W.
+
+"x moves by less than ε" proves nothing: the iteration crawls along plateaus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.objectives import Quantile
+from midst.problems import Problem
+from midst.update import Array, Branch
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Whether the last x of a run is proved, with the numbers anybody can check.
+
+    Attributes:
+        holds: the proof went through, in every coordinate.
+        tolerance: ε, in the units of the data (the largest over the coordinates).
+        spread: max x − min x, likewise.
+        at_or_below: weight, in units, of the nodes with s_i ≤ x_i (least over the coordinates); None for the mean.
+        at_or_above: the same with s_i ≥ x_i.
+        total: the total weight, in units.
+    """
+
+    holds: bool
+    tolerance: float
+    spread: float
+    at_or_below: int | None
+    at_or_above: int | None
+    total: int
+
+
+class Prover:
+    """The test above for one problem, in working units, cheap enough to be asked in every iteration."""
+
+    def __init__(self, problem: Problem, s: Array, tolerance: Array) -> None:
+        """Prepare the test.
+
+        Args:
+            problem: weights and objective.
+            s: the values in working units.
+            tolerance: ε in working units, one number or one a coordinate.
+        """
+        self._tolerance = tolerance
+        self._counts = problem.counts
+        self._weights = problem.counts / problem.counts.sum()
+        self._s = s
+        self._quantile = isinstance(problem.objective, Quantile)
+        total = int(problem.counts.sum())
+        tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else 0
+        self._needed_below = int(-(-tau * total // 1))
+        self._needed_above = int(-(-(1 - tau) * total // 1))
+        self._total = total
+
+    def holds(self, x: Array, branch: Branch) -> bool:
+        """Whether x is proved to lie within the tolerance of a right answer, in every coordinate."""
+        spread = x.max(axis=0) - x.min(axis=0)
+        if not (spread <= self._tolerance).all():
+            return False
+        if self._quantile:
+            below, above = self._tally(branch)
+            return bool((below >= self._needed_below).all() and (above >= self._needed_above).all())
+        return bool((spread + np.abs(self._weights @ (x - self._s)) <= self._tolerance).all())
+
+    def certificate(self, x: Array, branch: Branch, unit: Array) -> Certificate:
+        """The proof for x, in the units of the data."""
+        spread = float(np.max((x.max(axis=0) - x.min(axis=0)) * unit))
+        tolerance = float(np.max(self._tolerance * unit))
+        below, above = (int(np.min(tally)) for tally in self._tally(branch)) if self._quantile else (None, None)
+        return Certificate(self.holds(x, branch), tolerance, spread, below, above, self._total)
+
+    def _tally(self, branch: Branch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self._counts @ (branch >= 0), self._counts @ (branch <= 0)

@@ -1,0 +1,50 @@
+"""What can go wrong, as a tree.
+
+    MidstError
+    ├── InputError          the input was refused before anything happened (also a ValueError; exit code 2)
+    │   └── TraceError      a trace file that is foreign, damaged or of another format
+    ├── NotCertified        the run ended without a proof of its answer (exit code 3); carries the result
+    └── MissingExtra        an optional part is not installed; says which `pip install` brings it (exit code 2)
+
+Rules:
+- A message is one line: what, where, and what to try.
+- A private value never appears in one. Say which node, which line, which file; never which number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from midst.result import Result
+
+
+class MidstError(Exception):
+    """Anything midst raises on purpose."""
+
+
+class InputError(MidstError, ValueError):
+    """The input was refused; nothing was computed, sent or written."""
+
+
+class TraceError(InputError):
+    """A file that cannot be read as a trace."""
+
+
+class NotCertified(MidstError):  # noqa: N818  (it says what happened, as StopIteration does)
+    """The run ended without a certificate.
+
+    Attributes:
+        result: what the run reached all the same.
+    """
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class MissingExtra(MidstError, ImportError):  # noqa: N818
+    """A part that needs an optional dependency was asked for."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} is not installed; try: pip install 'midst[{extra}]'")

@@ -1,0 +1,152 @@
+"""What is to be found: quantiles (median, maximum, minimum among them) and the mean.
+
+An objective says three things, and nothing about how it is reached:
+
+- `slopes`: the local objective's (left, right, curvature), for the step in `update.py`;
+- `answer`: the interval of right answers when all values are known (simulation only);
+- `title`: what a result calls it, including which of two medians it is.
+
+Weights reach an objective as whole numbers of a public unit (see `problems.py`), so that every comparison of sums of
+weights is a comparison of integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.errors import InputError
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Side = Literal["any", "low", "high"]
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The τ-quantile: a value with at most τ of the weight below it and at most 1 − τ above it.
+
+    Where τ times the total weight is a whole number of weight units there are two such values with everything between
+    them (an even number of values has two medians). `side` chooses: "low" or "high", or "any" for whichever point
+    between the two the iteration happens to reach, as in the paper. τ = 1 is the maximum and τ = 0 the minimum.
+
+    Attributes:
+        tau: a number in [0, 1]; kept as the simplest fraction that is the same float (0.9 is 9/10).
+        side: which end of an interval of answers.
+    """
+
+    tau: Fraction
+    side: Side = "any"
+
+    def __init__(self, tau: float | Fraction, side: Side = "any") -> None:
+        exact = _fraction(tau)
+        if side not in ("any", "low", "high"):
+            raise InputError(f"side must be 'any', 'low' or 'high', not {side!r}")
+        if exact in (0, 1):  # every number beyond the last value minimises f; the last value is meant
+            side = "low" if exact == 1 else "high"
+        object.__setattr__(self, "tau", exact)
+        object.__setattr__(self, "side", side)
+
+    @property
+    def name(self) -> str:
+        """What it is called before the weights are known."""
+        if self.tau in (0, 1):
+            return "maximum" if self.tau else "minimum"
+        return "median" if self.tau == Fraction(1, 2) else f"quantile {float(self.tau):g}"
+
+    def title(self, total: int) -> str:
+        """What a result calls it: where there are two answers, which of them it is."""
+        if self.tau in (0, 1) or not self._ambiguous(total):
+            return self.name
+        return f"{self.name} between low and high" if self.side == "any" else f"{self.side} {self.name}"
+
+    def level(self, total: int) -> Fraction:
+        """The τ at which the iteration runs: moved by half a unit where τ alone would not tell low from high."""
+        if self.side == "any" or not self._ambiguous(total):
+            return self.tau
+        half = Fraction(1, 2 * total)
+        return self.tau - half if self.side == "low" else self.tau + half
+
+    def slopes(self, counts: Counts, unit: float) -> tuple[Array, Array, Array]:
+        """Left and right slope and curvature of f_i: 2wτ, 2w(1 − τ), 0."""
+        tau = self.level(int(counts.sum()))
+        weight = counts.astype(np.float64) * unit
+        return weight * float(2 * tau), weight * float(2 - 2 * tau), np.zeros_like(weight)
+
+    def answer(self, values: Array, counts: Counts) -> tuple[Array, Array]:
+        """The lowest and the highest right answer, for each coordinate, from the sorted values."""
+        total = int(counts.sum())
+        tau = self.level(total)
+        order = np.argsort(values, axis=0, kind="stable")
+        ranked = np.take_along_axis(values, order, axis=0)
+        heaped = np.cumsum(counts[order], axis=0)
+        # lowest: the first value at which the weight up to it reaches τW; highest: the first at which it exceeds τW
+        level = tau * total
+        first = np.argmax(heaped >= -(-level.numerator // level.denominator), axis=0)
+        last = np.argmax(heaped > level.numerator // level.denominator, axis=0)
+        pick = [np.take_along_axis(ranked, np.expand_dims(k, 0), axis=0)[0] for k in (first, last)]
+        return pick[0], pick[1]
+
+    def _ambiguous(self, total: int) -> bool:
+        return (self.tau * total).denominator == 1
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The (weighted) mean, by the quadratic f_i(x) = ½ w (x − s_i)².
+
+    It has no branches: every message is a known affine function of s_i and z, so whoever knows z(0) can compute every
+    value. What hides a value here is z(0) alone.
+    """
+
+    name = "mean"
+
+    def title(self, total: int) -> str:
+        """What a result calls it."""
+        return self.name
+
+    def slopes(self, counts: Counts, unit: float) -> tuple[Array, Array, Array]:
+        """Left and right slope and curvature of f_i: 0, 0, w."""
+        weight = counts.astype(np.float64) * unit
+        return np.zeros_like(weight), np.zeros_like(weight), weight
+
+    def answer(self, values: Array, counts: Counts) -> tuple[Array, Array]:
+        """The mean, twice: it is unique."""
+        mean = np.average(values, axis=0, weights=counts)
+        return np.asarray(mean), np.asarray(mean)
+
+
+Objective = Quantile | Mean
+
+
+def median(side: Side = "any") -> Quantile:
+    """The median: the ½-quantile."""
+    return Quantile(Fraction(1, 2), side)
+
+
+def maximum() -> Quantile:
+    """The maximum: the 1-quantile."""
+    return Quantile(Fraction(1))
+
+
+def minimum() -> Quantile:
+    """The minimum: the 0-quantile."""
+    return Quantile(Fraction(0))
+
+
+def _fraction(tau: float | Fraction) -> Fraction:
+    """The simplest fraction that is the same number as `tau`, so that 0.9 of 10 values is 9 of them."""
+    try:
+        exact = Fraction(tau)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("quantile must be a number in [0, 1]") from None
+    if not 0 <= exact <= 1:
+        raise InputError(f"quantile must be in [0, 1], got {float(exact):g}")
+    simple = exact.limit_denominator(10_000)
+    if isinstance(tau, Fraction) or float(simple) != float(tau):
+        return exact
+    return simple

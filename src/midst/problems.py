@@ -1,0 +1,247 @@
+"""A problem: who talks to whom, what each holds, what is to be found, and what everybody knows about the data.
+
+Rules:
+- All validation of values, weights and public knowledge is here, and happens before anything else does.
+- Errors name the node, never the number.
+- `scale` and `centre` are public. The parameter c has the unit 1/data (median), so it is chosen relative to the scale;
+  the iteration starts near the centre, because z(0) ~ N(−c·centre·A_ij, σ²) makes x(0) ≈ centre.
+- In a simulation that says nothing about the data, both are read off the data, and the problem says so (`public` is
+  "estimated"). A network of real parties cannot do that: it has to agree on a scale or on bounds.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from midst.errors import InputError
+from midst.graphs import Graph
+from midst.objectives import Mean, Objective, Quantile, median
+from midst.update import Terms
+
+Array = NDArray[np.float64]
+
+_WIDTHS_PER_SCALE = 4  # public bounds are taken as four scales wide: N(0, 1) data between −2 and 2
+_SMALLEST, _LARGEST = 1e-300, 1e300  # the range of scales: beyond it 1/scale is not a normal number
+_HEAVIEST = 2**50  # the largest total weight in units: exact as a float, and room for sums in int64
+
+
+class Problem:
+    """A graph, a value a node, and an objective. Not to be changed once made; its arrays are read-only.
+
+    Attributes:
+        graph: who talks to whom; connected.
+        values: shape (n,), or (n, m) for m coordinates, each solved by itself.
+        objective: what is to be found.
+        counts: each node's weight as a whole number of `unit_weight`.
+        unit_weight: the public unit of the weights.
+        scale: public, positive: about how far values lie from each other; one number, or one a coordinate.
+        centre: public: about where the values lie; like `scale`.
+        public: "given", or "estimated" where scale and centre were read off the values, as only a simulation can.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        values: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        weight_unit: float | None = None,
+        objective: Objective | None = None,
+        scale: ArrayLike | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> None:
+        """Check everything and make a problem of it.
+
+        Args:
+            graph: a connected graph.
+            values: n numbers, or n rows of m numbers.
+            weights: n non-negative numbers, not all zero; 1 each if not given. A node of weight 0 only relays.
+            weight_unit: the public unit of which all weights are multiples. Not given: 1 if they are whole numbers,
+                else
+                the largest of 0.1, 0.01, … 1e-9 that divides them, else they are rounded to 30 bits of the largest.
+            objective: the median if not given.
+            scale: public knowledge: about how far values lie from each other.
+            bounds: public knowledge: a lower and an upper bound; gives scale and centre.
+
+        Raises:
+            InputError: anything is not as it must be.
+        """
+        if not isinstance(graph, Graph):
+            raise InputError("graph must be a midst.Graph; try midst.graphs.ring(n) or midst.graphs.from_networkx(G)")
+        if not isinstance(objective, Quantile | Mean | None):
+            raise InputError("objective must be a midst.Quantile or a midst.Mean")
+        self.graph = graph
+        self.values = check_values(values, nodes=graph.n)
+        graph.require_connected()
+        self.objective: Objective = objective or median()
+        self.counts, self.unit_weight = _count_weights(weights, weight_unit, graph.n)
+        known = _public_knowledge(self.values, scale, bounds)
+        self.public = "estimated" if known is None else "given"
+        self.scale, self.centre = known or _estimate(self.values, self.objective)
+        for held in (self.values, self.counts, self.scale, self.centre):
+            held.setflags(write=False)
+
+    def __repr__(self) -> str:
+        weighted = "" if np.all(self.counts == 1) else ", weighted"
+        coordinates = "" if self.values.ndim == 1 else f", {self.values.shape[1]} coordinates"
+        return f"<Problem: {self.title} over {self.graph!r}{weighted}{coordinates}>"
+
+    @property
+    def title(self) -> str:
+        """What is to be found, in words; where there are two answers, which of them."""
+        return self.objective.title(int(self.counts.sum()))
+
+    def with_values(self, values: ArrayLike) -> Problem:
+        """The same problem with other values; what is public stays as it is."""
+        other = copy(self)
+        other.values = check_values(values, nodes=self.graph.n)
+        if other.values.shape != self.values.shape:
+            raise InputError(f"values have shape {other.values.shape}, expected {self.values.shape}")
+        other.values.setflags(write=False)
+        other.__dict__.pop("answer", None)
+        return other
+
+    @cached_property
+    def answer(self) -> tuple[Array, Array]:
+        """The lowest and highest right answer, by sorting all values: what only a simulation can know."""
+        unit = binary_unit(self.scale)
+        low, high = self.objective.answer(self.values / unit, self.counts)
+        return np.asarray(low * unit), np.asarray(high * unit)
+
+    def terms(self, unit: Array, c: Array) -> Terms:
+        """All nodes' local objectives for the step, in working units.
+
+        Args:
+            unit: the power of two by which values are divided.
+            c: the convergence parameter in working units.
+        """
+        column = (slice(None),) + (None,) * (self.values.ndim - 1)
+        left, right, curvature = (part[column] for part in self.objective.slopes(self.counts, self.unit_weight))
+        s = self.values / unit
+        cd = np.broadcast_to(c * self.graph.degree[column], s.shape)
+        smooth = isinstance(self.objective, Mean)
+        return Terms(s, curvature * s - right, curvature * s + left, curvature + cd, cd, smooth)
+
+
+def binary_unit(scale: Array) -> Array:
+    """The power of two nearest to the scale: dividing by it loses no bit, and brings the data near 1."""
+    return np.asarray(np.exp2(np.round(np.log2(scale))))
+
+
+def check_values(values: ArrayLike, nodes: int | None = None) -> Array:
+    """The values as a finite float64 array of shape (n,) or (n, m), or an error that names the node.
+
+    Raises:
+        InputError: not numbers, not finite, too few, of the wrong shape, or not one a node.
+    """
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("values must be numbers: n of them, or n rows of m") from None
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise InputError(f"values must have shape (n,) or (n, m) and not be empty, got {array.shape}")
+    if len(array) < 2:
+        raise InputError("one value alone has nobody to hide it from; at least two nodes are needed")
+    if nodes is not None and len(array) != nodes:
+        raise InputError(f"{len(array)} values for {nodes} nodes; give one value a node")
+    _refuse_non_finite(array, "value")
+    return array
+
+
+def _refuse_non_finite(array: Array, what: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
+    if len(bad):
+        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+        raise InputError(f"{what} of node {bad[0]}{more} is not a finite number")
+
+
+def _count_weights(weights: ArrayLike | None, unit: float | None, nodes: int) -> tuple[NDArray[np.int64], float]:
+    """The weights as whole numbers of a public unit."""
+    if weights is None:
+        return np.ones(nodes, np.int64), 1.0
+    try:
+        array = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("weights must be numbers, one a node") from None
+    if array.shape != (nodes,):
+        raise InputError(f"weights have shape {array.shape}; give one a node, ({nodes},)")
+    _refuse_non_finite(array, "weight")
+    negative = np.flatnonzero(array < 0)
+    if len(negative):
+        raise InputError(f"weight of node {negative[0]} is negative")
+    if not array.any():
+        raise InputError("all weights are zero; at least one node must count")
+    if unit is None:
+        unit = _find_unit(array)
+    elif not (np.isfinite(unit) and unit > 0):
+        raise InputError("weight_unit must be a positive number")
+    elif not _divides(unit, array):
+        raise InputError(f"a weight is not a multiple of weight_unit {unit:g}")
+    if array.sum() / unit > _HEAVIEST:
+        raise InputError(f"the weights add up to more than 2^50 units of {unit:g}; give a coarser weight_unit")
+    return np.rint(array / unit).astype(np.int64), float(unit)
+
+
+def _divides(unit: float, weights: Array) -> bool:
+    multiple = weights / unit
+    return bool(np.all(np.abs(multiple - np.rint(multiple)) <= 1e-9 * np.maximum(multiple, 1)))
+
+
+def _find_unit(weights: Array) -> float:
+    for digits in range(10):
+        if _divides(10.0**-digits, weights) and (weights[weights > 0] >= 0.5 * 10.0**-digits).all():
+            return float(10.0**-digits)
+    return float(np.exp2(np.ceil(np.log2(weights.max())) - 30))
+
+
+def _public_knowledge(
+    values: Array, scale: ArrayLike | None, bounds: tuple[ArrayLike, ArrayLike] | None
+) -> tuple[Array, Array] | None:
+    """Scale and centre as given, each one number or one a coordinate; None where nothing was given."""
+    shape = values.shape[1:]
+    centre = np.zeros(shape)
+    if bounds is not None:
+        try:
+            lower, upper = (np.broadcast_to(np.array(end, dtype=np.float64), shape) for end in bounds)
+        except (TypeError, ValueError):
+            raise InputError("bounds must be two numbers, (lower, upper)") from None
+        if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+            raise InputError("bounds must be finite and the lower below the upper")
+        outside = np.flatnonzero(((values < lower) | (values > upper)).reshape(len(values), -1).any(axis=1))
+        if len(outside):
+            raise InputError(f"value of node {outside[0]} lies outside the public bounds")
+        centre = lower / 2 + upper / 2
+        if scale is None:
+            scale = upper / _WIDTHS_PER_SCALE - lower / _WIDTHS_PER_SCALE
+    if scale is None:
+        return None
+    try:
+        spread = np.broadcast_to(np.array(scale, dtype=np.float64), shape).copy()
+    except (TypeError, ValueError):
+        raise InputError("scale must be a positive number, or one a coordinate") from None
+    if not ((spread >= _SMALLEST) & (spread <= _LARGEST)).all():
+        raise InputError(f"scale must be between {_SMALLEST:g} and {_LARGEST:g}")
+    return spread, np.array(centre)
+
+
+def _estimate(values: Array, objective: Objective) -> tuple[Array, Array]:
+    """A stand-in for public knowledge: the spread of the half of the data around the quantile, to a power of two.
+
+    Robust, because one outlier should not set c for everybody; rounded, because nobody would know it better than that.
+    """
+    tau = float(objective.tau) if isinstance(objective, Quantile) else 0.5
+    ranked = np.sort(values, axis=0)
+    last = len(values) - 1
+    low = ranked[int(np.floor(max(tau - 0.25, 0) * last))]
+    high = ranked[int(np.ceil(min(tau + 0.25, 1) * last))]
+    width = high - low if np.isfinite(high - low).all() else np.maximum(np.abs(high), np.abs(low))
+    magnitude = np.maximum(np.abs(low), np.abs(high))
+    spread = np.where(width > 1e-12 * magnitude, width, magnitude)
+    spread = np.clip(np.where(spread > 0, spread, 1.0), _SMALLEST, _LARGEST)
+    spread = np.clip(binary_unit(spread), _SMALLEST, _LARGEST)
+    centre = np.rint((low / 2 + high / 2) / spread) * spread
+    return np.asarray(spread), np.asarray(centre)

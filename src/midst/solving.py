@@ -1,0 +1,229 @@
+"""Problem in, result out: the one loop that drives every engine, watches for the proof, and records.
+
+`solve` is the whole of it; `median`, `quantile`, `mean`, `maximum` and `minimum` make a `Problem` and call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from midst import graphs
+from midst.certificate import Prover
+from midst.engines import ENGINES
+from midst.errors import InputError, NotCertified
+from midst.objectives import Mean, Objective, Quantile, Side
+from midst.problems import Problem, check_values
+from midst.recorder import Record, Recorder, check_record
+from midst.result import Result
+from midst.system import RNG, Parameters, assemble, check_z0, draw_z0, settle, streams
+from midst.trace import Trace
+from midst.update import Array, Branch
+
+Stop = Literal["certified", "error"]
+Progress = Callable[[int, float], None]
+
+_BETWEEN_REPORTS = 0.1  # seconds
+
+
+def solve(
+    problem: Problem,
+    *,
+    c: ArrayLike | None = None,
+    theta: float = 0.5,
+    mu: ArrayLike | None = None,
+    sigma: ArrayLike | None = None,
+    z0: ArrayLike | None = None,
+    rng: RNG = None,
+    engine: str = "arrays",
+    stop: Stop = "certified",
+    tolerance: float = 1e-6,
+    iterations: int | None = None,
+    limit: int = 1_000_000,
+    record: Record = "auto",
+    keep_values: bool = False,
+    throw: bool = True,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Result:
+    """Run the iteration on a problem until its answer is proved.
+
+    Args:
+        problem: what is to be found, by whom.
+        c: the paper's convergence parameter on the data as given; chosen from the public scale if not given.
+        theta: averaging constant in (0, 1).
+        mu: z_{i|j}(0) ~ N(μ A_ij, σ²); μ is chosen from the public centre if not given.
+        sigma: its standard deviation (the paper quotes σ²); 0.1 if not given.
+        z0: z(0) itself, aligned with graph.source and graph.target, instead of drawing it.
+        rng: a seed or a generator from which z(0) is drawn.
+        engine: "arrays" (node form), "edges" (z on every edge) or "reference" (nodes and messages).
+        stop: "certified" (the proof of `certificate.py`), or in simulation "error": every x_i within the tolerance of a
+            right answer.
+        tolerance: relative to the public scale (absolute where c is given and no scale is).
+        iterations: run exactly so many instead; the result says whether its last x happens to be proved.
+        limit: give up after so many.
+        record: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
+        keep_values: put the private values into the trace.
+        throw: raise `NotCertified` for a run that ends without its proof; False returns it as a result that says so.
+        force: accept θ = 1 for a quantile, which does not converge.
+        progress: called now and then with the iteration and the spread of x in units of the scale.
+
+    Raises:
+        InputError: the input is refused; nothing was run.
+        NotCertified: no proof within `limit` iterations.
+    """
+    run = ENGINES.get(engine)
+    if run is None:
+        raise InputError(f"unknown engine {engine!r}; try one of {', '.join(ENGINES)}")
+    if stop not in ("certified", "error"):
+        raise InputError(f"stop must be 'certified' or 'error', not {stop!r}")
+    if not (isinstance(tolerance, int | float) and 0 < tolerance < np.inf):
+        raise InputError("tolerance must be a positive number")
+    last = _count("limit", limit) if iterations is None else _count("iterations", iterations)
+    record = check_record(record)
+    parameters = settle(problem, c=c, theta=theta, mu=mu, sigma=sigma, force=force)
+    start = draw_z0(problem, parameters, streams(rng).z0) if z0 is None else check_z0(problem, z0)
+    system = assemble(problem, parameters, start)
+
+    unit = parameters.unit
+    prover = Prover(problem, system.terms.s, tolerance * (parameters.scale / unit))
+    done = _stopping(problem, parameters, prover, stop, tolerance) if iterations is None else _never
+    recorder = Recorder(record, problem.values.shape)
+    due = monotonic() + _BETWEEN_REPORTS
+    for t, (x, branch) in enumerate(run(system)):
+        recorder.see(t, x, branch)
+        if t + 1 >= last or done(x, branch):
+            break
+        if progress is not None and monotonic() >= due:
+            progress(t, float(np.max(np.ptp(x, axis=0) * unit / parameters.scale)))
+            due = monotonic() + _BETWEEN_REPORTS
+
+    kept, frames, branches = recorder.frames(t, x, branch)
+    trace = Trace(
+        graph=problem.graph,
+        objective=problem.objective,
+        counts=problem.counts,
+        unit_weight=problem.unit_weight,
+        parameters={
+            name: getattr(parameters, name) if name == "theta" else getattr(parameters, name).tolist()
+            for name in ("c", "theta", "mu", "sigma", "scale")
+        },
+        iterations=t + 1,
+        t=kept,
+        x=frames * unit,
+        branch=branches,
+        segments=recorder.segments(t + 1, unit),
+        seed=int(rng) if isinstance(rng, int | np.integer) and z0 is None else None,
+        z0=start if record == "all" else None,
+        values=problem.values if keep_values else None,
+    )
+    value = (x.min(axis=0) / 2 + x.max(axis=0) / 2) * unit
+    certificate = prover.certificate(x, branch, unit)
+    exposed = np.flatnonzero(recorder.seen_inside.reshape(problem.graph.n, -1).any(axis=1))
+    result = Result(
+        value=float(value) if value.ndim == 0 else value,
+        objective=problem.title,
+        iterations=t + 1,
+        certified=certificate.holds,
+        certificate=certificate,
+        exposed=tuple(exposed.tolist()),
+        error=float(np.max(_distance(value, problem))),
+        trace=trace,
+        _problem=problem,
+    )
+    if throw and iterations is None and not done(x, branch):
+        wanted = "a certificate" if stop == "certified" else "the error tolerance"
+        reached = f"spread {certificate.spread:.3g}, tolerance {certificate.tolerance:.3g}"
+        advice = "try a larger limit, or public bounds closer to the data"
+        raise NotCertified(f"{wanted} was not reached in {t + 1:,} iterations ({reached}); {advice}", result)
+    return result
+
+
+def median(values: ArrayLike, graph: Any = "ring", *, side: Side = "low", **options: Any) -> Result:
+    """The median of values held by the nodes of a graph.
+
+    Args:
+        values: one number, or one row of numbers, a node.
+        graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
+        side: an even number of values has two medians: "low", "high", or "any" point between them, as in the paper.
+        **options: of `Problem` (weights, weight_unit, scale, bounds) and of `solve` (rng, c, tolerance …).
+
+    >>> import midst
+    >>> midst.median([3.0, 1.0, 2.0], graph="complete", rng=7).certified
+    True
+    """
+    return _find(values, graph, Quantile(0.5, side), options)
+
+
+def quantile(values: ArrayLike, tau: float, graph: Any = "ring", *, side: Side = "low", **options: Any) -> Result:
+    """The τ-quantile of values held by the nodes of a graph; see `median`."""
+    return _find(values, graph, Quantile(tau, side), options)
+
+
+def maximum(values: ArrayLike, graph: Any = "ring", **options: Any) -> Result:
+    """The maximum of values held by the nodes of a graph; see `median`."""
+    return _find(values, graph, Quantile(1), options)
+
+
+def minimum(values: ArrayLike, graph: Any = "ring", **options: Any) -> Result:
+    """The minimum of values held by the nodes of a graph; see `median`."""
+    return _find(values, graph, Quantile(0), options)
+
+
+def mean(values: ArrayLike, graph: Any = "ring", **options: Any) -> Result:
+    """The mean of values held by the nodes of a graph; see `median`."""
+    return _find(values, graph, Mean(), options)
+
+
+def _find(values: ArrayLike, graph: Any, objective: Objective, options: dict[str, Any]) -> Result:
+    of_problem = {name: options.pop(name) for name in list(options) if name in _OF_PROBLEM}
+    array = check_values(values)
+    if isinstance(graph, str):
+        graph = graphs.make(graph, len(array), rng=streams(options.get("rng")).graph)
+    return solve(Problem(_as_graph(graph), array, objective=objective, **of_problem), **options)
+
+
+_OF_PROBLEM = ("weights", "weight_unit", "scale", "bounds")
+
+
+def _as_graph(graph: Any) -> graphs.Graph:
+    if isinstance(graph, graphs.Graph):
+        return graph
+    if hasattr(graph, "is_directed") and hasattr(graph, "edges"):
+        return graphs.from_networkx(graph)
+    if hasattr(graph, "tocoo") or isinstance(graph, np.ndarray):
+        return graphs.from_sparse(graph)
+    raise InputError("graph must be a midst.Graph, the name of a kind, a networkx graph or a sparse matrix")
+
+
+def _stopping(
+    problem: Problem, parameters: Parameters, prover: Prover, stop: Stop, tolerance: float
+) -> Callable[[Array, Branch], bool]:
+    if stop == "certified":
+        return prover.holds
+    within = tolerance * parameters.scale
+
+    def close_enough(x: Array, branch: Branch) -> bool:
+        return bool((_distance(x * parameters.unit, problem) <= within).all())
+
+    return close_enough
+
+
+def _never(x: Array, branch: Branch) -> bool:
+    return False
+
+
+def _distance(x: Array, problem: Problem) -> Array:
+    """How far from the nearest right answer; 0 between the lowest and the highest."""
+    low, high = problem.answer
+    return np.asarray(np.maximum(np.maximum(low - x, x - high), 0.0))
+
+
+def _count(name: str, number: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise InputError(f"{name} must be a whole number of at least 1")
+    return int(number)

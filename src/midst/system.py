@@ -1,0 +1,190 @@
+"""A problem with its parameters settled: what an engine runs.
+
+Rules:
+- Parameters are the paper's (c, θ, μ, σ on the data as given). Those not given are chosen from what is public about the
+  data: c = 1 / scale, z(0) such that x(0) starts near the centre. Nothing here looks at a value.
+- Engines work in working units: values divided by a power of two near the scale, so that data of 1e-300 or 1e300
+  neither underflows nor overflows. Multiplying by a power of two is exact and commutes with every operation of the
+  step, so the trajectory is the same to the last bit; where c is given and no scale is, the unit is 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from midst.errors import InputError
+from midst.graphs import Graph
+from midst.objectives import Mean
+from midst.problems import Problem, binary_unit
+from midst.update import Terms
+
+Array = NDArray[np.float64]
+RNG = int | np.random.Generator | None
+
+_C = 1.0  # c times the scale, where c is not given
+_SIGMA = 0.1  # the paper's sigma² = 0.01
+
+
+class Streams(NamedTuple):
+    """Independent random streams, one a purpose, so that drawing more of one changes nothing of another."""
+
+    values: np.random.Generator
+    graph: np.random.Generator
+    z0: np.random.Generator
+
+
+def streams(rng: RNG) -> Streams:
+    """The streams of a seed, or of a generator's next children.
+
+    Raises:
+        InputError: it is neither a non-negative whole number nor a generator.
+    """
+    try:
+        return Streams(*np.random.default_rng(rng).spawn(3))
+    except (TypeError, ValueError):
+        raise InputError("rng must be a non-negative whole number, a numpy Generator, or None") from None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Parameters:
+    """The paper's parameters, on the data as given.
+
+    Attributes:
+        c: convergence parameter; one number, or one a coordinate, like all below.
+        theta: averaging constant in (0, 1].
+        mu: z_{i|j}(0) has mean μ A_ij.
+        sigma: and standard deviation σ.
+        unit: the power of two that working units are multiples of.
+        scale: what tolerances are relative to: the public scale, or 1 where c was given and no scale was.
+    """
+
+    c: Array
+    theta: float
+    mu: Array
+    sigma: Array
+    unit: Array
+    scale: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class System:
+    """Everything an engine needs, in working units.
+
+    Attributes:
+        graph: who talks to whom.
+        terms: all nodes' local objectives.
+        c: convergence parameter.
+        theta: averaging constant.
+        z0: z_{source|target}(0), aligned with the graph's directed edges.
+    """
+
+    graph: Graph
+    terms: Terms
+    c: Array
+    theta: float
+    z0: Array
+
+
+def settle(
+    problem: Problem,
+    *,
+    c: ArrayLike | None = None,
+    theta: float = 0.5,
+    mu: ArrayLike | None = None,
+    sigma: ArrayLike | None = None,
+    force: bool = False,
+) -> Parameters:
+    """Check the parameters given and choose the others.
+
+    Args:
+        problem: what is public about the data comes from here.
+        c: the paper's c; chosen as mean weight / scale if not given (for the mean: mean weight).
+        theta: in (0, 1); 1 is refused for an objective that is not strictly convex, unless forced.
+        mu: mean of z(0); chosen as −c·centre if not given.
+        sigma: standard deviation of z(0); 0.1, in units of the mean weight, if not given.
+        force: accept θ = 1 all the same.
+
+    Raises:
+        InputError: a parameter is out of its range.
+    """
+    shape = problem.values.shape[1:]
+    smooth = isinstance(problem.objective, Mean)
+    literal = c is not None and problem.public == "estimated"  # the paper's c on the data as given: nothing is rescaled
+    scale = np.ones(shape) if literal else problem.scale
+    centre = np.zeros(shape) if literal else problem.centre
+    weight = problem.unit_weight * float(problem.counts.mean())
+    if c is None:
+        c = _C * weight * (np.ones(shape) if smooth else 1 / scale)
+    settled_c = _numbers("c", c, shape)
+    if not (settled_c > 0).all():
+        raise InputError("c must be positive")
+    settled_sigma = _numbers("sigma", _SIGMA * weight * (scale if smooth else 1.0) if sigma is None else sigma, shape)
+    if not (settled_sigma >= 0).all():
+        raise InputError("sigma must not be negative")
+    if not (isinstance(theta, int | float) and 0 < theta <= 1):
+        raise InputError("theta must be in (0, 1]; 0.5 converges fastest")
+    if theta == 1 and not (smooth or force):
+        raise InputError("theta = 1 does not converge for a quantile; try 0.5, or force=True to watch it fail")
+    settled_mu = _numbers("mu", -settled_c * centre if mu is None else mu, shape)
+    return Parameters(settled_c, float(theta), settled_mu, settled_sigma, binary_unit(scale), scale)
+
+
+def draw_z0(problem: Problem, parameters: Parameters, rng: np.random.Generator) -> Array:
+    """z_{i|j}(0) ~ N(μ A_ij, σ²) for every directed edge, in the order of the graph's edges."""
+    sign = problem.graph.sign.astype(np.float64).reshape(-1, *(1,) * (problem.values.ndim - 1))
+    shape = (len(problem.graph.source), *problem.values.shape[1:])
+    noise = rng.standard_normal(shape)
+    return np.asarray(parameters.mu * sign + parameters.sigma * noise)
+
+
+def check_z0(problem: Problem, z0: ArrayLike) -> Array:
+    """A given z(0): finite, one row a directed edge.
+
+    Raises:
+        InputError: it is not.
+    """
+    shape = (len(problem.graph.source), *problem.values.shape[1:])
+    try:
+        array = np.array(z0, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("z0 must be numbers, one a directed edge") from None
+    if array.shape != shape:
+        raise InputError(f"z0 has shape {array.shape}; expected {shape}, aligned with graph.source and graph.target")
+    if not np.isfinite(array).all():
+        raise InputError("z0 has an entry that is not finite")
+    return array
+
+
+def assemble(problem: Problem, parameters: Parameters, z0: Array) -> System:
+    """The system in working units.
+
+    f scales with unit^p (p = 1 for a quantile, 2 for the mean), hence c with unit^(p−2) and z with unit^(p−1).
+
+    Raises:
+        InputError: c is so small or so large that the first step leaves the range of floating point numbers.
+    """
+    unit = parameters.unit
+    smooth = isinstance(problem.objective, Mean)
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        c = parameters.c if smooth else parameters.c * unit
+        terms = problem.terms(unit, c)
+        z = z0 / unit if smooth else z0
+        reach = np.abs(z).max(initial=0.0) * problem.graph.degree.max() + np.abs(terms.above).max()
+        in_range = np.isfinite(reach / terms.weight) & np.isfinite(terms.weight) & (terms.weight > 0)
+        if not in_range.all():
+            raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
+    return System(problem.graph, terms, c, parameters.theta, z)
+
+
+def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    try:
+        array = np.broadcast_to(np.array(value, dtype=np.float64), shape).copy()
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, or one a coordinate") from None
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite")
+    return array

@@ -1,0 +1,224 @@
+"""The record of a run: what happened, and nothing about what it means.
+
+Rules:
+- A trace is frozen. What was observed in a step is recorded and never read back by the run.
+- x and branch are kept for the iterations in `t`; the segments tell every branch of every iteration, run-length coded,
+  with the least and greatest x of each run: what an audit needs, in memory that does not grow with the iterations.
+- z(0) and the private values are in it only where they were asked for.
+- A saved trace is an npz file with a JSON manifest; it is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst._version import __version__
+from midst.errors import InputError, TraceError
+from midst.graphs import Graph
+from midst.objectives import Mean, Objective, Quantile
+from midst.update import Array, Branch
+
+FORMAT = 1  # of the file; a change of meaning counts up
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Maximal runs of iterations in which a node stayed on one branch, in order of (node, coordinate, start).
+
+    Attributes:
+        node: whose.
+        coordinate: of which coordinate (0 for scalars).
+        start: first iteration.
+        stop: one past the last.
+        branch: −1 (x < s), 0 (inside: x = s was sent) or +1 (x > s).
+        low: least x sent in the run, in the units of the data.
+        high: greatest.
+    """
+
+    node: NDArray[np.int64]
+    coordinate: NDArray[np.int64]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    branch: Branch
+    low: Array = field(repr=False)
+    high: Array = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """What happened in a run.
+
+    Attributes:
+        graph: who talked to whom.
+        objective: what was sought.
+        counts: weights as whole numbers of `unit_weight`.
+        unit_weight: the public unit of the weights.
+        parameters: c, theta, mu, sigma and scale: each a number, or a list with one a coordinate.
+        iterations: how many were run: t = 0 … iterations − 1.
+        t: the iterations whose x and branch are kept.
+        x: shape (len(t), n) or (len(t), n, m), in the units of the data.
+        branch: the same shape.
+        segments: every branch of every iteration; None where recording was "none".
+        seed: what z(0) was drawn from, where that was a number.
+        z0: z_{source|target}(0), where asked for.
+        values: the private values, where asked for.
+        versions: of midst and numpy.
+    """
+
+    graph: Graph
+    objective: Objective
+    counts: NDArray[np.int64]
+    unit_weight: float
+    parameters: dict[str, Any]
+    iterations: int
+    t: NDArray[np.int64]
+    x: Array
+    branch: Branch
+    segments: Segments | None = None
+    seed: int | None = None
+    z0: Array | None = None
+    values: Array | None = None
+    versions: dict[str, str] = field(default_factory=lambda: {"midst": __version__, "numpy": np.__version__})
+
+    def __repr__(self) -> str:
+        return f"<Trace: {self.objective.name} over {self.graph!r}, {self.iterations} iterations, {len(self.t)} kept>"
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Whether s_i was inside its interval, so that x_i = s_i was sent; the shape of x."""
+        return np.equal(self.branch, 0)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trace to an npz file, whole or not at all.
+
+        Raises:
+            InputError: the folder does not exist or cannot be written.
+        """
+        arrays: dict[str, NDArray[Any]] = {
+            "source": self.graph.source,
+            "target": self.graph.target,
+            "counts": self.counts,
+            "t": self.t,
+            "x": self.x,
+            "branch": self.branch,
+        }
+        optional = {"positions": self.graph.positions, "z0": self.z0, "values": self.values}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
+        if self.segments is not None:
+            arrays |= {f"segment_{name}": array for name, array in vars(self.segments).items()}
+        manifest = {
+            "format": "midst-trace",
+            "format_version": FORMAT,
+            "versions": self.versions,
+            "graph": {"name": self.graph.name, "n": self.graph.n, "labels": self.graph.labels},
+            "objective": _describe(self.objective),
+            "unit_weight": self.unit_weight,
+            "parameters": self.parameters,
+            "iterations": self.iterations,
+            "seed": self.seed,
+        }
+        arrays["manifest"] = np.array(json.dumps(manifest))
+        target = check_writable(path)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez_compressed(file, allow_pickle=False, **arrays)
+            os.replace(name, target)
+        except BaseException:
+            os.unlink(name)
+            raise
+
+
+def load(path: str | Path) -> Trace:
+    """Read a trace that `Trace.save` wrote.
+
+    Raises:
+        TraceError: there is no such file, it is not a trace, it is damaged, or it is of a newer format.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            manifest = json.loads(str(file["manifest"]))
+            arrays = {name: file[name] for name in file.files if name != "manifest"}
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or 'not a trace file'}") from None
+    except (zipfile.BadZipFile, ValueError, KeyError, EOFError, AttributeError, TypeError):
+        raise TraceError(f"{path}: not a midst trace, or a damaged one") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != "midst-trace":
+        raise TraceError(f"{path}: not a midst trace")
+    if manifest.get("format_version") != FORMAT:
+        found = manifest.get("format_version")
+        raise TraceError(f"{path}: trace format {found}, this midst reads {FORMAT}; made by {manifest.get('versions')}")
+    try:
+        return _assemble(manifest, arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise TraceError(f"{path}: damaged trace ({type(error).__name__})") from None
+
+
+def check_writable(path: str | Path) -> Path:
+    """The path, if a file can be written there.
+
+    Raises:
+        InputError: its folder does not exist or cannot be written, or it is a folder itself.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: folder {target.parent} does not exist; make it first")
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; give a file name")
+    if not os.access(target.parent, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        raise InputError(f"{target} cannot be written")
+    return target
+
+
+def _describe(objective: Objective) -> dict[str, str]:
+    if isinstance(objective, Quantile):
+        return {"kind": "quantile", "tau": str(objective.tau), "side": objective.side}
+    return {"kind": "mean"}
+
+
+def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trace:
+    described = manifest["objective"]
+    objective: Objective = (
+        Quantile(Fraction(described["tau"]), described["side"]) if described["kind"] == "quantile" else Mean()
+    )
+    about = manifest["graph"]
+    graph = Graph(
+        about["n"],
+        arrays["source"],
+        arrays["target"],
+        about["name"],
+        None if about["labels"] is None else tuple(about["labels"]),
+        arrays.get("positions"),
+    )
+    names = [name for name in arrays if name.startswith("segment_")]
+    segments = Segments(**{name.removeprefix("segment_"): arrays[name] for name in names}) if names else None
+    trace = Trace(
+        graph,
+        objective,
+        arrays["counts"],
+        float(manifest["unit_weight"]),
+        manifest["parameters"],
+        int(manifest["iterations"]),
+        arrays["t"],
+        arrays["x"],
+        arrays["branch"],
+        segments,
+        manifest["seed"],
+        arrays.get("z0"),
+        arrays.get("values"),
+        manifest["versions"],
+    )
+    kept = (len(trace.t), graph.n)
+    if trace.x.shape[:2] != kept or trace.branch.shape != trace.x.shape or len(trace.counts) != graph.n:
+        raise ValueError("shapes disagree")
+    return trace
