@@ -238,7 +238,7 @@ def _estimate(values: Array, objective: Objective) -> tuple[Array, Array]:
     last = len(values) - 1
     low = ranked[int(np.floor(max(tau - 0.25, 0) * last))]
     high = ranked[int(np.ceil(min(tau + 0.25, 1) * last))]
-    width = high - low if np.isfinite(high - low).all() else np.maximum(np.abs(high), np.abs(low))
+    width = 2 * np.minimum(high / 2 - low / 2, _LARGEST)
     magnitude = np.maximum(np.abs(low), np.abs(high))
     spread = np.where(width > 1e-12 * magnitude, width, magnitude)
     spread = np.clip(np.where(spread > 0, spread, 1.0), _SMALLEST, _LARGEST)

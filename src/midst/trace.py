@@ -14,6 +14,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -146,12 +147,12 @@ def load(path: str | Path) -> Trace:
         TraceError: there is no such file, it is not a trace, it is damaged, or it is of a newer format.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            manifest = json.loads(str(file["manifest"]))
-            arrays = {name: file[name] for name in file.files if name != "manifest"}
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            manifest = json.loads(str(archive["manifest"]))
+            arrays = {name: archive[name] for name in archive.files if name != "manifest"}
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or 'not a trace file'}") from None
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError, AttributeError, TypeError):
+    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, AttributeError, TypeError):
         raise TraceError(f"{path}: not a midst trace, or a damaged one") from None
     if not isinstance(manifest, dict) or manifest.get("format") != "midst-trace":
         raise TraceError(f"{path}: not a midst trace")

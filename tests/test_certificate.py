@@ -1,0 +1,120 @@
+"""Certified means right."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problem_strategies import problems
+
+from midst import Mean, NotCertified, Problem, Quantile, graphs, solve
+from midst.certificate import Prover
+
+
+def right_answers(problem):
+    """The interval of right answers by the definition, in exact arithmetic, with no line of midst's."""
+    values = [Fraction(v) for v in problem.values.tolist()]
+    weights = [int(k) for k in problem.counts]
+    total = sum(weights)
+    if isinstance(problem.objective, Mean):
+        exact = sum(w * v for w, v in zip(weights, values, strict=True)) / total
+        return exact, exact
+    tau, side = problem.objective.tau, problem.objective.side
+    below = {v: sum(w for w, u in zip(weights, values, strict=True) if u < v) for v in values}
+    above = {v: sum(w for w, u in zip(weights, values, strict=True) if u > v) for v in values}
+    ok = sorted(
+        v
+        for w, v in zip(weights, values, strict=True)
+        if w and below[v] <= tau * total and above[v] <= (1 - tau) * total
+    )
+    return {"any": (ok[0], ok[-1]), "low": (ok[0], ok[0]), "high": (ok[-1], ok[-1])}[side]
+
+
+@settings(max_examples=150)
+@given(problems(), st.integers(0, 2**32 - 1), st.sampled_from((1e-2, 1e-4, 1e-6)))
+def test_certified_is_right(problem, seed, tolerance):
+    """Whatever the graph, data, weights and objective: a certified value is within the tolerance of a right answer."""
+    result = solve(problem, rng=seed, tolerance=tolerance, limit=20_000, throw=False)
+    low, high = right_answers(problem)
+    if result.certified:
+        within = Fraction(result.certificate.tolerance) + Fraction(1, 10**12) * max(abs(low), abs(high), 1)
+        assert low - within <= Fraction(result.value) <= high + within
+        for x in result.trace.x[-1].tolist():
+            assert low - within <= Fraction(x) <= high + within
+    elif result.iterations < 20_000:
+        pytest.fail("ended early without a certificate")
+
+
+def test_most_runs_are_certified():
+    """The property above is not empty: of 200 ordinary problems, all are certified."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        graph = graphs.make(("rgg", "complete", "er", "regular")[seed % 4], 10 + seed % 11 * 2, rng=seed)
+        objective = (Quantile(0.5, "low"), Quantile(0.5), Quantile(0.9, "high"), Mean())[seed % 3]
+        assert solve(Problem(graph, rng.normal(size=graph.n), objective=objective), rng=seed, record="none").certified
+
+
+@settings(max_examples=200)
+@given(problems(objectives=st.sampled_from([Quantile(0.5), Quantile(0.3, "low"), Quantile(1)])), st.data())
+def test_proof_holds_for_any_x(problem, data):
+    """The proof speaks of branches, not of the iteration: any x whatever, with its true branches, is judged rightly."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    s = problem.values
+    centre = s[rng.integers(len(s))] + rng.choice([0.0, 0.1, -1.0])
+    x = centre + rng.choice([0.0, 1e-3], len(s)) * rng.random(len(s))
+    branch = np.sign(x - s).astype(np.int8)
+    low, high = right_answers(problem)
+    if Prover(problem, s, np.array(1e-3)).holds(x, branch):
+        assert x.max() >= low
+        assert x.min() <= high
+
+
+def test_certificate_no_later_than_the_residual_sum():
+    """The count of branches passes no later than |Σ g| < 1 with the subgradients in use, and never after it."""
+    graph = graphs.rgg(15, rng=1)
+    problem = Problem(graph, np.random.default_rng(1).normal(size=15))
+    result = solve(problem, c=1.0, rng=1, iterations=600, record="all")
+    trace = result.trace
+    prover = Prover(problem, problem.values, np.array(np.inf))
+    signed = graph.sign * trace.z0
+    S = np.array([signed[graph.source == i].sum() for i in range(15)])
+    z = trace.z0
+    for t in range(600):
+        S = np.bincount(graph.source, graph.sign * z, 15)
+        g = -S - graph.degree * trace.x[t]
+        if abs(g.sum()) < 1:
+            assert prover.holds(trace.x[t], trace.branch[t])
+        z = 0.5 * z + 0.5 * (z[graph.reverse] - 2 * graph.sign * trace.x[t][graph.target])
+
+
+def test_small_steps_prove_nothing():
+    """A run stopped when x hardly moves may be far from the median; the certificate is not fooled."""
+    graph = graphs.ring(15)
+    problem = Problem(graph, np.random.default_rng(0).normal(size=15))
+    result = solve(problem, c=1.0, sigma=0.1, rng=0, iterations=1500, record="all")
+    moves = np.abs(np.diff(result.trace.x, axis=0)).max(axis=1)
+    still = int(np.argmax(moves < 1e-3))
+    off = np.abs(result.trace.x[still] - np.median(problem.values)).max()
+    assert off > 1e-3
+    prover = Prover(problem, problem.values, np.array(1e-3))
+    assert not prover.holds(result.trace.x[still], result.trace.branch[still])
+
+
+def test_without_a_certificate_is_an_error():
+    """A run that ends without its proof raises, carries what it reached, and says so when asked to return it."""
+    problem = Problem(graphs.ring(9), np.arange(9.0))
+    with pytest.raises(NotCertified, match="certificate was not reached in 5 iterations") as caught:
+        solve(problem, rng=0, limit=5)
+    assert not caught.value.result.certified
+    assert "NOT certified" in repr(solve(problem, rng=0, limit=5, throw=False))
+    with pytest.raises(NotCertified, match="error tolerance"):
+        solve(problem, rng=0, limit=5, stop="error")
+
+
+def test_theta_1_does_not_converge():
+    """The paper's remark: standard PDMM fails for the median. Forced, it runs into its limit."""
+    problem = Problem(graphs.ring(9), np.random.default_rng(1).normal(size=9))
+    assert not solve(problem, theta=1, force=True, rng=1, limit=3000, throw=False).certified

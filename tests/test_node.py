@@ -1,0 +1,61 @@
+"""One participant: refuses what cannot be right before it touches the state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from midst import InputError
+from midst.node import Message, Node
+from midst.update import Terms
+
+SECRET = 48151.623
+
+
+def make_node():
+    s = np.array(SECRET)
+    terms = Terms(s, np.array(-1.0), np.array(1.0), np.array(2.0), np.array(2.0))
+    return Node(1, (0, 2), terms, np.array(1.0), 0.5)
+
+
+def test_a_step_is_value_in_value_out():
+    node = make_node()
+    begun, outbox = node.begin(np.array([0.5, -0.5]))
+    assert outbox[0].number == 0.5
+    assert outbox[2].number == -0.5
+    inbox = {j: Message(0, np.array(0.25)) for j in (0, 2)}
+    first, sent = node.step(begun, inbox)
+    again, _ = node.step(begun, inbox)
+    assert first.x == again.x
+    assert begun.x is None
+    assert sent[0] is sent[2]
+    assert sent[0].round == first.round == 1
+
+
+@pytest.mark.parametrize(
+    ("inbox", "match"),
+    [
+        ({0: Message(0, np.array(1.0))}, "needs one message from every neighbour"),
+        ({j: Message(0, np.array(1.0)) for j in (0, 2, 3)}, "no other"),
+        ({0: Message(0, np.array(1.0)), 2: Message(1, np.array(1.0))}, "got round 1 from 2 in round 0"),
+        ({0: Message(0, np.array(np.nan)), 2: Message(0, np.array(1.0))}, "message from 0 is not finite"),
+        ({0: Message(0, np.array([1.0, 2.0])), 2: Message(0, np.array(1.0))}, "message from 0 has shape"),
+    ],
+)
+def test_bad_messages(inbox, match):
+    node = make_node()
+    state, _ = node.begin(np.zeros(2))
+    with pytest.raises(InputError, match=match):
+        node.step(state, inbox)
+
+
+@pytest.mark.parametrize("z", [np.zeros(3), np.array([np.inf, 0.0])])
+def test_bad_start(z):
+    with pytest.raises(InputError, match=r"z\(0\)"):
+        make_node().begin(z)
+
+
+def test_repr_shows_no_value():
+    node = make_node()
+    state, outbox = node.begin(np.array([SECRET, 0.0]))
+    assert "48151" not in repr(node) + repr(state) + repr(outbox) + repr(node.terms)

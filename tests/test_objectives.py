@@ -1,0 +1,74 @@
+"""What is to be found, and the interval of right answers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problem_strategies import problems
+from test_certificate import right_answers
+
+from midst import InputError, Mean, Quantile
+from midst.objectives import maximum, median, minimum
+
+
+@given(problems())
+def test_answer_is_the_definition(problem):
+    """The sorted-data answer equals the definition in exact arithmetic."""
+    low, high = problem.answer
+    exact_low, exact_high = map(float, right_answers(problem))
+    size = max(abs(exact_low), abs(exact_high), 1e-300)
+    if isinstance(problem.objective, Mean):
+        assert abs(float(low) - exact_low) <= 1e-12 * np.abs(problem.values).max() + 1e-12 * size
+    else:
+        assert (float(low), float(high)) == (exact_low, exact_high)
+
+
+@pytest.mark.parametrize(
+    ("objective", "total", "title"),
+    [
+        (median(), 15, "median"),
+        (median(), 14, "median between low and high"),
+        (median("low"), 14, "low median"),
+        (median("high"), 14, "high median"),
+        (median("low"), 15, "median"),
+        (Quantile(0.9, "low"), 10, "low quantile 0.9"),
+        (Quantile(0.9), 11, "quantile 0.9"),
+        (maximum(), 3, "maximum"),
+        (minimum(), 3, "minimum"),
+        (Mean(), 3, "mean"),
+    ],
+)
+def test_title_says_which(objective, total, title):
+    assert objective.title(total) == title
+
+
+def test_level_moves_only_where_it_must():
+    assert median("low").level(15) == Fraction(1, 2)
+    assert median("low").level(14) == Fraction(1, 2) - Fraction(1, 28)
+    assert median("high").level(14) == Fraction(1, 2) + Fraction(1, 28)
+    assert maximum().level(4) == Fraction(7, 8)
+
+
+@given(st.floats(0, 1))
+def test_tau_is_kept_to_the_float(tau):
+    assert float(Quantile(tau).tau) == tau
+
+
+def test_decimal_tau_is_the_decimal():
+    assert Quantile(0.9).tau == Fraction(9, 10)
+    assert Quantile(1 / 3).tau == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("tau", [-0.1, 1.1, float("nan"), float("inf"), "half", None])
+def test_bad_tau(tau):
+    with pytest.raises(InputError, match="quantile must be"):
+        Quantile(tau)
+
+
+def test_bad_side():
+    with pytest.raises(InputError, match="side must be"):
+        Quantile(0.5, "left")

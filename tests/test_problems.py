@@ -1,0 +1,148 @@
+"""Validation: refused before anything happens, in one line, without the number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from midst import InputError, Problem, Quantile, graphs
+from midst.problems import binary_unit, check_values
+
+SECRET = 48151.623  # a value that must never be seen in an error or a repr
+RING = graphs.ring(4)
+FINE = [1.0, 2.0, 3.0, 4.0]
+
+
+def refused(match, *args, **kwargs):
+    with pytest.raises(InputError, match=match) as caught:
+        Problem(*args, **kwargs)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "48151" not in message
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ([SECRET, np.nan, 1, 2], "value of node 1 is not a finite number"),
+        ([SECRET, np.inf, 1, -np.inf], "value of node 1 and 1 more is not a finite number"),
+        ([], "not be empty"),
+        ([SECRET], "at least two nodes"),
+        ([SECRET, 2, 3], "3 values for 4 nodes"),
+        (["SECRET", "a", "b", "c"], "must be numbers"),
+        (np.zeros((2, 2, 2)), "shape"),
+        (np.full((4, 2), np.nan), "node 0 and 3 more"),
+        (5.0, "shape"),
+    ],
+)
+def test_bad_values(values, match):
+    refused(match, RING, values)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"weights": [1, 2, 3]}, r"weights have shape \(3,\)"),
+        ({"weights": [1, -SECRET, 1, 1]}, "weight of node 1 is negative"),
+        ({"weights": [0, 0, 0, 0]}, "all weights are zero"),
+        ({"weights": [1, np.nan, 1, 1]}, "weight of node 1 is not a finite"),
+        ({"weights": ["a", 1, 1, 1]}, "weights must be numbers"),
+        ({"weights": [1, 2, 3, 4], "weight_unit": 0}, "weight_unit must be"),
+        ({"weights": [1.25, 2, 3, 4], "weight_unit": 0.5}, "not a multiple of weight_unit"),
+        ({"weights": [1e18, 2, 3, 4], "weight_unit": 1}, "more than 2\\^50 units"),
+        ({"scale": 0}, "scale must be between"),
+        ({"scale": -1}, "scale must be between"),
+        ({"scale": np.inf}, "scale must be between"),
+        ({"scale": "big"}, "scale must be a positive number"),
+        ({"scale": [1, 2]}, "scale must be a positive number"),
+        ({"bounds": (3, 1)}, "bounds must be finite and the lower below"),
+        ({"bounds": (0, np.inf)}, "bounds must be finite"),
+        ({"bounds": 5}, "bounds must be two numbers"),
+        ({"bounds": (0, 3)}, "value of node 3 lies outside"),
+        ({"objective": "median"}, "objective must be"),
+    ],
+)
+def test_bad_options(options, match):
+    refused(match, RING, FINE, **options)
+
+
+def test_bad_graph():
+    refused("graph must be a midst.Graph", "ring", FINE)
+    refused("2 components", graphs.from_edges(4, [(0, 1), (2, 3)]), FINE)
+
+
+@pytest.mark.parametrize(
+    ("weights", "unit", "counts"),
+    [
+        ([1, 2, 3, 0], 1.0, [1, 2, 3, 0]),
+        ([0.2, 0.3, 0.5, 1.0], 0.1, [2, 3, 5, 10]),
+        ([0.25, 0.5, 0.75, 1], 0.01, [25, 50, 75, 100]),
+    ],
+)
+def test_weights_are_counted_in_a_public_unit(weights, unit, counts):
+    problem = Problem(RING, FINE, weights=weights)
+    assert problem.unit_weight == unit
+    assert problem.counts.tolist() == counts
+
+
+def test_real_weights_are_rounded_to_30_bits():
+    weights = np.random.default_rng(1).random(4)
+    problem = Problem(RING, FINE, weights=weights)
+    np.testing.assert_allclose(problem.counts * problem.unit_weight, weights, rtol=1e-8)
+
+
+def test_given_unit():
+    assert Problem(RING, FINE, weights=[0.5, 1, 1.5, 2], weight_unit=0.5).counts.tolist() == [1, 2, 3, 4]
+
+
+def test_bounds_give_scale_and_centre():
+    problem = Problem(RING, FINE, bounds=(0, 8))
+    assert (float(problem.scale), float(problem.centre), problem.public) == (2.0, 4.0, "given")
+    assert float(Problem(RING, FINE, bounds=(0, 8), scale=5).scale) == 5
+
+
+def test_estimate_is_robust_and_a_power_of_two():
+    values = np.random.default_rng(1).normal(size=101) + 1000
+    values[:3] = 1e9
+    problem = Problem(graphs.ring(101), values)
+    assert problem.public == "estimated"
+    assert 0.25 <= float(problem.scale) <= 4
+    assert abs(float(problem.centre) - 1000) <= float(problem.scale)
+    assert float(problem.scale) == float(binary_unit(problem.scale))
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1.0, 1e300, 1.7e308])
+def test_estimate_at_the_ends_of_the_range(size):
+    for values in (np.full(4, size), np.array([-size, 0, size, size])):
+        problem = Problem(RING, values)
+        assert 1e-301 < float(problem.scale) < 1e301
+        assert np.isfinite(problem.centre)
+
+
+def test_values_are_the_problems_own_and_read_only():
+    values = np.array(FINE)
+    problem = Problem(RING, values)
+    values[0] = 99
+    assert problem.values[0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        problem.values[0] = 5
+
+
+def test_with_values_keeps_what_is_public():
+    problem = Problem(RING, FINE, bounds=(0, 8), weights=[1, 2, 3, 4], objective=Quantile(0.9))
+    other = problem.with_values([8, 7, 6, 5])
+    assert other.answer != problem.answer
+    assert other.scale == problem.scale
+    assert other.counts is problem.counts
+    with pytest.raises(InputError, match="expected"):
+        problem.with_values(np.zeros((4, 2)))
+
+
+def test_repr_shows_no_value():
+    text = repr(Problem(RING, [SECRET, 1, 2, 3], weights=[1, 1, 1, 2]))
+    assert text == "<Problem: median over <Graph ring: 4 nodes, 4 edges>, weighted>"
+    assert "2 coordinates" in repr(Problem(RING, np.zeros((4, 2))))
+
+
+def test_check_values_takes_what_numpy_takes():
+    assert check_values(range(3)).tolist() == [0, 1, 2]
