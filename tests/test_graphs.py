@@ -530,7 +530,7 @@ def test_generators_refuse(call, message):
 
 
 def test_redrawing_ends(monkeypatch):
-    monkeypatch.setattr(graphs, "_DRAWS", 2)
+    monkeypatch.setattr(graphs.generators, "_DRAWS", 2)
     with refused("none of 2 draws of ws with 2000 nodes was connected; try a larger k or a smaller p"):
         graphs.watts_strogatz(2000, 2, 1, rng=1)
 

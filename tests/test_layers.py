@@ -8,29 +8,10 @@ from pathlib import Path
 import midst
 
 ROOT = Path(midst.__file__).parent
-ORDER = [
-    "_version",
-    "errors",
-    "graphs",
-    "update",
-    "objectives",
-    "problems",
-    "system",
-    "node",
-    "certificate",
-    "trace",
-    "recorder",
-    "engines",
-    "result",
-    "solving",
-    "privacy",
-    "paper",
-    "net",
-    "explorer",
-    "plots",
-    "cli",
-    "__main__",
-]
+ORDER = """
+    _version errors graphs update objectives problems system node certificate trace recorder engines result solving
+    privacy paper net explorer plots cli __main__
+""".split()
 SIDEWAYS = {("result", "plots"), ("errors", "result")}  # on call, or for a type checker only
 
 

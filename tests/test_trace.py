@@ -142,7 +142,7 @@ def test_truncated_file(tmp_path, keep):
     run().save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: keep if isinstance(keep, int) else int(len(whole) * keep)])
-    with pytest.raises(TraceError, match="run.npz"):
+    with pytest.raises(TraceError, match=r"run\.npz"):
         load_trace(path)
 
 
@@ -153,7 +153,7 @@ def test_flipped_byte(tmp_path):
     with zipfile.ZipFile(path) as archive:
         whole[archive.getinfo("x.npy").header_offset + 60] ^= 0xFF
     path.write_bytes(bytes(whole))
-    with pytest.raises(TraceError, match="run.npz"):
+    with pytest.raises(TraceError, match=r"run\.npz"):
         load_trace(path)
 
 

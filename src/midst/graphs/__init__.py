@@ -1,0 +1,52 @@
+"""Graphs: who talks to whom.
+
+Rules:
+- A graph is simple and undirected: no self-loop, no edge twice. It may fall apart; `require_connected` refuses that.
+- Each undirected edge is kept as its two directed edges, sorted by (source, target); a message travels along one.
+- Nodes are 0..n-1 in every array. `labels` are names for people and only appear in messages and drawings.
+- A graph never changes: its arrays, and those derived from them, are read-only.
+- Whatever its origin, every graph is checked and put in order in one place, `graph.build`.
+- The same seed gives the same graph.
+"""
+
+from midst.graphs.elsewhere import from_networkx, from_sparse, load
+from midst.graphs.generators import (
+    KINDS,
+    Seed,
+    barabasi_albert,
+    complete,
+    erdos_renyi,
+    grid,
+    make,
+    path,
+    regular,
+    rgg,
+    ring,
+    star,
+    tree,
+    watts_strogatz,
+)
+from midst.graphs.graph import Graph, Ints, from_edges
+
+__all__ = [
+    "KINDS",
+    "Graph",
+    "Ints",
+    "Seed",
+    "barabasi_albert",
+    "complete",
+    "erdos_renyi",
+    "from_edges",
+    "from_networkx",
+    "from_sparse",
+    "grid",
+    "load",
+    "make",
+    "path",
+    "regular",
+    "rgg",
+    "ring",
+    "star",
+    "tree",
+    "watts_strogatz",
+]

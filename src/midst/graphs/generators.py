@@ -1,0 +1,266 @@
+"""Kinds of graphs, fixed and random. The same seed gives the same graph."""
+
+from __future__ import annotations
+
+import difflib
+import heapq
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from midst.errors import InputError
+from midst.graphs.graph import Graph, Ints, from_edges, key_of, repeats_in, whole
+
+Seed = int | np.random.Generator | None
+
+_DRAWS = 100  # how often a random graph is drawn before giving up on a connected one
+
+
+def ring(n: int) -> Graph:
+    """A cycle through all nodes in order."""
+    n = whole("n", n, 3)
+    return from_edges(n, _chords(n, np.arange(n)), name="ring")
+
+
+def complete(n: int) -> Graph:
+    """Every node joined to every other."""
+    n = whole("n", n, 2)
+    return from_edges(n, _chords(n, np.arange(n * (n - 1) // 2)), name="complete")
+
+
+def path(n: int) -> Graph:
+    """A line through all nodes in order."""
+    n = whole("n", n, 2)
+    return from_edges(n, _chords(n, np.arange(n - 1)), name="path")
+
+
+def star(n: int) -> Graph:
+    """Node 0 joined to every other."""
+    n = whole("n", n, 2)
+    return from_edges(n, np.column_stack([np.zeros(n - 1, np.int64), np.arange(1, n)]), name="star")
+
+
+def tree(n: int, rng: Seed = None) -> Graph:
+    """A tree drawn uniformly from all labelled trees, through its Prüfer sequence."""
+    n = whole("n", n, 2)
+    sequence = _generator(rng).integers(n, size=n - 2)
+    children = np.bincount(sequence, minlength=n).tolist()
+    leaves = [node for node, count in enumerate(children) if count == 0]  # ascending, and so a heap
+    pairs = []
+    for node in sequence.tolist():
+        pairs.append((heapq.heappop(leaves), node))
+        children[node] -= 1
+        if children[node] == 0:
+            heapq.heappush(leaves, node)
+    pairs.append((leaves[0], leaves[1]))
+    return from_edges(n, pairs, name="tree")
+
+
+def grid(rows: int, columns: int) -> Graph:
+    """A rectangular lattice, numbered row by row; positions are (column, row)."""
+    rows, columns = whole("rows", rows, 1), whole("columns", columns, 1)
+    n = whole("rows × columns", rows * columns, 2)
+    node = np.arange(n).reshape(rows, columns)
+    along = np.column_stack([node[:, :-1].ravel(), node[:, 1:].ravel()])
+    down = np.column_stack([node[:-1].ravel(), node[1:].ravel()])
+    positions = np.column_stack([node.ravel() % columns, node.ravel() // columns])
+    return from_edges(n, np.concatenate([along, down]), name="grid", positions=positions)
+
+
+def rgg(n: int, radius: float | None = None, rng: Seed = None, *, connected: bool = True) -> Graph:
+    """A random geometric graph: points in the unit square, joined when at most `radius` apart.
+
+    Args:
+        n: the number of nodes.
+        radius: by default √(2 ln n / n), above which a draw is connected with high probability.
+        rng: a seed or a generator.
+        connected: draw again, up to 100 times, until the graph is connected; otherwise the first draw is returned.
+    """
+    n, rng = whole("n", n, 2), _generator(rng)
+    threshold = min(math.sqrt(2 * math.log(n) / n), math.sqrt(2))
+    reach = threshold if radius is None else radius
+    if not (isinstance(reach, Real) and reach > 0):
+        raise InputError(f"radius must be a number above 0; try {threshold:.3g}")
+
+    def draw() -> Graph:
+        points = rng.random((n, 2))
+        return from_edges(n, cKDTree(points).query_pairs(reach, output_type="ndarray"), name="rgg", positions=points)
+
+    return _redraw(draw, connected, f"radius={threshold:.3g} or connected=False")
+
+
+def erdos_renyi(n: int, p: float | None = None, rng: Seed = None, *, connected: bool = True) -> Graph:
+    """A random graph: each pair of nodes is joined with probability p, independently.
+
+    Args:
+        n: the number of nodes.
+        p: by default 2 ln n / n, above which a draw is connected with high probability.
+        rng: a seed or a generator.
+        connected: draw again, up to 100 times, until the graph is connected; otherwise the first draw is returned.
+    """
+    n, rng = whole("n", n, 2), _generator(rng)
+    threshold = min(2 * math.log(n) / n, 1.0)
+    chance = threshold if p is None else _probability(p)
+    pairs = n * (n - 1) // 2
+
+    def draw() -> Graph:
+        chosen = rng.choice(pairs, rng.binomial(pairs, chance), replace=False, shuffle=False)
+        return from_edges(n, _chords(n, chosen), name="er")
+
+    return _redraw(draw, connected, f"p={threshold:.3g} or connected=False")
+
+
+def watts_strogatz(n: int, k: int = 4, p: float = 0.1, rng: Seed = None, *, connected: bool = True) -> Graph:
+    """A small world: a ring joined to the k nearest, each edge's far end moved elsewhere with probability p.
+
+    All edges are moved at once. An edge that would land on its own start, on a place of the ring lattice, or where
+    another one has just landed keeps its old end.
+
+    Args:
+        n: the number of nodes.
+        k: the neighbours of each node before rewiring, an even number.
+        p: the probability of rewiring.
+        rng: a seed or a generator.
+        connected: draw again, up to 100 times, until the graph is connected; otherwise the first draw is returned.
+    """
+    n, rng, p = whole("n", n, 3), _generator(rng), _probability(p)
+    k = whole("k", k, 2, n - 1)
+    if k % 2:
+        raise InputError(f"k must be even, half on each side of the ring; got {k}, try {k - 1}")
+    start, end = _chords(n, np.arange(n * k // 2)).T
+
+    def draw() -> Graph:
+        moved = np.where(rng.random(end.size) < p, rng.integers(n, size=end.size), end)
+        gap = (moved - start) % n
+        landed = (np.minimum(gap, n - gap) > k // 2) & ~repeats_in(n, np.column_stack([start, moved]))
+        return from_edges(n, np.column_stack([start, np.where(landed, moved, end)]), name="ws")
+
+    return _redraw(draw, connected, "a larger k or a smaller p")
+
+
+def barabasi_albert(n: int, m: int = 2, rng: Seed = None) -> Graph:
+    """A scale-free graph: after a star of m + 1 nodes, each new node joins m others in proportion to their degree."""
+    n, rng = whole("n", n, 2), _generator(rng)
+    m = whole("m", m, 1, n - 1)
+    uniform = _uniforms(rng)
+    ends = [end for leaf in range(1, m + 1) for end in (0, leaf)]  # the edges, flat: each node as often as its degree
+    for new in range(m + 1, n):
+        chosen: set[int] = set()
+        while len(chosen) < m:
+            chosen.add(ends[int(next(uniform) * len(ends))])
+        ends += [end for old in chosen for end in (old, new)]
+    return from_edges(n, np.array(ends).reshape(-1, 2), name="ba")
+
+
+def regular(n: int, k: int = 4, rng: Seed = None) -> Graph:
+    """A random connected graph in which every node has k neighbours.
+
+    Loops and repeated edges of a random pairing are mended by shuffling their ends with those of other edges, which is
+    close to uniform for k much below n. For k = 2 it is a uniformly drawn cycle.
+    """
+    n, rng = whole("n", n, 3), _generator(rng)
+    k = whole("k", k, 2, n - 1)
+    if n * k % 2:
+        raise InputError(f"n × k must be even for every node to have k neighbours; got {n} × {k}, try n={n + 1}")
+    if k == 2:
+        return from_edges(n, rng.permutation(n)[_chords(n, np.arange(n))], name="regular")
+    return _redraw(lambda: from_edges(n, _regular_pairs(n, k, rng), name="regular"), True, "a larger k")
+
+
+def make(kind: str, n: int, *, rng: Seed = None, **options: Any) -> Graph:
+    """A graph of a named kind, with n nodes.
+
+    Args:
+        kind: one of `KINDS`.
+        n: the number of nodes.
+        rng: a seed or a generator; of no effect where nothing is random.
+        options: further arguments of that kind, such as radius, p, k or m.
+    """
+    if kind not in KINDS:
+        near = difflib.get_close_matches(str(kind), KINDS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"unknown kind of graph {kind!r}; {hint}the kinds are {', '.join(KINDS)}")
+    known = [name for name in inspect.signature(KINDS[kind]).parameters if name != "n"]
+    for option in options:
+        if option not in known:
+            listed = ", ".join(name for name in known if name != "rng") or "none"
+            raise InputError(f"{kind} has no option {option!r}; its options: {listed}")
+    return KINDS[kind](n, **options, **({"rng": rng} if "rng" in known else {}))
+
+
+def _square_grid(n: int) -> Graph:
+    """The grid of n nodes that is nearest to a square."""
+    n = whole("n", n, 2)
+    rows = next(rows for rows in range(math.isqrt(n), 0, -1) if n % rows == 0)
+    if rows == 1 and n > 3:
+        raise InputError(f"{n} nodes make no grid, as {n} is prime; try n={n + 1}")
+    return grid(rows, n // rows)
+
+
+KINDS: dict[str, Callable[..., Graph]] = {
+    "ring": ring,
+    "complete": complete,
+    "path": path,
+    "star": star,
+    "tree": tree,
+    "grid": _square_grid,
+    "rgg": rgg,
+    "er": erdos_renyi,
+    "ws": watts_strogatz,
+    "ba": barabasi_albert,
+    "regular": regular,
+}
+
+
+def _redraw(draw: Callable[[], Graph], connected: bool, advice: str) -> Graph:
+    """The first connected draw, or simply the first one."""
+    for _ in range(_DRAWS):
+        graph = draw()
+        if not connected or graph.is_connected:
+            return graph
+    raise InputError(f"none of {_DRAWS} draws of {graph.name} with {graph.n} nodes was connected; try {advice}")
+
+
+def _chords(n: int, k: NDArray[np.integer[Any]]) -> Ints:
+    """The k-th of all n(n−1)/2 pairs of nodes: first the n edges of the ring, then its chords, short before long."""
+    length, start = np.divmod(k, n)
+    return np.column_stack([start, (start + length + 1) % n])
+
+
+def _regular_pairs(n: int, k: int, rng: np.random.Generator) -> Ints:
+    """The edges of a random simple graph of degree k, connected or not."""
+    if 2 * k >= n:  # mending needs room: draw what is left out instead
+        everything = _chords(n, np.arange(n * (n - 1) // 2))
+        return everything[~np.isin(key_of(n, everything), key_of(n, _regular_pairs(n, n - 1 - k, rng)))]
+    ends = rng.permutation(np.repeat(np.arange(n), k)).reshape(-1, 2)
+    while (bad := np.flatnonzero(repeats_in(n, ends) | (ends[:, 0] == ends[:, 1]))).size:
+        # Few others, so that in a dense graph fewer edges are spoilt than mended.
+        others = rng.integers(len(ends), size=2 + bad.size // 4)
+        pool = np.union1d(bad, others)
+        ends[pool] = rng.permutation(ends[pool].ravel()).reshape(-1, 2)
+    return ends
+
+
+def _uniforms(rng: np.random.Generator) -> Iterator[float]:
+    """Uniform numbers one by one, drawn in blocks for speed."""
+    while True:
+        yield from rng.random(4096).tolist()
+
+
+def _probability(p: float) -> float:
+    if not (isinstance(p, Real) and 0 <= p <= 1):
+        raise InputError("p must be a probability, from 0 to 1")
+    return float(p)
+
+
+def _generator(rng: Seed) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InputError("rng must be a seed (a whole number of at least 0), a numpy Generator or None") from None

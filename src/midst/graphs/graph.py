@@ -1,0 +1,278 @@
+"""The graph: who talks to whom, as arrays of directed edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from midst.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Ints = NDArray[np.int64]
+
+_EXACT = 2000  # up to this many nodes the diameter is exact
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """A simple undirected graph, made by the functions of this module.
+
+    Attributes:
+        n: the number of nodes.
+        source: where each directed edge starts; both directions are present, sorted by (source, target).
+        target: where each directed edge ends.
+        name: what the graph is called, such as "ring", "rgg" or the stem of its file.
+        labels: the names of the nodes, where they are other than 0..n-1.
+        positions: x and y of each node, where the graph is geometric.
+    """
+
+    n: int
+    source: Ints
+    target: Ints
+    name: str = "graph"
+    labels: tuple[str, ...] | None = None
+    positions: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.source, self.target, self.positions):
+            if array is not None:
+                array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {self.n} nodes, {self.edges} edges>"
+
+    @property
+    def edges(self) -> int:
+        """The number of undirected edges."""
+        return self.source.size // 2
+
+    @cached_property
+    def reverse(self) -> Ints:
+        """The index of each directed edge's opposite."""
+        # The k-th edge by (source, target) is (a, b); the k-th by (target, source) is then (b, a).
+        return _frozen(np.argsort(self.target, kind="stable"))
+
+    @cached_property
+    def sign(self) -> NDArray[np.int8]:
+        """+1 on directed edges from the lower to the higher node, −1 on their opposites."""
+        return _frozen(np.where(self.source < self.target, np.int8(1), np.int8(-1)))
+
+    @cached_property
+    def degree(self) -> Ints:
+        """The number of neighbours of each node."""
+        return _frozen(np.bincount(self.source, minlength=self.n))
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """The edges out of node i are offsets[i] up to offsets[i + 1]."""
+        return _frozen(np.concatenate([[0], np.cumsum(self.degree)]))
+
+    @cached_property
+    def is_connected(self) -> bool:
+        """Whether every node reaches every other."""
+        count, _ = csgraph.connected_components(self.adjacency(), directed=False)
+        return count == 1
+
+    def label(self, i: int) -> str:
+        """The name of node i, for people."""
+        return self.labels[i] if self.labels else str(i)
+
+    def neighbours(self, i: int) -> Ints:
+        """The neighbours of node i, in ascending order."""
+        i = whole("node", i, 0, self.n - 1)
+        return self.target[self.offsets[i] : self.offsets[i + 1]]
+
+    def components(self) -> list[Ints]:
+        """The connected components, each as its nodes in ascending order."""
+        count, component = csgraph.connected_components(self.adjacency(), directed=False)
+        sizes = np.bincount(component, minlength=count)
+        return np.split(np.argsort(component, kind="stable"), np.cumsum(sizes)[:-1])
+
+    def require_connected(self) -> None:
+        """Refuses a graph that falls apart.
+
+        Raises:
+            InputError: naming the components.
+        """
+        if self.is_connected:
+            return
+        parts = self.components()
+        shown = _shorten(parts, 3, lambda part: "{" + ", ".join(_shorten(part, 6, self.label)) + "}")
+        listed = (" and " if len(parts) == 2 else ", ").join(shown)
+        raise InputError(f"graph has {len(parts)} components ({listed}); the median needs a connected graph")
+
+    def diameter(self) -> int:
+        """The longest shortest path, in edges: exact up to 2000 nodes, an upper bound above.
+
+        The bound is twice the eccentricity of a node of highest degree, and so at most twice the diameter.
+
+        Raises:
+            InputError: if the graph is not connected.
+        """
+        self.require_connected()
+        exact = self.n <= _EXACT
+        starts = None if exact else [int(self.degree.argmax())]
+        hops = int(csgraph.dijkstra(self.adjacency(), unweighted=True, indices=starts).max())
+        return hops if exact else 2 * hops
+
+    def adjacency(self) -> sparse.csr_array:
+        """The adjacency matrix of zeros and ones."""
+        # Copies, since scipy may reorder what it is given in place; of half the size where that is enough.
+        index = np.int32 if self.target.size < 2**31 else np.int64
+        where = self.target.astype(index), self.offsets.astype(index)
+        return sparse.csr_array((np.ones(self.target.size), *where), shape=(self.n, self.n))
+
+    def to_networkx(self) -> nx.Graph[Any]:
+        """The same graph for networkx; its nodes are the labels, or 0..n-1. Positions are left behind."""
+        graph: nx.Graph[Any] = import_networkx().Graph(name=self.name)
+        nodes = self.labels or range(self.n)
+        once = self.source < self.target
+        graph.add_nodes_from(nodes)
+        graph.add_edges_from(
+            (nodes[a], nodes[b]) for a, b in zip(self.source[once].tolist(), self.target[once].tolist(), strict=True)
+        )
+        return graph
+
+
+def from_edges(
+    n: int,
+    pairs: ArrayLike,
+    *,
+    name: str = "graph",
+    labels: Sequence[str] | None = None,
+    positions: ArrayLike | None = None,
+) -> Graph:
+    """A graph from its undirected edges.
+
+    Args:
+        n: the number of nodes.
+        pairs: two node numbers a row; each edge once, in either direction.
+        name: what to call the graph.
+        labels: n distinct names of nodes.
+        positions: x and y of each node.
+
+    Raises:
+        InputError: if a pair leaves 0..n-1, joins a node to itself or repeats an earlier one.
+    """
+    return build(n, pairs, name, labels, positions, place=lambda k: f"pairs[{k}]")
+
+
+def build(
+    n: int,
+    pairs: ArrayLike,
+    name: str,
+    labels: Sequence[str] | None,
+    positions: ArrayLike | None,
+    place: Callable[[int], str],
+) -> Graph:
+    """Checks everything and puts the edges in order; `place(k)` says where pair k came from."""
+    n = whole("n", n, 1)
+    ends = _integer_pairs(pairs)
+    names = None if labels is None else _distinct_labels(n, labels)
+
+    def refuse(fault: NDArray[np.bool_], reason: str) -> None:
+        if fault.any():
+            k = int(fault.argmax())
+            a, b = (names[i] if names and 0 <= i < n else i for i in ends[k].tolist())
+            raise InputError(f"{place(k)}: edge ({a}, {b}) {reason}")
+
+    outside = (ends < 0) | (ends >= n)
+    refuse(outside[:, 0] | outside[:, 1], f"leaves the nodes 0..{n - 1}")
+    refuse(ends[:, 0] == ends[:, 1], "joins a node to itself; leave self-loops out")
+    key = np.sort(np.concatenate([ends @ (n, 1), ends @ (1, n)]))
+    if (key[1:] == key[:-1]).any():
+        repeats = repeats_in(n, ends)
+        alike = key_of(n, ends) == key_of(n, ends)[repeats.argmax()]
+        refuse(repeats, f"is given before, at {place(int(alike.argmax()))}; give each undirected edge once")
+    source, target = np.divmod(key, n)
+    return Graph(n, source, target, name, names, None if positions is None else _plane(n, positions))
+
+
+def _integer_pairs(pairs: ArrayLike) -> Ints:
+    """An (m, 2) array of node numbers."""
+    ends = as_array(pairs)
+    if ends.size == 0:
+        return np.empty((0, 2), np.int64)
+    if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
+        raise InputError("pairs must be rows of two node numbers (integers), such as [(0, 1), (1, 2)]")
+    return ends.astype(np.int64)
+
+
+def _distinct_labels(n: int, labels: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(str(label) for label in labels)
+    if len(names) != n:
+        raise InputError(f"{len(names)} labels for {n} nodes; give one label a node")
+    first: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if not name or not name.isprintable():
+            raise InputError(f"the label of node {i} must be printable text on one line, and not empty")
+        if first.setdefault(name, i) != i:
+            raise InputError(f"nodes {first[name]} and {i} have the same label {name!r}; labels must differ")
+    return names
+
+
+def _plane(n: int, positions: ArrayLike) -> NDArray[np.float64]:
+    points = as_array(positions)
+    if points.shape != (n, 2) or points.dtype.kind not in "iuf" or not np.isfinite(points).all():
+        raise InputError(f"positions must be {n} rows of finite x and y")
+    return points.astype(np.float64)
+
+
+def key_of(n: int, ends: Ints) -> Ints:
+    """One number for each pair, the same in either direction."""
+    return np.minimum(ends[:, 0], ends[:, 1]) * n + np.maximum(ends[:, 0], ends[:, 1])
+
+
+def repeats_in(n: int, ends: Ints) -> NDArray[np.bool_]:
+    """Which pairs were given in an earlier row."""
+    repeats = np.ones(len(ends), np.bool_)
+    repeats[np.unique(key_of(n, ends), return_index=True)[1]] = False
+    return repeats
+
+
+def whole(what: str, value: int, low: int, high: int | None = None) -> int:
+    """The value as an int, if it is a whole number in its range."""
+    if not isinstance(value, Integral):
+        raise InputError(f"{what} must be a whole number, not {type(value).__name__}")
+    if value < low or (high is not None and value > high):
+        raise InputError(
+            f"{what} must be {f'at least {low}' if high is None else f'from {low} to {high}'}; got {value}"
+        )
+    return int(value)
+
+
+def as_array(given: ArrayLike) -> NDArray[Any]:
+    """What NumPy makes of it; of no shape where that is nothing."""
+    try:
+        return np.asarray(given)
+    except ValueError:  # ragged rows: of no shape, which every caller refuses
+        return np.array(None)
+
+
+def import_networkx() -> ModuleType:
+    """The module, or an error that says what brings it."""
+    try:
+        import networkx
+    except ImportError:
+        raise MissingExtra("networkx", "networkx") from None
+    return networkx
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
+def _shorten(items: Sequence[Any] | NDArray[Any], most: int, show: Callable[[Any], str]) -> list[str]:
+    return [*map(show, items[:most]), *(["…"] if len(items) > most else [])]
