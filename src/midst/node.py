@@ -4,30 +4,42 @@ Rules:
 - A `Node` is what a participant knows from the start and never changes; a `State` is where it stands. `begin` and
   `step` take values and give values: no socket, clock, file or random number is touched, so the same node runs in a
   unit test, in the reference engine, under a fault simulator, and on a wire.
-- One round is one message to every neighbour and one from every neighbour. Round 0 carries z(0), which only that
-  neighbour may see; round t + 1 carries x(t), the same to all.
+- One round is one message to every neighbour and one from every neighbour. Round 0 carries z(0) and a share of the
+  edge's secret, which only that neighbour may see; round t + 1 carries x(t), the same to all. Every message carries
+  a word a coordinate about the count (`counting.py`), where the nodes have agreed to finish by one.
 - A message that cannot be right (not finite, wrong shape, wrong round, not from a neighbour) is refused before it
   touches the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from midst.counting import Count, Counter, Word
 from midst.errors import InputError
+from midst.masks import edge_key, node_mask
 from midst.update import Array, Branch, Terms, next_x, next_z
 
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """What travels along an edge in one round: z_{i|j}(0) in round 0, x_i(t) in round t + 1."""
+    """What travels along an edge in one round.
+
+    Attributes:
+        round: which.
+        number: z_{i|j}(0) in round 0, x_i(t) in round t + 1.
+        words: about the count, one a coordinate.
+        share: in round 0, the sender's share of the edge's secret.
+    """
 
     round: int
     number: Array = field(repr=False)
+    words: tuple[Word, ...] = field(default=(), repr=False)
+    share: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,16 +49,27 @@ class State:
     Attributes:
         round: the round it last sent; x is x(round − 1).
         z: z_{i|j}, one row a neighbour.
+        shares: its own shares of the edges' secrets, one a neighbour.
         mirror: z_{j|i}, one row a neighbour.
+        keys: of the edges' masks, one a neighbour.
         x: what it last broadcast; None before the first iteration.
         branch: the branch that x came from.
+        counts: where it stands in the count, one a coordinate.
     """
 
     round: int
     z: Array
+    shares: tuple[bytes, ...] = ()
     mirror: Array | None = None
+    keys: tuple[bytes, ...] = ()
     x: Array | None = None
     branch: Branch | None = None
+    counts: tuple[Count, ...] = ()
+
+    @property
+    def answers(self) -> tuple[float | None, ...]:
+        """The proved answer to each coordinate, as far as this node knows it."""
+        return tuple(count.answer for count in self.counts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +82,7 @@ class Node:
         terms: its local objective.
         c: the convergence parameter.
         theta: the averaging constant.
+        counters: its part in the count, one a coordinate; none where there is no count.
     """
 
     id: int
@@ -66,6 +90,7 @@ class Node:
     terms: Terms
     c: Array
     theta: float
+    counters: tuple[Counter, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Node {self.id}, neighbours {self.neighbours}>"
@@ -76,14 +101,19 @@ class Node:
         signs = np.where(np.array(self.neighbours) > self.id, 1.0, -1.0)
         return signs.reshape(-1, *(1,) * np.ndim(self.terms.s))
 
-    def begin(self, z: Array) -> tuple[State, dict[int, Message]]:
-        """Round 0: each neighbour is told its z_{i|j}(0).
+    def begin(self, z: Array, shares: Sequence[bytes] = ()) -> tuple[State, dict[int, Message]]:
+        """Round 0: each neighbour is told its z_{i|j}(0), and its share of the secret.
 
         Args:
             z: the drawn z(0), one row a neighbour.
+            shares: random bytes, one string a neighbour; none where there is no count.
         """
         self._refuse_bad(z, (len(self.neighbours), *np.shape(self.terms.s)), "z(0)")
-        return State(0, z), {j: Message(0, row) for j, row in zip(self.neighbours, z, strict=True)}
+        given = tuple(shares) or (b"",) * len(self.neighbours)
+        counts = tuple(Count(word=counter.first_word()) for counter in self.counters)
+        words = tuple(count.word for count in counts)
+        outbox = {j: Message(0, z[k], words, given[k]) for k, j in enumerate(self.neighbours)}
+        return State(0, z, given, counts=counts), outbox
 
     def step(self, state: State, inbox: Mapping[int, Message]) -> tuple[State, dict[int, Message]]:
         """One iteration of Algorithm 1: take in a message from every neighbour, update, and broadcast.
@@ -93,17 +123,39 @@ class Node:
             inbox: one message a neighbour, of the round the node has just sent.
 
         Returns:
-            The next state, and the same x for every neighbour.
+            The next state, and a message for every neighbour: the same x for all, the count's sums for the parent only.
         """
         received = self._open(state, inbox)
         if state.mirror is None or state.x is None:
-            z, mirror = state.z, received
+            z, mirror, keys = state.z, received, self._agree_on_keys(state, inbox)
         else:
             z = next_z(state.z, state.mirror, -self.sign, received, self.c, self.theta)
             mirror = next_z(state.mirror, state.z, self.sign, state.x, self.c, self.theta)
+            keys = state.keys
         x, branch = next_x(np.sum(self.sign * z, axis=0), self.terms)
-        after = State(state.round + 1, z, mirror, x, branch)
-        return after, dict.fromkeys(self.neighbours, Message(after.round, x))
+        counts = tuple(
+            counter.step(
+                count,
+                t=state.round,
+                inside=bool(branch.flat[k] == 0),
+                inbox={j: message.words[k] for j, message in inbox.items()},
+                mask=lambda number, k=k: node_mask(keys, self._turns, number, k),  # type: ignore[misc]
+            )
+            for k, (counter, count) in enumerate(zip(self.counters, state.counts, strict=True))
+        )
+        after = State(state.round + 1, z, state.shares, mirror, keys, x, branch, counts)
+        outbox = {j: Message(after.round, x, tuple(count.word_to(j) for count in counts)) for j in self.neighbours}
+        return after, outbox
+
+    @property
+    def _turns(self) -> list[int]:
+        return [1 if j > self.id else -1 for j in self.neighbours]
+
+    def _agree_on_keys(self, state: State, inbox: Mapping[int, Message]) -> tuple[bytes, ...]:
+        if not self.counters:
+            return ()
+        ends = [(own, inbox[j].share) for own, j in zip(state.shares, self.neighbours, strict=True)]
+        return tuple(edge_key(*(end if turn > 0 else end[::-1])) for end, turn in zip(ends, self._turns, strict=True))
 
     def _open(self, state: State, inbox: Mapping[int, Message]) -> Array:
         if set(inbox) != set(self.neighbours):
@@ -113,6 +165,8 @@ class Node:
             if message.round != state.round:
                 raise InputError(f"node {self.id} got round {message.round} from {j} in round {state.round}")
             self._refuse_bad(message.number, np.shape(self.terms.s), f"message from {j}")
+            if len(message.words) != len(self.counters):
+                raise InputError(f"node {self.id}: message from {j} says nothing, or too much, about the count")
         return np.array([inbox[j].number for j in self.neighbours])
 
     def _refuse_bad(self, number: NDArray[np.float64], shape: tuple[int, ...], what: str) -> None:

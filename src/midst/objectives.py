@@ -91,6 +91,10 @@ class Quantile:
         pick = [np.take_along_axis(ranked, np.expand_dims(k, 0), axis=0)[0] for k in (first, last)]
         return pick[0], pick[1]
 
+    def is_one_value(self, total: int) -> bool:
+        """Whether the answer is one of the values, and not anything between two."""
+        return self.side != "any" or not self._ambiguous(total)
+
     def _ambiguous(self, total: int) -> bool:
         return (self.tau * total).denominator == 1
 

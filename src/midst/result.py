@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.certificate import Certificate
+from midst.counting import Proof
 from midst.trace import Trace
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ class Result:
         value: the answer: a number, or an array with one a coordinate.
         objective: what it is: "median", "low median", "quantile 0.9", "mean" …
         iterations: how many were run.
-        certified: whether the answer is proved to lie within `certificate.tolerance` of a right one.
-        certificate: the proof.
+        certified: whether the answer is proved: by a count, to the last bit, or by the certificate, to its tolerance.
+        certificate: what the last x proves.
+        proofs: the counts that proved the answer, one a coordinate; None where the run did not end by a count.
         exposed: the nodes whose branch was ever inside, so that their value itself was sent (Theorem 1). For the mean:
             all
             nodes, since whoever knows z(0) can compute every value.
@@ -40,6 +42,7 @@ class Result:
     iterations: int
     certified: bool
     certificate: Certificate
+    proofs: tuple[Proof, ...] | None
     exposed: tuple[int, ...]
     error: float
     trace: Trace
@@ -68,6 +71,7 @@ class Result:
             "iterations": self.iterations,
             "certified": self.certified,
             "certificate": vars(self.certificate),
+            "proofs": None if self.proofs is None else [asdict(proof) for proof in self.proofs],
             "exposed": list(self.exposed),
             "error": self.error,
             "parameters": self.trace.parameters,
@@ -91,22 +95,29 @@ class Result:
 
     def rows(self) -> list[tuple[str, str]]:
         """The result as lines for people: (what, how much)."""
-        proof = self.certificate
-        if self.certified:
-            state = f"certified to within {proof.tolerance:.3g}"
-        else:
-            state = f"NOT certified (spread {proof.spread:.3g}, tolerance {proof.tolerance:.3g})"
         who = ", ".join(map(str, self.exposed[:12])) + (" …" if len(self.exposed) > 12 else "")
         mean = self.objective == "mean"
         exposure = "every node, to whoever knows z(0)" if mean else f"{len(self.exposed)} of {self.nodes} nodes"
         return [
             (self.objective, _show(self.value)),
-            ("proof", state),
+            ("proof", self._proof_in_words()),
             ("iterations", f"{self.iterations:,}"),
             ("graph", f"{self.trace.graph.name}, {self.nodes:,} nodes, {self.edges:,} edges"),
             ("exposed", exposure + (f": {who}" if self.exposed and not mean else "")),
             ("error", f"{self.error:.3g} (known in simulation only)"),
         ]
+
+    def _proof_in_words(self) -> str:
+        if self.proofs is not None:
+            first = self.proofs[0]
+            count = f"{first.below} below, {first.ties} equal, {first.above} above"
+            where = "" if len(self.proofs) == 1 else " in the first coordinate"
+            tries = sum(proof.proposals for proof in self.proofs)
+            return f"exact, by count: {count}{where} ({tries} proposal{'s' * (tries != 1)})"
+        state = self.certificate
+        if state.holds:
+            return f"certified to within {state.tolerance:.3g}"
+        return f"NOT certified (spread {state.spread:.3g}, tolerance {state.tolerance:.3g})"
 
     def __repr__(self) -> str:
         width = max(len(name) for name, _ in self.rows())

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.certificate import Prover
+from midst.counting import Rules, choose_patience
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.objectives import Mean, Objective, Quantile, Side
@@ -24,7 +26,7 @@ from midst.system import RNG, Parameters, assemble, check_z0, draw_z0, settle, s
 from midst.trace import Trace
 from midst.update import Array, Branch
 
-Stop = Literal["certified", "error"]
+Stop = Literal["count", "certified", "error"]
 Progress = Callable[[int, float], None]
 
 _BETWEEN_REPORTS = 0.1  # seconds
@@ -40,7 +42,9 @@ def solve(
     z0: ArrayLike | None = None,
     rng: RNG = None,
     engine: str = "arrays",
-    stop: Stop = "certified",
+    stop: Stop | None = None,
+    patience: int | None = None,
+    root: int = 0,
     tolerance: float = 1e-6,
     iterations: int | None = None,
     limit: int = 1_000_000,
@@ -52,6 +56,8 @@ def solve(
 ) -> Result:
     """Run the iteration on a problem until its answer is proved.
 
+    With `stop="count"` the value of the result is the answer itself, to the last bit.
+
     Args:
         problem: what is to be found, by whom.
         c: the paper's convergence parameter on the data as given; chosen from the public scale if not given.
@@ -61,8 +67,11 @@ def solve(
         z0: z(0) itself, aligned with graph.source and graph.target, instead of drawing it.
         rng: a seed or a generator from which z(0) is drawn.
         engine: "arrays" (node form), "edges" (z on every edge) or "reference" (nodes and messages).
-        stop: "certified" (the proof of `certificate.py`), or in simulation "error": every x_i within the tolerance of a
-            right answer.
+        stop: "count" (the exact finish of `counting.py`), "certified" (within the tolerance, by `certificate.py`), or,
+            in simulation only, "error": every x_i within the tolerance of a right answer. Not given: "count" for a
+            quantile that is one value, else "certified".
+        patience: how many iterations in a row a node is inside before it proposes its value; chosen if not given.
+        root: the node at which a count's sums meet.
         tolerance: relative to the public scale (absolute where c is given and no scale is).
         iterations: run exactly so many instead; the result says whether its last x happens to be proved.
         limit: give up after so many.
@@ -79,24 +88,29 @@ def solve(
     run = ENGINES.get(engine)
     if run is None:
         raise InputError(f"unknown engine {engine!r}; try one of {', '.join(ENGINES)}")
-    if stop not in ("certified", "error"):
-        raise InputError(f"stop must be 'certified' or 'error', not {stop!r}")
+    rules = _rules(problem, patience, root) if stop in (None, "count") and iterations is None else None
+    if stop is None:
+        stop = "certified" if rules is None else "count"
+    if stop not in ("count", "certified", "error"):
+        raise InputError(f"stop must be 'count', 'certified' or 'error', not {stop!r}")
+    if stop == "count" and rules is None and iterations is None:
+        raise InputError(f"a {problem.title} is no one value to propose; try side='low', or stop='certified'")
     if not (isinstance(tolerance, int | float) and 0 < tolerance < np.inf):
         raise InputError("tolerance must be a positive number")
     last = _count("limit", limit) if iterations is None else _count("iterations", iterations)
     record = check_record(record)
     parameters = settle(problem, c=c, theta=theta, mu=mu, sigma=sigma, force=force)
     start = draw_z0(problem, parameters, streams(rng).z0) if z0 is None else check_z0(problem, z0)
-    system = assemble(problem, parameters, start)
+    system = assemble(problem, parameters, start, rules)
 
     unit = parameters.unit
     prover = Prover(problem, system.terms.s, tolerance * (parameters.scale / unit))
-    done = _stopping(problem, parameters, prover, stop, tolerance) if iterations is None else _never
+    close_enough = _closeness(problem, parameters, prover, stop, tolerance) if iterations is None else _never
     recorder = Recorder(record, problem.values.shape)
     due = monotonic() + _BETWEEN_REPORTS
-    for t, (x, branch) in enumerate(run(system)):
+    for t, (x, branch, proofs) in enumerate(run(system)):
         recorder.see(t, x, branch)
-        if t + 1 >= last or done(x, branch):
+        if t + 1 >= last or proofs is not None or close_enough(x, branch):
             break
         if progress is not None and monotonic() >= due:
             progress(t, float(np.max(np.ptp(x, axis=0) * unit / parameters.scale)))
@@ -121,22 +135,27 @@ def solve(
         z0=start if record == "all" else None,
         values=problem.values if keep_values else None,
     )
-    value = (x.min(axis=0) / 2 + x.max(axis=0) / 2) * unit
+    if proofs is None:
+        value = (x.min(axis=0) / 2 + x.max(axis=0) / 2) * unit
+    else:
+        value = np.array([proof.value for proof in proofs]).reshape(unit.shape) * unit
+        proofs = tuple(replace(p, value=v) for p, v in zip(proofs, np.atleast_1d(value).tolist(), strict=True))
     certificate = prover.certificate(x, branch, unit)
     exposed = np.flatnonzero(recorder.seen_inside.reshape(problem.graph.n, -1).any(axis=1))
     result = Result(
         value=float(value) if value.ndim == 0 else value,
         objective=problem.title,
         iterations=t + 1,
-        certified=certificate.holds,
+        certified=certificate.holds or proofs is not None,
         certificate=certificate,
+        proofs=proofs,
         exposed=tuple(exposed.tolist()),
         error=float(np.max(_distance(value, problem))),
         trace=trace,
         _problem=problem,
     )
-    if throw and iterations is None and not done(x, branch):
-        wanted = "a certificate" if stop == "certified" else "the error tolerance"
+    if throw and iterations is None and proofs is None and not close_enough(x, branch):
+        wanted = {"count": "a proof", "certified": "a certificate", "error": "the error tolerance"}[stop]
         reached = f"spread {certificate.spread:.3g}, tolerance {certificate.tolerance:.3g}"
         advice = "try a larger limit, or public bounds closer to the data"
         raise NotCertified(f"{wanted} was not reached in {t + 1:,} iterations ({reached}); {advice}", result)
@@ -200,9 +219,24 @@ def _as_graph(graph: Any) -> graphs.Graph:
     raise InputError("graph must be a midst.Graph, the name of a kind, a networkx graph or a sparse matrix")
 
 
-def _stopping(
+def _rules(problem: Problem, patience: int | None, root: int) -> Rules | None:
+    """The rules of a count, for an objective that is one of the values."""
+    objective, graph = problem.objective, problem.graph
+    total = int(problem.counts.sum())
+    if not isinstance(objective, Quantile) or not objective.is_one_value(total):
+        return None
+    if isinstance(root, bool) or not isinstance(root, int | np.integer) or not 0 <= root < graph.n:
+        raise InputError(f"root must be a node, from 0 to {graph.n - 1}")
+    bound = graph.diameter()
+    patience = choose_patience(bound) if patience is None else _count("patience", patience)
+    return Rules(patience, int(root), bound + 1, total, objective.level(total))
+
+
+def _closeness(
     problem: Problem, parameters: Parameters, prover: Prover, stop: Stop, tolerance: float
 ) -> Callable[[Array, Branch], bool]:
+    if stop == "count":
+        return _never
     if stop == "certified":
         return prover.holds
     within = tolerance * parameters.scale

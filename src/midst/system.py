@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from midst.counting import Rules
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.objectives import Mean
@@ -80,6 +81,8 @@ class System:
         c: convergence parameter.
         theta: averaging constant.
         z0: z_{source|target}(0), aligned with the graph's directed edges.
+        counts: weights, in units.
+        rules: of the count that ends the run; None where none does.
     """
 
     graph: Graph
@@ -87,6 +90,8 @@ class System:
     c: Array
     theta: float
     z0: Array
+    counts: NDArray[np.int64]
+    rules: Rules | None = None
 
 
 def settle(
@@ -159,7 +164,7 @@ def check_z0(problem: Problem, z0: ArrayLike) -> Array:
     return array
 
 
-def assemble(problem: Problem, parameters: Parameters, z0: Array) -> System:
+def assemble(problem: Problem, parameters: Parameters, z0: Array, rules: Rules | None = None) -> System:
     """The system in working units.
 
     f scales with unit^p (p = 1 for a quantile, 2 for the mean), hence c with unit^(p−2) and z with unit^(p−1).
@@ -177,7 +182,7 @@ def assemble(problem: Problem, parameters: Parameters, z0: Array) -> System:
         in_range = np.isfinite(reach / terms.weight) & np.isfinite(terms.weight) & (terms.weight > 0)
         if not in_range.all():
             raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
-    return System(problem.graph, terms, c, parameters.theta, z)
+    return System(problem.graph, terms, c, parameters.theta, z, problem.counts, rules)
 
 
 def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:

@@ -1,8 +1,8 @@
 """All nodes at once.
 
-`iterate` is the node form: a neighbour sum and elementwise work on two sums a node, nothing kept on edges. Elementwise
+`node_form` is a neighbour sum and elementwise work on two sums a node, nothing kept on edges. Elementwise
 work goes through the nodes in blocks that stay in the cache, so that a large graph costs one pass over memory and not
-one for every operation. `iterate_edges` keeps z on the edges as the paper does, to check the node form against.
+one for every operation. `edge_form` keeps z on the edges as the paper does, to check the node form against.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from midst.counting import Proof
+from midst.engines.tally import with_count
 from midst.graphs import Graph
 from midst.system import System
 from midst.update import Array, Branch, next_sums, next_x, next_z
@@ -20,7 +22,20 @@ _BLOCK = 16_384  # numbers an array in a block: a dozen such arrays fit a second
 _DENSE = 128  # up to so many nodes a dense product beats a sparse one
 
 
-def iterate(system: System) -> Iterator[tuple[Array, Branch]]:
+Steps = Iterator[tuple[Array, Branch]]
+
+
+def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
+    """The node form, and the count beside it."""
+    return with_count(system, node_form(system))
+
+
+def iterate_edges(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
+    """The edge form, and the count beside it."""
+    return with_count(system, edge_form(system))
+
+
+def node_form(system: System) -> Steps:
     """The node form (`next_sums`), without any number on an edge."""
     graph, terms, c, theta = system.graph, system.terms, system.c, system.theta
     neighbour_sum = sum_over_neighbours(graph)
@@ -42,7 +57,7 @@ def iterate(system: System) -> Iterator[tuple[Array, Branch]]:
             x[block], branch[block] = next_x(S[block], part)
 
 
-def iterate_edges(system: System) -> Iterator[tuple[Array, Branch]]:
+def edge_form(system: System) -> Steps:
     """The edge form: z on every directed edge, as in the paper."""
     graph, c, theta = system.graph, system.c, system.theta
     sign = _column(graph.sign, system.z0)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from secrets import token_bytes
 
 import numpy as np
 
-from midst.node import Message, Node
+from midst.counting import Counter, Proof, all_or_none
+from midst.masks import SHARE_BYTES
+from midst.node import Message, Node, State
 from midst.system import System
 from midst.update import Array, Branch
 
 
 def make_nodes(system: System) -> list[Node]:
     """One `Node` a participant, each with its own value and nothing of the others'."""
-    graph = system.graph
+    graph, rules = system.graph, system.rules
+
+    def counters(i: int) -> tuple[Counter, ...]:
+        values = np.atleast_1d(system.terms.s[i]).tolist()
+        return () if rules is None else tuple(Counter(i, value, int(system.counts[i]), rules) for value in values)
+
     return [
-        Node(i, tuple(graph.neighbours(i).tolist()), system.terms[i], system.c, system.theta) for i in range(graph.n)
+        Node(i, tuple(graph.neighbours(i).tolist()), system.terms[i], system.c, system.theta, counters(i))
+        for i in range(graph.n)
     ]
 
 
@@ -28,15 +37,25 @@ def deliver(outboxes: list[dict[int, Message]]) -> list[Mapping[int, Message]]:
     return list(inboxes)
 
 
-def iterate(system: System) -> Iterator[tuple[Array, Branch]]:
+def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
     """Algorithm 1, node by node and message by message."""
     nodes = make_nodes(system)
     rows = np.split(system.z0, system.graph.offsets[1:-1])
-    begun = [node.begin(z) for node, z in zip(nodes, rows, strict=True)]
+    begun = [node.begin(z, [token_bytes(SHARE_BYTES) for _ in z]) for node, z in zip(nodes, rows, strict=True)]
     states = [state for state, _ in begun]
     outboxes = [outbox for _, outbox in begun]
+    proofs: list[Proof | None] = [None] * len(nodes[0].counters)
     while True:
         inboxes = deliver(outboxes)
         for i, node in enumerate(nodes):
             states[i], outboxes[i] = node.step(states[i], inboxes[i])
-        yield np.array([state.x for state in states]), np.array([state.branch for state in states], np.int8)
+        proofs = [proof or _common_proof(states, nodes[0], k) for k, proof in enumerate(proofs)]
+        x, branch = np.array([state.x for state in states]), np.array([state.branch for state in states], np.int8)
+        yield x, branch, all_or_none(proofs) if proofs else None
+
+
+def _common_proof(states: list[State], node: Node, k: int) -> Proof | None:
+    """The proof of coordinate k, once every node holds it."""
+    if any(state.counts[k].answer is None for state in states):
+        return None
+    return states[node.id].counts[k].proof(node.counters[k].rules, states[node.id].round - 1)
