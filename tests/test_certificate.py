@@ -37,7 +37,7 @@ def right_answers(problem):
 @given(problems(), st.integers(0, 2**32 - 1), st.sampled_from((1e-2, 1e-4, 1e-6)))
 def test_certified_is_right(problem, seed, tolerance):
     """Whatever the graph, data, weights and objective: a certified value is within the tolerance of a right answer."""
-    result = solve(problem, rng=seed, tolerance=tolerance, limit=20_000, throw=False)
+    result = solve(problem, rng=seed, stop="certified", tolerance=tolerance, limit=20_000, throw=False)
     low, high = right_answers(problem)
     if result.certified:
         within = Fraction(result.certificate.tolerance) + Fraction(1, 10**12) * max(abs(low), abs(high), 1)
@@ -54,7 +54,8 @@ def test_most_runs_are_certified():
         rng = np.random.default_rng(seed)
         graph = graphs.make(("rgg", "complete", "er", "regular")[seed % 4], 10 + seed % 11 * 2, rng=seed)
         objective = (Quantile(0.5, "low"), Quantile(0.5), Quantile(0.9, "high"), Mean())[seed % 3]
-        assert solve(Problem(graph, rng.normal(size=graph.n), objective=objective), rng=seed, record="none").certified
+        problem = Problem(graph, rng.normal(size=graph.n), objective=objective)
+        assert solve(problem, rng=seed, stop="certified", record="none").certified
 
 
 @settings(max_examples=200)
@@ -107,9 +108,11 @@ def test_without_a_certificate_is_an_error():
     """A run that ends without its proof raises, carries what it reached, and says so when asked to return it."""
     problem = Problem(graphs.ring(9), np.arange(9.0))
     with pytest.raises(NotCertified, match="certificate was not reached in 5 iterations") as caught:
-        solve(problem, rng=0, limit=5)
+        solve(problem, rng=0, limit=5, stop="certified")
     assert not caught.value.result.certified
     assert "NOT certified" in repr(solve(problem, rng=0, limit=5, throw=False))
+    with pytest.raises(NotCertified, match="a proof was not reached"):
+        solve(problem, rng=0, limit=5)
     with pytest.raises(NotCertified, match="error tolerance"):
         solve(problem, rng=0, limit=5, stop="error")
 
@@ -117,4 +120,4 @@ def test_without_a_certificate_is_an_error():
 def test_theta_1_does_not_converge():
     """The paper's remark: standard PDMM fails for the median. Forced, it runs into its limit."""
     problem = Problem(graphs.ring(9), np.random.default_rng(1).normal(size=9))
-    assert not solve(problem, theta=1, force=True, rng=1, limit=3000, throw=False).certified
+    assert not solve(problem, theta=1, force=True, rng=1, stop="certified", limit=3000, throw=False).certified

@@ -28,7 +28,7 @@ THETAS = (0.25, 0.5, 0.9)
 
 def trajectory(system, engine, iterations):
     run = itertools.islice(ENGINES[engine](system), iterations)
-    pairs = [(x.copy(), branch.copy()) for x, branch in run]
+    pairs = [(x.copy(), branch.copy()) for x, branch, _ in run]
     return np.array([x for x, _ in pairs]), np.array([branch for _, branch in pairs])
 
 

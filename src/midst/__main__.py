@@ -1,0 +1,5 @@
+"""`python -m midst` is `midst`."""
+
+from midst.cli import main
+
+main()

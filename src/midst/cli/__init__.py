@@ -1,0 +1,113 @@
+"""The command `midst`: one module a command, loaded only when it is called.
+
+Rules:
+- Nothing here imports NumPy, rich or a command: `midst --help` has to be instant.
+- The answer goes to stdout. Everything else goes to stderr, and an error is one line there.
+- An error never shows a private value: an exception nobody foresaw is reported by its type and place, not its message.
+- Exit codes: 0 done; 1 the system failed (a full disk) or midst has a bug; 2 bad input, nothing was run or written;
+  3 the run ended without a proof of its answer; 130 interrupted.
+
+A new command is one line in `COMMANDS` and a module with a click command named `command`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import TracebackType
+from typing import Any, NoReturn
+
+import click
+
+from midst._version import __version__
+from midst.errors import MidstError, NotCertified
+
+COMMANDS = {
+    "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
+}
+
+_EXIT_CODES = """\b
+Exit codes:
+  0    done
+  1    the system failed, such as a full disk
+  2    bad input; nothing was run or written
+  3    the run ended without a proof of its answer
+  130  interrupted"""
+
+
+class Commands(click.Group):
+    """The commands of the table, and the one place where an exception becomes an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names in the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in the help, from the table, so that no command is imported for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
+        """Run a command and exit; without arguments, show the help."""
+        extra |= {"prog_name": "midst", "standalone_mode": False}
+        try:
+            code = super().main(list(sys.argv[1:] if args is None else args) or ["--help"], **extra)
+        except Exception as error:
+            if os.environ.get("MIDST_DEBUG"):
+                raise
+            message, code = explain(error)
+            click.echo(f"midst: {' '.join(message.split())}", err=True)
+        sys.exit(code)
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """What to say about an exception, and the exit code."""
+    match error:
+        case click.Abort():
+            return "interrupted", 130
+        case NotCertified():
+            return f"error: {error}", 3
+        case MidstError():
+            return f"error: {error}", 2
+        case click.ClickException():
+            asked = getattr(error, "ctx", None)
+            path = asked.command_path if asked else "midst"
+            return f"error: {error.format_message().rstrip('.')} (see {path} --help)", 2
+        case MemoryError():
+            return "error: out of memory; try fewer nodes, or --record audit", 1
+        case OSError(strerror=str(reason)):
+            return f"error: {f'{error.filename}: ' if error.filename else ''}{reason}", 1
+        case _:
+            where = _place(error.__traceback__)
+            return f"error: unexpected {type(error).__name__} at {where}; run with MIDST_DEBUG=1 for the traceback", 1
+
+
+def _place(trail: TracebackType | None) -> str:
+    """File and line of the innermost frame that is midst's own."""
+    package = os.path.dirname(os.path.dirname(__file__))
+    place = "an unknown place"
+    while trail is not None:
+        file = trail.tb_frame.f_code.co_filename
+        if file.startswith(package + os.sep):
+            place = f"{os.path.relpath(file, os.path.dirname(package))}:{trail.tb_lineno}"
+        trail = trail.tb_next
+    return place
+
+
+@click.group(cls=Commands, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="midst %(version)s")
+def main() -> None:
+    """The median from the midst of the network.
+
+    Parties that only talk to their neighbours in a graph find the exact median of their private numbers, and are told
+    who gave theirs away on the way.
+    """

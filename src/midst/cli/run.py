@@ -1,0 +1,250 @@
+"""`midst run`: simulate the parties of a graph until their answer is proved.
+
+Rules:
+- Everything is checked before the first iteration and before the first byte is written.
+- One seed gives the graph, the values and z(0), each from its own stream; without --seed one is drawn and reported.
+- Private values are in a file only with --keep-values, and in a picture only with --show-values.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from numpy.random import Generator
+
+from midst import graphs
+from midst.cli.values import read_numbers
+from midst.engines import ENGINES
+from midst.errors import InputError, NotCertified
+from midst.graphs import KINDS, Graph
+from midst.objectives import Mean, Objective, Quantile, Side
+from midst.problems import Problem, check_values
+from midst.result import Result
+from midst.solving import Progress, solve
+from midst.system import streams
+from midst.trace import check_writable
+
+_LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
+_SWITCHES = {"true": True, "false": False}
+_GRAPH = f"""A kind ({", ".join(KINDS)}), with options as in rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of
+edges, .graphml, .npz."""
+_STOP = """When a count proves the answer exactly; when it is certified to within the tolerance; or when its error is,
+as only a simulation can know. Default: count where one value is the answer, else certified."""
+_RECORD = "Which iterations to keep; K: every K-th."
+_EXAMPLES = """\b
+Examples:
+  midst run --graph rgg --nodes 15 --seed 7 --plot run.png
+  midst run --graph ring --values values.txt --quantile 0.9 --json"""
+_A_FILE = click.Path(path_type=Path)
+
+
+@click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
+@click.option("--graph", required=True, metavar="KIND|FILE", help=_GRAPH)
+@click.option("--nodes", type=int, metavar="N", help="How many; not needed with --values or a graph from a file.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Repeats a run; drawn and reported if not given.")
+@click.option("--values", metavar="FILE|-", help="One number (or row of numbers) a line. Default: N(0, 1), drawn.")
+@click.option("--weights", metavar="FILE|-", help="One number a line. Default: 1 each.")
+@click.option("--objective", type=click.Choice([*_LEVELS, "mean"]), help="What to find. Default: the median.")
+@click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
+@click.option("--side", type=click.Choice(["low", "high", "any"]), help="Where there are two answers. Default: low.")
+@click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
+@click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
+@click.option("--c", type=float, help="Convergence parameter. Default: chosen from the public scale.")
+@click.option("--theta", type=float, default=0.5, show_default=True, help="Averaging constant, in (0, 1).")
+@click.option("--mu", type=float, help="Mean of z(0). Default: such that x(0) is near the public centre.")
+@click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1.")
+@click.option("--force", is_flag=True, help="Allow --theta 1 where it does not converge.")
+@click.option("--iterations", type=int, metavar="N", help="Run exactly so many, proved or not.")
+@click.option("--stop", type=click.Choice(["count", "certified", "error"]), help=_STOP)
+@click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Of the answer, relative to the scale.")
+@click.option("--limit", type=int, default=1_000_000, show_default=True, help="Give up after so many iterations.")
+@click.option("--engine", type=click.Choice(list(ENGINES)), default="arrays", show_default=True)
+@click.option("--record", default="auto", show_default=True, metavar="all|auto|audit|none|K", help=_RECORD)
+@click.option("--save", type=_A_FILE, metavar="FILE.npz", help="Write the record of the run.")
+@click.option("--keep-values", is_flag=True, help="Put the private values into that record.")
+@click.option("--plot", type=_A_FILE, metavar="FILE.png", help="Draw the run (.png, .pdf, .svg).")
+@click.option("--show-values", is_flag=True, help="Put the private values into that picture.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
+def command(
+    graph: str,
+    nodes: int | None,
+    seed: int | None,
+    values: str | None,
+    weights: str | None,
+    objective: str | None,
+    quantile: float | None,
+    side: Side | None,
+    scale: float | None,
+    bounds: str | None,
+    record: str,
+    save: Path | None,
+    keep_values: bool,
+    plot: Path | None,
+    show_values: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Find a median, a quantile or a mean over a graph."""
+    _check_files(save, keep_values, plot, show_values, record, inputs=(graph, values, weights))
+    sought = _objective(objective, quantile, side)
+    known = _bounds(bounds)
+    seed = secrets.randbits(32) if seed is None else seed
+    drawn = streams(seed)
+    numbers = None if values is None else check_values(read_numbers(values), nodes)
+    network = _graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
+    numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
+    heaviness = None if weights is None else read_numbers(weights)
+    problem = Problem(network, numbers, weights=heaviness, objective=sought, scale=scale, bounds=known)
+    settings["record"] = int(record) if record.isdecimal() else record
+    failure = None
+    try:
+        with _progress(settings["iterations"]) as progress:
+            result = solve(problem, rng=seed, keep_values=keep_values, progress=progress, **settings)
+    except NotCertified as error:
+        result, failure = error.result, error
+    try:
+        if save is not None:
+            result.trace.save(save)
+        if plot is not None:
+            from midst.plots import save_figure
+
+            save_figure(result.plot(values=show_values), plot)
+    finally:  # a full disk does not cost the answer
+        _report(result, as_json)
+    if failure is not None:
+        raise failure
+
+
+# What was asked for
+
+
+def _check_files(
+    save: Path | None,
+    keep_values: bool,
+    plot: Path | None,
+    show_values: bool,
+    record: str,
+    inputs: tuple[str | None, ...],
+) -> None:
+    """Refuses what could not be written, or would be written over something that is read."""
+    if keep_values and save is None:
+        raise InputError("--keep-values needs --save: without it there is no record to put them into")
+    if show_values and plot is None:
+        raise InputError("--show-values needs --plot: without it there is no picture to put them into")
+    if inputs.count("-") > 1:
+        raise InputError("standard input can be read once; give --values or --weights a file")
+    if plot is not None:
+        from midst.plots import check_picture
+
+        check_picture(plot)
+        if record in ("audit", "none"):
+            raise InputError(f"--plot draws what --record {record} leaves out; try --record auto")
+    outputs = [check_writable(path).resolve() for path in (save, plot) if path is not None]
+    paths = [*outputs, *(Path(name).resolve() for name in inputs if name is not None)]
+    for path in outputs:
+        if paths.count(path) > 1:
+            raise InputError(f"{path} is given twice; each file needs its own name")
+
+
+def _objective(name: str | None, quantile: float | None, side: Side | None) -> Objective:
+    if name is not None and quantile is not None:
+        raise InputError("give --objective or --quantile, not both")
+    if side is not None and name in ("mean", "maximum", "minimum"):
+        raise InputError(f"--side chooses between two answers; there is only one {name}")
+    if name == "mean":
+        return Mean()
+    return Quantile(_LEVELS[name or "median"] if quantile is None else quantile, side or "low")
+
+
+def _bounds(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        raise InputError("--bounds must be two numbers, LO:HI, such as 0:100") from None
+    return low, high
+
+
+def _graph(spec: str, nodes: int | None, rng: Generator) -> Graph:
+    """The graph of `KIND`, `KIND:name=number,…` or a file."""
+    kind, _, options = spec.partition(":")
+    if kind not in KINDS and (Path(spec).exists() or "." in kind or "/" in kind):
+        loaded = graphs.load(spec)
+        if nodes is not None and nodes != loaded.n:
+            raise InputError(f"{spec} has {loaded.n} nodes, not {nodes}; leave --nodes out, or give one value a node")
+        return loaded
+    if kind in KINDS and nodes is None:
+        raise InputError(f"how many nodes has the {kind}? give --nodes or --values")
+    return graphs.make(kind, nodes or 0, rng=rng, **_graph_options(kind, options))
+
+
+def _graph_options(kind: str, text: str) -> dict[str, float]:
+    options: dict[str, float] = {}
+    for option in filter(None, text.split(",")):
+        name, _, value = option.partition("=")
+        try:
+            options[name] = (
+                _SWITCHES[value] if value in _SWITCHES else int(value) if value.isdecimal() else float(value)
+            )
+        except ValueError:
+            raise InputError(f"--graph: {option!r} is not name=number; an example: rgg:radius=0.4") from None
+        if name in ("kind", "n", "rng"):
+            raise InputError(f"{kind} has no option {name!r}; use --nodes and --seed")
+    return options
+
+
+# What people see
+
+
+@contextmanager
+def _progress(iterations: int | None) -> Iterator[Progress | None]:
+    """A line on stderr that follows a run which lasts, on a terminal; nothing is left of it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Display
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("iteration {task.completed:,}"),
+        BarColumn(),
+        TextColumn("spread {task.fields[spread]:.1e} of the scale"),
+        TimeElapsedColumn(),
+    )
+    with Display(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task("", total=iterations, spread=0.0, visible=False)
+        yield lambda t, spread: display.update(task, completed=t + 1, spread=spread, visible=True)
+
+
+def _report(result: Result, as_json: bool) -> None:
+    """The result on stdout: one JSON object, a table on a terminal, or plain lines."""
+    if as_json:
+        click.echo(json.dumps(result.to_dict()))
+        return
+    rows = [*result.rows(), ("seed", str(result.trace.seed))]
+    if not sys.stdout.isatty():
+        width = max(len(name) for name, _ in rows)
+        click.echo("\n".join(f"{name:>{width}}  {text}" for name, text in rows))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.ROUNDED, show_header=False, border_style="dim")
+    table.add_column(justify="right", style="cyan")
+    table.add_column(overflow="fold")
+    styles = {result.objective: "bold", "proof": "green" if result.certified else "bold red", "exposed": "yellow"}
+    for name, text in rows:
+        table.add_row(name, Text(text, styles.get(name, "")))
+    Console().print(table)

@@ -1,0 +1,51 @@
+"""Numbers from a text file: one a line, or a row of them.
+
+Rules:
+- A row is m numbers between blanks or commas, the same m on every line. `#` starts a comment; blank lines are skipped.
+- An error names the file and the line, never what is written there: it may be a private value, mistyped.
+"""
+
+from __future__ import annotations
+
+import math
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.errors import InputError
+
+
+def read_numbers(path: str) -> NDArray[np.float64]:
+    """The numbers in a file ("-" for standard input): shape (n,), or (n, m) for rows of m > 1.
+
+    Raises:
+        InputError: the file cannot be read, has no numbers, or has a line that is not m finite numbers.
+    """
+    name = "standard input" if path == "-" else path
+    rows: list[list[float]] = []
+    try:
+        with click.open_file(path, encoding="utf-8-sig") as file:
+            for line, text in enumerate(file, start=1):
+                if words := text.partition("#")[0].replace(",", " ").split():
+                    rows.append(_parse_row(words, f"{name}, line {line}"))
+                    if len(rows[-1]) != len(rows[0]):
+                        raise InputError(f"{name}, line {line}: {len(rows[-1])} in a row, but {len(rows[0])} before")
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: not a text in UTF-8; write one number a line") from None
+    if not rows:
+        raise InputError(f"{name}: no numbers; write one a line")
+    array = np.array(rows)
+    return array[:, 0] if array.shape[1] == 1 else array
+
+
+def _parse_row(words: list[str], where: str) -> list[float]:
+    try:
+        row = [float(word) for word in words]
+    except ValueError:
+        raise InputError(f"{where}: not a number") from None
+    if not all(map(math.isfinite, row)):
+        raise InputError(f"{where}: not a finite number")
+    return row

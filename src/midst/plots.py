@@ -1,0 +1,273 @@
+"""Pictures of a run: the network, and what every node sent over time.
+
+Rules:
+- Importing this module needs matplotlib, so it is imported where a picture is asked for and nowhere else.
+- matplotlib's object interface only: no pyplot, no setting of the user's is changed.
+- A private value is drawn as such only if it is handed in. The plateau of an exposed node does lie at its value: that
+  is what it sent to its neighbours.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csgraph
+
+from midst.errors import InputError, MissingExtra
+from midst.graphs import Graph
+from midst.result import Result
+from midst.trace import check_writable
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.ticker import MaxNLocator
+except ImportError:
+    raise MissingExtra("matplotlib", "plot") from None
+
+Array = NDArray[np.float64]
+
+FORMATS = ("png", "pdf", "svg")
+
+# Okabe and Ito's colours, which stay apart for the colour-blind
+_HIDDEN, _EXPOSED, _ANSWER, _VALUE = "#0072B2", "#D55E00", "#000000", "#009E73"
+_EDGE = "#999999"
+_BELOW: dict[str, Any] = {
+    "loc": "upper center",
+    "bbox_to_anchor": (0.5, -0.12),
+    "columnspacing": 1.5,
+    "frameon": False,
+    "fontsize": 9,
+}
+
+_NUMBERED = 30  # up to so many nodes are numbered, and have a curve each
+_CURVES = 400  # up to so many have a light curve each; beyond, bands
+_ARRANGED = 600  # up to so many nodes without positions are arranged by their distances
+_LINEAR = 50  # beyond so many iterations the axis is logarithmic
+_FRAMES = 1500  # points of a curve, evenly spread over the logarithmic axis
+_DOTS, _LINES = 20_000, 50_000  # nodes and edges drawn at most
+
+
+def draw_result(result: Result, values: Array | None = None) -> Figure:
+    """The network beside x_i(t); thick where a node sent its own value.
+
+    Args:
+        result: of a run that recorded x.
+        values: the private values, to be drawn as ticks at the right edge.
+    """
+    figure = Figure(figsize=(11, 5.2), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
+    figure.suptitle(headline(result), fontsize=13)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
+    _draw_network(left, result)
+    _draw_curves(right, result, values)
+    return figure
+
+
+def check_picture(path: str | Path) -> Path:
+    """The path, if a picture can be written there.
+
+    Raises:
+        InputError: the ending is not that of a picture, or no file can be written there.
+    """
+    target = Path(path)
+    if target.suffix.lower().lstrip(".") not in FORMATS:
+        raise InputError(f"{target}: a picture ends in {', '.join(f'.{name}' for name in FORMATS)}")
+    return check_writable(target)
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a picture, whole or not at all.
+
+    Raises:
+        InputError: the path is not one for a picture; see `check_picture`.
+    """
+    target = check_picture(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            figure.savefig(file, format=target.suffix.lower().lstrip("."), dpi=160)
+        os.chmod(name, 0o644)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def headline(result: Result) -> str:
+    """What a reader sees, in one sentence."""
+    verb = "agree on" if result.certified else "have not yet agreed on"
+    if result.objective == "mean":
+        gave = "each value can be computed by whoever knows z(0)"
+    else:
+        count = len(result.exposed)
+        who = {0: "none", result.nodes: "all"}.get(count, f"{count:,}")
+        gave = f"{who} sent {'its own value' if count <= 1 else 'their own value'}"
+    return f"{result.nodes:,} nodes {verb} the {result.objective}; {gave}"
+
+
+# The network
+
+
+def _draw_network(axes: Axes, result: Result) -> None:
+    graph = result.trace.graph
+    place = _part(arrange(graph)) if graph.n <= _NUMBERED else arrange(graph)
+    exposed = np.isin(np.arange(graph.n), result.exposed)
+    once = np.flatnonzero(graph.source < graph.target)
+    edges, dots = _thin(once, _LINES), _thin(np.arange(graph.n), _DOTS)
+    strength = float(np.clip(40 / np.sqrt(edges.size), 0.15, 1.0))
+    ends = list(np.stack([place[graph.source[edges]], place[graph.target[edges]]], axis=1))
+    many = edges.size > 5000
+    axes.add_collection(LineCollection(ends, colors=_EDGE, linewidths=strength, alpha=strength, rasterized=many))
+    size = 220.0 if graph.n <= _NUMBERED else float(np.clip(9000 / graph.n, 1.5, 90))
+    gave = "its value follows from z(0)" if result.objective == "mean" else "sent its own value"
+    for group, colour, marker, area, name in (
+        (dots[~exposed[dots]], _HIDDEN, "o", size, "never sent its own value"),
+        (dots[exposed[dots]], _EXPOSED, "s", size if graph.n <= _NUMBERED else 2 * size, gave),
+    ):
+        if group.size:
+            axes.scatter(
+                place[group, 0],
+                place[group, 1],
+                s=area,
+                c=colour,
+                marker=marker,
+                linewidths=0,
+                zorder=2,
+                rasterized=many,
+            )
+            axes.scatter([], [], s=60, c=colour, marker=marker, linewidths=0, label=name)
+    if graph.n <= _NUMBERED:
+        for i, (x, y) in enumerate(place):
+            name = graph.label(i) if len(graph.label(i)) <= 3 else str(i)
+            axes.annotate(name, (x, y), color="white", fontsize=8, ha="center", va="center_baseline", weight="bold")
+    shown = f"{_some(dots.size, graph.n)} nodes, {_some(edges.size, once.size)} edges"
+    axes.set_title(f"{graph.name}, {shown}", fontsize=10)
+    middle, reach = (place.max(axis=0) + place.min(axis=0)) / 2, 0.56 * np.ptp(place, axis=0).max()
+    axes.set(xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal")
+    axes.axis("off")
+    axes.legend(ncols=2, **_BELOW)
+
+
+def arrange(graph: Graph) -> Array:
+    """Where to draw each node: its position; else where distances resemble numbers of hops; else on a circle.
+
+    The second is stress majorisation (Gansner, Koren and North, 2004) with weights hops⁻², begun on the circle; it
+    needs no random number and unfolds rings, paths and trees.
+    """
+    if graph.positions is not None:
+        return graph.positions
+    angle = np.pi / 2 - 2 * np.pi * np.arange(graph.n) / graph.n
+    place = np.column_stack([np.cos(angle), np.sin(angle)])
+    if graph.n > _ARRANGED or graph.edges == graph.n * (graph.n - 1) // 2:
+        return place
+    hops = np.minimum(csgraph.dijkstra(graph.adjacency(), unweighted=True), graph.n) + np.eye(graph.n)
+    weight = hops**-2 - np.eye(graph.n)
+    solve = np.linalg.pinv(np.diag(weight.sum(axis=1)) - weight)
+    place *= hops.max() / 2
+    for _ in range(100):
+        gap = np.linalg.norm(place[:, None] - place, axis=2)
+        pull = weight * hops / np.maximum(gap, 1e-9)
+        place = solve @ (pull.sum(axis=1)[:, None] * place - pull @ place)
+    return np.asarray(place)
+
+
+def _part(place: Array) -> Array:
+    """Moves nodes a little that would hide each other's number."""
+    room = 0.075 * np.ptp(place, axis=0).max()
+    for _ in range(50):
+        gap = place[:, None] - place
+        near = np.linalg.norm(gap, axis=2) + 2 * room * np.eye(len(place))
+        push = np.maximum(room / near - 1, 0) / 2
+        place = place + (push[:, :, None] * gap).sum(axis=1)
+    return place
+
+
+# The curves
+
+
+def _draw_curves(axes: Axes, result: Result, values: Array | None) -> None:
+    trace = result.trace
+    frames = _spread(len(trace.t), _FRAMES)
+    x, inside = trace.x[frames], trace.inside[frames]
+    if x.ndim == 3:
+        x, inside = x[:, :, 0], inside[:, :, 0]
+    iteration = trace.t[frames] + 1
+    if result.nodes > _CURVES:
+        _draw_bands(axes, iteration, x)
+    else:
+        _draw_lines(axes, iteration, x, inside & (result.objective != "mean"))
+    answer = float(np.ravel(result.value)[0])
+    axes.axhline(answer, color=_ANSWER, linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label=result.objective)
+    if values is not None:
+        _draw_values(axes, values.reshape(result.nodes, -1)[:, 0])
+    if result.iterations > _LINEAR:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(1, max(result.iterations, 2))
+    of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
+    state = "proved by a count" if result.proofs else "proved" if result.certified else "no proof"
+    axes.set_title(f"what each node sent{of}; {state} after {result.iterations:,} iterations", fontsize=10)
+    axes.set_xlabel("iteration", fontsize=9)
+    axes.set_ylabel("x", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(ncols=4 if values is None else 2, **_BELOW)
+
+
+def _draw_lines(axes: Axes, iteration: NDArray[np.int64], x: Array, inside: NDArray[np.bool_]) -> None:
+    """A curve a node, thick while inside."""
+    few = x.shape[1] <= _NUMBERED
+    thin, thick = (0.9, 3.0) if few else (0.5, 1.2)
+    axes.plot(iteration, x, color=_HIDDEN, linewidth=thin, alpha=0.75 if few else 0.3)
+    axes.plot([], [], color=_HIDDEN, linewidth=1, label="one node")
+    if inside.any():
+        axes.plot(iteration, np.where(inside, x, np.nan), color=_EXPOSED, linewidth=thick, solid_capstyle="round")
+        padded = np.pad(inside, ((1, 1), (0, 0)))
+        t, i = np.nonzero(inside & ~padded[:-2] & ~padded[2:])  # a plateau of one iteration is a dot, not a line
+        axes.plot(iteration[t], x[t, i], "o", color=_EXPOSED, markersize=thick, markeredgewidth=0)
+        axes.plot([], [], color=_EXPOSED, linewidth=3, label="while it sends its own value")
+
+
+def _draw_bands(axes: Axes, iteration: NDArray[np.int64], x: Array) -> None:
+    """Where all, nine tenths and half of the nodes are."""
+    for outside, alpha, name in ((0.0, 0.15, "all nodes"), (0.05, 0.25, "90% of them"), (0.25, 0.45, "half of them")):
+        low, high = np.quantile(x, [outside, 1 - outside], axis=1)
+        axes.fill_between(iteration, low, high, color=_HIDDEN, alpha=alpha, linewidth=0, label=name)
+
+
+def _draw_values(axes: Axes, values: Array) -> None:
+    """Ticks at the right edge; those far from all curves are only counted, lest they flatten the curves."""
+    low, high = axes.get_ylim()
+    room = (high - low) / 2
+    near = values[(values >= low - room) & (values <= high + room)]
+    axes.set_ylim(near.min(initial=low), near.max(initial=high))
+    beyond = f" ({values.size - near.size:,} beyond the axis)" if near.size < values.size else ""
+    at_edge: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "clip_on": False, "scaley": False}
+    axes.plot(
+        np.full(near.size, 1.015), near, "_", color=_VALUE, markersize=9, label=f"private values{beyond}", **at_edge
+    )
+
+
+def _thin(items: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """At most so many of them, evenly spread."""
+    return items[:: -(-items.size // most)] if items.size else items
+
+
+def _some(drawn: int, total: int) -> str:
+    return f"{total:,}" if drawn == total else f"{drawn:,} of {total:,}"
+
+
+def _spread(count: int, most: int) -> NDArray[np.int64]:
+    """All indices below count, or so many spread over a logarithmic axis, the first and the last among them."""
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.geomspace(1, count, most).round().astype(np.int64)) - 1
