@@ -219,7 +219,7 @@ def test_a_term_is_uniform_to_whoever_lacks_one_edge():
             known, withheld = edge_key(bytes(32), bytes(32)), edge_key(rng.bytes(32), rng.bytes(32))
             mask = node_mask([known, withheld], [-1, -1], 1, 0)
             heard = counter.step(
-                Count(word=Word(distance=1, parent=0, candidate=midst.counting.Candidate(1, 1.0, 0, 0))),
+                Count(word=Word(distance=1, parent=0, candidate=midst.counting.Candidate(1, 1.0, 1, 0, 0))),
                 t=3,
                 inside=False,
                 inbox={0: Word(distance=0), 1: Word(distance=1, parent=0)},
@@ -286,7 +286,7 @@ def test_first_come_first_served():
         for j, since in ((1, 4), (2, 2), (3, 2))
     }
     after = root.step(Count(word=root.first_word()), 9, False, line, lambda number: (0, 0))
-    assert after.word.candidate == midst.counting.Candidate(1, 2.0, 2, 9)
+    assert after.word.candidate == midst.counting.Candidate(1, 2.0, 2, 2, 9)
 
 
 def test_patience():
@@ -296,6 +296,6 @@ def test_patience():
 
 def test_words_show_no_value():
     secret = 48151.623
-    word = Word(candidate=midst.counting.Candidate(1, secret, 0, 0), proposal=midst.counting.Proposal(0, 1, secret))
+    word = Word(candidate=midst.counting.Candidate(1, secret, 1, 0, 0), proposal=midst.counting.Proposal(0, 1, secret))
     counter = Counter(1, 48151.623, 1, Rules(1, 0, 1, 2, Fraction(1, 2)))
     assert "48151" not in repr(word) + repr(Count(word=word)) + repr(counter)

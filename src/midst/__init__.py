@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from midst.problems import Problem
     from midst.result import Result
     from midst.solving import maximum, mean, median, minimum, quantile, solve
+    from midst.system import Guard
     from midst.trace import Trace
     from midst.trace import load as load_trace
 
 _HOME = {
     "Certificate": "certificate",
     "Graph": "graphs",
+    "Guard": "system",
     "InputError": "errors",
     "Mean": "objectives",
     "MidstError": "errors",
@@ -45,6 +47,7 @@ _HOME = {
 __all__ = [
     "Certificate",
     "Graph",
+    "Guard",
     "InputError",
     "Mean",
     "MidstError",

@@ -1,7 +1,7 @@
 """When a result is proved.
 
-**Quantiles.** Say node i reports two facts about its own step: its x_i, and whether s_i ≤ x_i (branch 0 or +1), s_i ≥
-x_i (branch 0 or −1), or both. Let W be the total weight and [q⁻, q⁺] the τ-quantiles. If
+**Quantiles.** Say node i reports two facts about its own step: its x_i, and whether s_i ≤ x_i, s_i ≥ x_i, or both. Let
+W be the total weight and [q⁻, q⁺] the τ-quantiles. If
 
     Σ w_i [s_i ≤ x_i] ≥ τW        and        Σ w_i [s_i ≥ x_i] ≥ (1 − τ)W
 
@@ -10,10 +10,10 @@ at or below max x, and q⁻ is the lowest value of which that is true. The right
 besides max x − min x ≤ ε, every x_i is within ε of a τ-quantile: if max x ≤ q⁺ then max x itself is one, else q⁺ lies
 in [min x, max x].
 
-The weights are whole numbers, so the comparison is exact; it holds for duplicates, constants and any rounding in z,
-since it speaks of branches and not of how they came about. It needs no more of the iteration than the criterion |Σ g_i|
-< 1 with g_i ∈ ∂f_i(x_i): where that sum is small, both inequalities hold (take g_i = +2w(1 − τ) where s_i < x_i, −2wτ
-where s_i > x_i), so this test passes at the same iteration or earlier.
+The weights are whole numbers, so the comparison is exact. It holds for duplicates, constants, any rounding in z and
+with the guard on, since it speaks of what was sent and not of how that came about. It asks no more of the iteration
+than the criterion |Σ g_i| < 1 with g_i ∈ ∂f_i(x_i): where that sum is small, both inequalities hold (take g_i =
++2w(1 − τ) where s_i < x_i, −2wτ where s_i > x_i), so this test passes at the same iteration or earlier.
 
 **Mean.** With g_i = w_i (x_i − s_i), Σ g_i = Σ w_i x_i − W·mean. Hence |x_i − mean| ≤ (max x − min x) + |Σ g_i| / W.
 
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from midst.objectives import Quantile
 from midst.problems import Problem
-from midst.update import Array, Branch
+from midst.update import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +75,22 @@ class Prover:
         self._needed_above = int(-(-(1 - tau) * total // 1))
         self._total = total
 
-    def holds(self, x: Array, branch: Branch) -> bool:
+    def holds(self, x: Array) -> bool:
         """Whether x is proved to lie within the tolerance of a right answer, in every coordinate."""
         spread = x.max(axis=0) - x.min(axis=0)
         if not (spread <= self._tolerance).all():
             return False
         if self._quantile:
-            below, above = self._tally(branch)
+            below, above = self._tally(x)
             return bool((below >= self._needed_below).all() and (above >= self._needed_above).all())
         return bool((spread + np.abs(self._weights @ (x - self._s)) <= self._tolerance).all())
 
-    def certificate(self, x: Array, branch: Branch, unit: Array) -> Certificate:
+    def certificate(self, x: Array, unit: Array) -> Certificate:
         """The proof for x, in the units of the data."""
         spread = float(np.max((x.max(axis=0) - x.min(axis=0)) * unit))
         tolerance = float(np.max(self._tolerance * unit))
-        below, above = (int(np.min(tally)) for tally in self._tally(branch)) if self._quantile else (None, None)
-        return Certificate(self.holds(x, branch), tolerance, spread, below, above, self._total)
+        below, above = (int(np.min(tally)) for tally in self._tally(x)) if self._quantile else (None, None)
+        return Certificate(self.holds(x), tolerance, spread, below, above, self._total)
 
-    def _tally(self, branch: Branch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return self._counts @ (branch >= 0), self._counts @ (branch <= 0)
+    def _tally(self, x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self._counts @ (self._s <= x), self._counts @ (self._s >= x)

@@ -60,9 +60,9 @@ class Rules:
 def choose_patience(diameter: int) -> int:
     """How many iterations in a row a node is inside before it proposes: the diameter, and at least 5.
 
-    Less patience means more candidates that are refused, and each of those tells its rank; more means more rounds. Where
-    a count takes long (three diameters), waiting for a diameter costs little. Measured at c = 1, sigma = 0.1, N(0, 1)
-    data, 100 runs each (`make bench` prints it again): median rounds to the proof / mean number of proposals.
+    Less patience means more candidates that are refused, and each of those tells its rank; more means more rounds.
+    Where a count takes long (three diameters), waiting for a diameter costs little. Measured at c = 1, sigma = 0.1,
+    N(0, 1) data, 100 runs each (`make bench` prints it again): median rounds to the proof / mean number of proposals.
 
     |            | K = 1     | 5         | 8         | 12        | 20        | 40        |
     |------------|-----------|-----------|-----------|-----------|-----------|-----------|
@@ -84,6 +84,7 @@ class Candidate(NamedTuple):
 
     number: int
     value: float
+    holder: int
     since: int
     announced: int
 
@@ -126,6 +127,14 @@ class Word:
     verdict: Verdict | None = None
 
 
+class Refused(NamedTuple):
+    """A candidate that was not the answer: its holder, and the totals everybody was told."""
+
+    holder: int
+    below: int
+    above: int
+
+
 @dataclass(frozen=True)
 class Proof:
     """The count that proved a value to be a τ-quantile.
@@ -141,7 +150,8 @@ class Proof:
         queued: iterations from then until the root announced it.
         counted: iterations from the announcement until the root knew the totals.
         spread: iterations until every node knew them.
-        refused: (below, above) of the candidates that were not the answer: ranks that were told to everybody.
+        holder: the node that proposed it.
+        refused: the candidates that were not the answer: whose value, and its rank, everybody was told.
     """
 
     value: float = field(repr=False)
@@ -154,7 +164,8 @@ class Proof:
     queued: int
     counted: int
     spread: int
-    refused: tuple[tuple[int, int], ...]
+    holder: int
+    refused: tuple[Refused, ...]
 
     @property
     def rounds(self) -> int:
@@ -183,7 +194,7 @@ class Count:
     low: float = -float("inf")
     high: float = float("inf")
     sums: Mapping[int, Sum] = field(default_factory=dict)
-    refused: tuple[tuple[int, int], ...] = ()
+    refused: tuple[Refused, ...] = ()
     answer: float | None = None
 
     def word_to(self, neighbour: int) -> Word:
@@ -276,7 +287,9 @@ class Counter:
             return replace(count, answer=candidate.value)
         low = candidate.value if side > 0 else count.low
         high = candidate.value if side < 0 else count.high
-        return replace(count, low=low, high=high, refused=(*count.refused, (verdict.below, verdict.above)))
+        return replace(
+            count, low=low, high=high, refused=(*count.refused, Refused(candidate.holder, verdict.below, verdict.above))
+        )
 
     def _take_up(self, count: Count, candidate: Candidate | None) -> Count:
         """Turn to a new candidate."""
@@ -315,10 +328,10 @@ class Counter:
         decided = verdict.number if verdict else 0
         if t < self.rules.ready or count.answer is not None or announced > decided or first is None:
             return count
-        return self._take_up(count, Candidate(announced + 1, first.value, first.since, t))
+        return self._take_up(count, Candidate(announced + 1, first.value, first.holder, first.since, t))
 
 
-def prove(candidate: Candidate, verdict: Verdict, refused: tuple[tuple[int, int], ...], rules: Rules, t: int) -> Proof:
+def prove(candidate: Candidate, verdict: Verdict, refused: tuple[Refused, ...], rules: Rules, t: int) -> Proof:
     """The proof as it is known in iteration t, for a candidate whose verdict is that it is the answer."""
     ripe = candidate.since + rules.patience
     return Proof(
@@ -332,6 +345,7 @@ def prove(candidate: Candidate, verdict: Verdict, refused: tuple[tuple[int, int]
         queued=candidate.announced + 1 - ripe,
         counted=verdict.decided - candidate.announced,
         spread=t - verdict.decided,
+        holder=candidate.holder,
         refused=refused,
     )
 

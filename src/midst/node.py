@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from midst.counting import Count, Counter, Word
 from midst.errors import InputError
 from midst.masks import edge_key, node_mask
-from midst.update import Array, Branch, Terms, next_x, next_z
+from midst.system import Guard
+from midst.update import Array, Branch, Terms, next_x, next_z, step_aside
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,7 @@ class State:
         x: what it last broadcast; None before the first iteration.
         branch: the branch that x came from.
         counts: where it stands in the count, one a coordinate.
+        stays: how many iterations it has been inside, for the guard.
     """
 
     round: int
@@ -65,11 +67,7 @@ class State:
     x: Array | None = None
     branch: Branch | None = None
     counts: tuple[Count, ...] = ()
-
-    @property
-    def answers(self) -> tuple[float | None, ...]:
-        """The proved answer to each coordinate, as far as this node knows it."""
-        return tuple(count.answer for count in self.counts)
+    stays: NDArray[np.int64] | int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,6 +81,8 @@ class Node:
         c: the convergence parameter.
         theta: the averaging constant.
         counters: its part in the count, one a coordinate; none where there is no count.
+        guard: by which it steps aside instead of sending its value; None where it is off.
+        scale: the public scale, which the guard's distances are relative to.
     """
 
     id: int
@@ -91,6 +91,8 @@ class Node:
     c: Array
     theta: float
     counters: tuple[Counter, ...] = ()
+    guard: Guard | None = None
+    scale: Array = field(default_factory=lambda: np.ones(()))
 
     def __repr__(self) -> str:
         return f"<Node {self.id}, neighbours {self.neighbours}>"
@@ -115,12 +117,15 @@ class Node:
         outbox = {j: Message(0, z[k], words, given[k]) for k, j in enumerate(self.neighbours)}
         return State(0, z, given, counts=counts), outbox
 
-    def step(self, state: State, inbox: Mapping[int, Message]) -> tuple[State, dict[int, Message]]:
+    def step(
+        self, state: State, inbox: Mapping[int, Message], u: Array | None = None
+    ) -> tuple[State, dict[int, Message]]:
         """One iteration of Algorithm 1: take in a message from every neighbour, update, and broadcast.
 
         Args:
             state: where the node stands; it is not changed.
             inbox: one message a neighbour, of the round the node has just sent.
+            u: a fresh random number in [½, 1] a coordinate, where the guard is on.
 
         Returns:
             The next state, and a message for every neighbour: the same x for all, the count's sums for the parent only.
@@ -132,7 +137,11 @@ class Node:
             z = next_z(state.z, state.mirror, -self.sign, received, self.c, self.theta)
             mirror = next_z(state.mirror, state.z, self.sign, state.x, self.c, self.theta)
             keys = state.keys
-        x, branch = next_x(np.sum(self.sign * z, axis=0), self.terms)
+        S = np.sum(self.sign * z, axis=0)
+        x, branch = next_x(S, self.terms)
+        if self.guard is not None:
+            assert u is not None, "a guarded node needs a random number a step"
+            x = step_aside(S, self.terms, x, branch, self.guard.distance(np.asarray(state.stays)) * self.scale, u)
         counts = tuple(
             counter.step(
                 count,
@@ -143,7 +152,8 @@ class Node:
             )
             for k, (counter, count) in enumerate(zip(self.counters, state.counts, strict=True))
         )
-        after = State(state.round + 1, z, state.shares, mirror, keys, x, branch, counts)
+        stays = state.stays + (branch == 0)
+        after = State(state.round + 1, z, state.shares, mirror, keys, x, branch, counts, stays)
         outbox = {j: Message(after.round, x, tuple(count.word_to(j) for count in counts)) for j in self.neighbours}
         return after, outbox
 

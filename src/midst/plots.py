@@ -9,8 +9,6 @@ Rules:
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from midst.errors import InputError, MissingExtra
+from midst.files import check_writable, write_whole
 from midst.graphs import Graph
 from midst.result import Result
-from midst.trace import check_writable
 
 try:
     from matplotlib.axes import Axes
@@ -88,16 +86,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     Raises:
         InputError: the path is not one for a picture; see `check_picture`.
     """
-    target = check_picture(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            figure.savefig(file, format=target.suffix.lower().lstrip("."), dpi=160)
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+    ending = check_picture(path).suffix.lower().lstrip(".")
+    write_whole(path, lambda file: figure.savefig(file, format=ending, dpi=160), mode=0o644)
 
 
 def headline(result: Result) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from time import monotonic
 from typing import Any, Literal
 
@@ -22,9 +22,9 @@ from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, check_values
 from midst.recorder import Record, Recorder, check_record
 from midst.result import Result
-from midst.system import RNG, Parameters, assemble, check_z0, draw_z0, settle, streams
+from midst.system import RNG, Guard, Parameters, assemble, check_z0, draw_z0, settle, streams
 from midst.trace import Trace
-from midst.update import Array, Branch
+from midst.update import Array
 
 Stop = Literal["count", "certified", "error"]
 Progress = Callable[[int, float], None]
@@ -45,6 +45,7 @@ def solve(
     stop: Stop | None = None,
     patience: int | None = None,
     root: int = 0,
+    guard: bool | Guard = False,
     tolerance: float = 1e-6,
     iterations: int | None = None,
     limit: int = 1_000_000,
@@ -72,6 +73,7 @@ def solve(
             quantile that is one value, else "certified".
         patience: how many iterations in a row a node is inside before it proposes its value; chosen if not given.
         root: the node at which a count's sums meet.
+        guard: a node inside its interval steps aside instead of sending its value; True for the schedule of `Guard`.
         tolerance: relative to the public scale (absolute where c is given and no scale is).
         iterations: run exactly so many instead; the result says whether its last x happens to be proved.
         limit: give up after so many.
@@ -100,8 +102,12 @@ def solve(
     last = _count("limit", limit) if iterations is None else _count("iterations", iterations)
     record = check_record(record)
     parameters = settle(problem, c=c, theta=theta, mu=mu, sigma=sigma, force=force)
-    start = draw_z0(problem, parameters, streams(rng).z0) if z0 is None else check_z0(problem, z0)
-    system = assemble(problem, parameters, start, rules)
+    drawn = streams(rng)
+    start = draw_z0(problem, parameters, drawn.z0) if z0 is None else check_z0(problem, z0)
+    shy = Guard() if guard is True else guard or None
+    if not isinstance(shy, Guard | None):
+        raise InputError("guard must be True, False or a midst.Guard")
+    system = assemble(problem, parameters, start, rules, shy, int(drawn.guard.integers(2**63)))
 
     unit = parameters.unit
     prover = Prover(problem, system.terms.s, tolerance * (parameters.scale / unit))
@@ -110,7 +116,7 @@ def solve(
     due = monotonic() + _BETWEEN_REPORTS
     for t, (x, branch, proofs) in enumerate(run(system)):
         recorder.see(t, x, branch)
-        if t + 1 >= last or proofs is not None or close_enough(x, branch):
+        if t + 1 >= last or proofs is not None or close_enough(x):
             break
         if progress is not None and monotonic() >= due:
             progress(t, float(np.max(np.ptp(x, axis=0) * unit / parameters.scale)))
@@ -122,10 +128,7 @@ def solve(
         objective=problem.objective,
         counts=problem.counts,
         unit_weight=problem.unit_weight,
-        parameters={
-            name: getattr(parameters, name) if name == "theta" else getattr(parameters, name).tolist()
-            for name in ("c", "theta", "mu", "sigma", "scale")
-        },
+        parameters=parameters.to_dict() | {"guard": None if shy is None else asdict(shy)},
         iterations=t + 1,
         t=kept,
         x=frames * unit,
@@ -140,8 +143,12 @@ def solve(
     else:
         value = np.array([proof.value for proof in proofs]).reshape(unit.shape) * unit
         proofs = tuple(replace(p, value=v) for p, v in zip(proofs, np.atleast_1d(value).tolist(), strict=True))
-    certificate = prover.certificate(x, branch, unit)
-    exposed = np.flatnonzero(recorder.seen_inside.reshape(problem.graph.n, -1).any(axis=1))
+    certificate = prover.certificate(x, unit)
+    sent = np.zeros(problem.graph.n, np.bool_)
+    if shy is None:
+        sent |= recorder.seen_inside.reshape(problem.graph.n, -1).any(axis=1)
+    for proof in proofs or ():
+        sent[[proof.holder, *(refused.holder for refused in proof.refused)]] = True
     result = Result(
         value=float(value) if value.ndim == 0 else value,
         objective=problem.title,
@@ -149,12 +156,12 @@ def solve(
         certified=certificate.holds or proofs is not None,
         certificate=certificate,
         proofs=proofs,
-        exposed=tuple(exposed.tolist()),
+        exposed=tuple(np.flatnonzero(sent).tolist()),
         error=float(np.max(_distance(value, problem))),
         trace=trace,
         _problem=problem,
     )
-    if throw and iterations is None and proofs is None and not close_enough(x, branch):
+    if throw and iterations is None and proofs is None and not close_enough(x):
         wanted = {"count": "a proof", "certified": "a certificate", "error": "the error tolerance"}[stop]
         reached = f"spread {certificate.spread:.3g}, tolerance {certificate.tolerance:.3g}"
         advice = "try a larger limit, or public bounds closer to the data"
@@ -234,20 +241,20 @@ def _rules(problem: Problem, patience: int | None, root: int) -> Rules | None:
 
 def _closeness(
     problem: Problem, parameters: Parameters, prover: Prover, stop: Stop, tolerance: float
-) -> Callable[[Array, Branch], bool]:
+) -> Callable[[Array], bool]:
     if stop == "count":
         return _never
     if stop == "certified":
         return prover.holds
     within = tolerance * parameters.scale
 
-    def close_enough(x: Array, branch: Branch) -> bool:
+    def close_enough(x: Array) -> bool:
         return bool((_distance(x * parameters.unit, problem) <= within).all())
 
     return close_enough
 
 
-def _never(x: Array, branch: Branch) -> bool:
+def _never(x: Array) -> bool:
     return False
 
 

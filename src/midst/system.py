@@ -10,8 +10,9 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,7 @@ class Streams(NamedTuple):
     values: np.random.Generator
     graph: np.random.Generator
     z0: np.random.Generator
+    guard: np.random.Generator
 
 
 def streams(rng: RNG) -> Streams:
@@ -45,7 +47,7 @@ def streams(rng: RNG) -> Streams:
         InputError: it is neither a non-negative whole number nor a generator.
     """
     try:
-        return Streams(*np.random.default_rng(rng).spawn(3))
+        return Streams(*np.random.default_rng(rng).spawn(4))
     except (TypeError, ValueError):
         raise InputError("rng must be a non-negative whole number, a numpy Generator, or None") from None
 
@@ -70,6 +72,37 @@ class Parameters:
     unit: Array
     scale: Array
 
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters as plain Python values; the unit is midst's own business."""
+        arrays = {"c": self.c, "mu": self.mu, "sigma": self.sigma, "scale": self.scale}
+        return {"theta": self.theta} | {name: array.tolist() for name, array in arrays.items()}
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A node inside its interval does not send s but steps aside by a distance that shrinks each time.
+
+    After k iterations inside (of all so far) the distance is at most amplitude · decay^k. That adds up to something
+    finite for every node, so the iteration converges to the exact answer all the same.
+
+    Attributes:
+        amplitude: the first distance, relative to the public scale.
+        decay: the factor between one and the next, in (0, 1).
+    """
+
+    amplitude: float = 0.5
+    decay: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.amplitude, int | float) and 0 < self.amplitude < np.inf):
+            raise InputError("the guard's amplitude must be a positive number")
+        if not (isinstance(self.decay, int | float) and 0 < self.decay < 1):
+            raise InputError("the guard's decay must be in (0, 1)")
+
+    def distance(self, stays: NDArray[np.int64]) -> Array:
+        """How far to step aside at most, in scales, after so many iterations inside."""
+        return np.asarray(self.amplitude * self.decay**stays)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class System:
@@ -83,6 +116,9 @@ class System:
         z0: z_{source|target}(0), aligned with the graph's directed edges.
         counts: weights, in units.
         rules: of the count that ends the run; None where none does.
+        guard: None where it is off.
+        scale: the public scale, which the guard's distances are relative to.
+        seed: of the guard's random numbers.
     """
 
     graph: Graph
@@ -91,7 +127,16 @@ class System:
     theta: float
     z0: Array
     counts: NDArray[np.int64]
-    rules: Rules | None = None
+    rules: Rules | None
+    guard: Guard | None
+    scale: Array
+    seed: int
+
+    def guard_draws(self) -> Iterator[Array]:
+        """The guard's random numbers in [½, 1], an array an iteration: the same for every engine."""
+        rng = np.random.default_rng(self.seed)
+        while True:
+            yield 0.5 + 0.5 * rng.random(self.terms.s.shape)
 
 
 def settle(
@@ -134,7 +179,7 @@ def settle(
         raise InputError("theta must be in (0, 1]; 0.5 converges fastest")
     if theta == 1 and not (smooth or force):
         raise InputError("theta = 1 does not converge for a quantile; try 0.5, or force=True to watch it fail")
-    settled_mu = _numbers("mu", -settled_c * centre if mu is None else mu, shape)
+    settled_mu = _numbers("mu", 0.0 - settled_c * centre if mu is None else mu, shape)
     return Parameters(settled_c, float(theta), settled_mu, settled_sigma, binary_unit(scale), scale)
 
 
@@ -164,7 +209,14 @@ def check_z0(problem: Problem, z0: ArrayLike) -> Array:
     return array
 
 
-def assemble(problem: Problem, parameters: Parameters, z0: Array, rules: Rules | None = None) -> System:
+def assemble(
+    problem: Problem,
+    parameters: Parameters,
+    z0: Array,
+    rules: Rules | None = None,
+    guard: Guard | None = None,
+    seed: int = 0,
+) -> System:
     """The system in working units.
 
     f scales with unit^p (p = 1 for a quantile, 2 for the mean), hence c with unit^(p−2) and z with unit^(p−1).
@@ -174,6 +226,8 @@ def assemble(problem: Problem, parameters: Parameters, z0: Array, rules: Rules |
     """
     unit = parameters.unit
     smooth = isinstance(problem.objective, Mean)
+    if smooth and guard is not None:
+        raise InputError("the guard is for quantiles: a mean has no interval to step aside in")
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         c = parameters.c if smooth else parameters.c * unit
         terms = problem.terms(unit, c)
@@ -182,7 +236,8 @@ def assemble(problem: Problem, parameters: Parameters, z0: Array, rules: Rules |
         in_range = np.isfinite(reach / terms.weight) & np.isfinite(terms.weight) & (terms.weight > 0)
         if not in_range.all():
             raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
-    return System(problem.graph, terms, c, parameters.theta, z, problem.counts, rules)
+    scale = parameters.scale / unit
+    return System(problem.graph, terms, c, parameters.theta, z, problem.counts, rules, guard, scale, seed)
 
 
 def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:

@@ -11,8 +11,6 @@ Rules:
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass, field
@@ -24,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst._version import __version__
-from midst.errors import InputError, TraceError
+from midst.errors import TraceError
+from midst.files import write_whole
 from midst.graphs import Graph
 from midst.objectives import Mean, Objective, Quantile
 from midst.update import Array, Branch
@@ -64,7 +63,7 @@ class Trace:
         objective: what was sought.
         counts: weights as whole numbers of `unit_weight`.
         unit_weight: the public unit of the weights.
-        parameters: c, theta, mu, sigma and scale: each a number, or a list with one a coordinate.
+        parameters: c, theta, mu, sigma and scale, each a number or a list with one a coordinate; and the guard, if on.
         iterations: how many were run: t = 0 … iterations − 1.
         t: the iterations whose x and branch are kept.
         x: shape (len(t), n) or (len(t), n, m), in the units of the data.
@@ -129,15 +128,7 @@ class Trace:
             "seed": self.seed,
         }
         arrays["manifest"] = np.array(json.dumps(manifest))
-        target = check_writable(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **arrays)
-            os.replace(name, target)
-        except BaseException:
-            os.unlink(name)
-            raise
+        write_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
 
 def load(path: str | Path) -> Trace:
@@ -163,22 +154,6 @@ def load(path: str | Path) -> Trace:
         return _assemble(manifest, arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise TraceError(f"{path}: damaged trace ({type(error).__name__})") from None
-
-
-def check_writable(path: str | Path) -> Path:
-    """The path, if a file can be written there.
-
-    Raises:
-        InputError: its folder does not exist or cannot be written, or it is a folder itself.
-    """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: folder {target.parent} does not exist; make it first")
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; give a file name")
-    if not os.access(target.parent, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
-        raise InputError(f"{target} cannot be written")
-    return target
 
 
 def _describe(objective: Objective) -> dict[str, str]:

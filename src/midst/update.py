@@ -93,6 +93,29 @@ def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
     return x, np.greater(low, terms.s).astype(np.int8) - np.less(high, terms.s).astype(np.int8)
 
 
+def step_aside(S: Array, terms: Terms, x: Array, branch: Branch, distance: Array, u: Array) -> Array:
+    """The guard: a node about to send s sends a nearby point of (low, high) instead.
+
+    It moves towards the end with more room, by u times the distance, but by at most half of that room: strictly inside
+    the interval, where every point minimises the local problem to first order, so that nobody takes it for an end.
+
+    Args:
+        S: the sum S_i(t).
+        terms: the local objective; one with a kink.
+        x: from `next_x`.
+        branch: likewise.
+        distance: how far to move at most; the iteration stays exact if these add up to something finite.
+        u: a random number in [½, 1], fresh in every iteration; without it two messages would give s away.
+
+    Returns:
+        What to send: x where the branch is not 0.
+    """
+    up = (terms.below - S) / terms.weight - terms.s
+    down = terms.s - (terms.above - S) / terms.weight
+    move = u * np.minimum(distance, 0.5 * np.maximum(up, down))
+    return np.where(branch == 0, terms.s + np.where(up >= down, move, -move), x)
+
+
 def next_z(z: Array, mirror: Array, A: Array, x: Array, c: Array, theta: float) -> Array:
     """The z update of one end of an edge: (1 − θ)·z + θ·(mirror + 2cA·x).
 

@@ -326,7 +326,7 @@ def test_refusals(name: str, folder: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("midst.trace.os.access", lambda *_: False)  # for root everything can be written
+    monkeypatch.setattr("midst.files.os.access", lambda *_: False)  # for root everything can be written
     done = invoke(*RUN, "--nodes", "5", "--save", "run.npz")
     assert (done.exit_code, done.stdout, done.stderr) == (2, "", "midst: error: run.npz cannot be written\n")
 

@@ -23,13 +23,13 @@ from midst import graphs
 from midst.cli.values import read_numbers
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
+from midst.files import check_writable
 from midst.graphs import KINDS, Graph
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, check_values
 from midst.result import Result
 from midst.solving import Progress, solve
 from midst.system import streams
-from midst.trace import check_writable
 
 _LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
 _SWITCHES = {"true": True, "false": False}

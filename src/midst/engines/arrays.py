@@ -16,7 +16,7 @@ from midst.counting import Proof
 from midst.engines.tally import with_count
 from midst.graphs import Graph
 from midst.system import System
-from midst.update import Array, Branch, next_sums, next_x, next_z
+from midst.update import Array, Branch, next_sums, next_x, next_z, step_aside
 
 _BLOCK = 16_384  # numbers an array in a block: a dozen such arrays fit a second-level cache
 _DENSE = 128  # up to so many nodes a dense product beats a sparse one
@@ -47,9 +47,11 @@ def node_form(system: System) -> Steps:
     size = max(1, _BLOCK // max(1, x[0].size))
     blocks = [slice(k, k + size) for k in range(0, graph.n, size)]
     parts = [terms[block] for block in blocks]
+    guarded = _guarding(system)
     for block, part in zip(blocks, parts, strict=True):
         x[block], branch[block] = next_x(S[block], part)
     while True:
+        x = guarded(S, x, branch)
         yield x, branch
         a = neighbour_sum(x)
         for block, part in zip(blocks, parts, strict=True):
@@ -62,8 +64,11 @@ def edge_form(system: System) -> Steps:
     graph, c, theta = system.graph, system.c, system.theta
     sign = _column(graph.sign, system.z0)
     z = system.z0
+    guarded = _guarding(system)
     while True:
-        x, branch = next_x(_sum_by_source(sign * z, graph), system.terms)
+        S = _sum_by_source(sign * z, graph)
+        x, branch = next_x(S, system.terms)
+        x = guarded(S, x, branch)
         yield x, branch
         z = next_z(z, z[graph.reverse], -sign, x[graph.target], c, theta)
 
@@ -75,6 +80,22 @@ def sum_over_neighbours(graph: Graph) -> Callable[[Array], Array]:
     if graph.n <= _DENSE:
         return graph.adjacency().toarray().__matmul__
     return graph.adjacency().__matmul__
+
+
+def _guarding(system: System) -> Callable[[Array, Array, Branch], Array]:
+    """What the guard makes of x: x itself where it is off."""
+    guard = system.guard
+    if guard is None:
+        return lambda S, x, branch: x
+    stays = np.zeros(system.terms.s.shape, np.int64)
+    draws = system.guard_draws()
+
+    def guarded(S: Array, x: Array, branch: Branch) -> Array:
+        sent = step_aside(S, system.terms, x, branch, guard.distance(stays) * system.scale, next(draws))
+        np.add(stays, branch == 0, out=stays)
+        return sent
+
+    return guarded
 
 
 def _sum_by_source(on_edges: Array, graph: Graph) -> Array:

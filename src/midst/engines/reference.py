@@ -23,7 +23,16 @@ def make_nodes(system: System) -> list[Node]:
         return () if rules is None else tuple(Counter(i, value, int(system.counts[i]), rules) for value in values)
 
     return [
-        Node(i, tuple(graph.neighbours(i).tolist()), system.terms[i], system.c, system.theta, counters(i))
+        Node(
+            id=i,
+            neighbours=tuple(graph.neighbours(i).tolist()),
+            terms=system.terms[i],
+            c=system.c,
+            theta=system.theta,
+            counters=counters(i),
+            guard=system.guard,
+            scale=system.scale,
+        )
         for i in range(graph.n)
     ]
 
@@ -45,10 +54,10 @@ def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] |
     states = [state for state, _ in begun]
     outboxes = [outbox for _, outbox in begun]
     proofs: list[Proof | None] = [None] * len(nodes[0].counters)
-    while True:
+    for u in system.guard_draws():
         inboxes = deliver(outboxes)
         for i, node in enumerate(nodes):
-            states[i], outboxes[i] = node.step(states[i], inboxes[i])
+            states[i], outboxes[i] = node.step(states[i], inboxes[i], u[i])
         proofs = [proof or _common_proof(states, nodes[0], k) for k, proof in enumerate(proofs)]
         x, branch = np.array([state.x for state in states]), np.array([state.branch for state in states], np.int8)
         yield x, branch, all_or_none(proofs) if proofs else None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
-from midst.counting import Candidate, Proof, Rules, Verdict, all_or_none, prove
+from midst.counting import Candidate, Proof, Refused, Rules, Verdict, all_or_none, prove
 from midst.graphs import Graph
 from midst.system import System
 from midst.update import Array, Branch
@@ -61,7 +61,7 @@ class Tally:
         self._line = nobody, nobody, nobody  # at which node, inside since, holder: the first in line of each subtree
         self._candidate: Candidate | None = None
         self._verdict: Verdict | None = None  # of the answer
-        self._refused: list[tuple[int, int]] = []
+        self._refused: list[Refused] = []
 
     def see(self, t: int, branch: Branch) -> Proof | None:
         """Iteration t; the proof, once every node knows it."""
@@ -75,7 +75,8 @@ class Tally:
         if self._candidate is None and t >= self._rules.ready:
             at, since, holder = self._line
             for k in np.flatnonzero(at == self._rules.root):
-                self._candidate = Candidate(len(self._refused) + 1, float(self._s[holder[k]]), int(since[k]), t)
+                first, number = int(holder[k]), len(self._refused) + 1
+                self._candidate = Candidate(number, float(self._s[first]), first, int(since[k]), t)
         if self._candidate is None or self._verdict is None or t < self._verdict.decided + self._tree.height:
             return None
         return prove(self._candidate, self._verdict, tuple(self._refused), self._rules, t)
@@ -99,7 +100,7 @@ class Tally:
         self._low[root] = candidate.value if side > 0 else self._low[root]
         self._high[root] = candidate.value if side < 0 else self._high[root]
         self._told.append((t, float(self._low[root]), float(self._high[root])))
-        self._refused.append((below, above))
+        self._refused.append(Refused(candidate.holder, below, above))
         self._candidate = None
 
     def _line_up(self, t: int) -> None:

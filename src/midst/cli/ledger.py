@@ -1,0 +1,116 @@
+"""`midst ledger`: make, show and ask the ledger of a datum.
+
+Rules:
+- The datum is only ever read from a file, never from the command line, and never shown.
+- `check` writes nothing: a ledger not yet used stays so.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from midst.privacy.ledger import Ledger
+
+_VALUE_FILE = "The datum: one number, or one row of numbers; - for standard input."
+_DP = "The planned run's noise, such as gaussian:eps=1,delta=1e-5,bounds=0:100."
+
+
+@click.group()
+def command() -> None:
+    """Keep account of what repeated runs give away about one datum.
+
+    A ledger file holds the bounds that others could draw about the datum, never the datum itself; keep it as private.
+    """
+
+
+@command.command()
+@click.argument("file")
+@click.option("--max-runs", type=int, metavar="N", help="Refuse further runs after so many.")
+@click.option("--max-bits", type=float, metavar="B", help="Refuse further runs past so many bits.")
+@click.option("--max-epsilon", type=float, metavar="E", help="Refuse runs past this epsilon, and runs without any.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="The delta at which epsilon is added up.")
+@click.option("--value-file", metavar="FILE", help=f"{_VALUE_FILE} Default: the first one it is used with.")
+def new(file: str, value_file: str | None, **budget: Any) -> None:
+    """Make an empty ledger with a budget; FILE must not exist."""
+    from midst.privacy.ledger import Budget, Ledger
+
+    Ledger.new(file, Budget(**budget), None if value_file is None else _read_datum(value_file))
+    click.echo(f"{file}: empty ledger, readable by you alone", err=True)
+
+
+@command.command()
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="As JSON; null stands for no bound.")
+def show(file: str, as_json: bool) -> None:
+    """Show what all runs gave away together, beside the budget."""
+    import json
+
+    from midst.privacy.ledger import Ledger
+
+    ledger = Ledger.open(file)
+    if as_json:
+        click.echo(json.dumps(_as_dict(ledger), indent=2, allow_nan=False))
+        return
+    for name, text in _rows(ledger):
+        click.echo(f"{name:>8}  {text}")
+
+
+@command.command()
+@click.argument("file")
+@click.option("--value-file", required=True, metavar="FILE", help=_VALUE_FILE)
+@click.option("--dp", "mechanism", metavar="SPEC", help=_DP)
+def check(file: str, value_file: str, mechanism: str | None) -> None:
+    """Ask whether one more run on this datum is within the budget: exit code 0, or 2."""
+    from midst.privacy.dp import parse_mechanism
+    from midst.privacy.ledger import Entry, Ledger
+
+    ledger = Ledger.open(file)
+    ledger.require_datum(_read_datum(value_file))
+    ledger.require(entry=Entry(mechanism=None if mechanism is None else parse_mechanism(mechanism)))
+    click.echo(f"{file}: one more run is within the budget", err=True)
+
+
+def _read_datum(path: str) -> NDArray[Any]:
+    from midst.cli.values import read_numbers
+    from midst.errors import InputError
+
+    numbers = read_numbers(path)
+    if len(numbers) != 1:
+        raise InputError(f"{path}: {len(numbers)} lines of numbers; a ledger is of one datum, on one line")
+    return numbers
+
+
+def _as_dict(ledger: Ledger) -> dict[str, Any]:
+    totals = dict(vars(ledger.totals()))
+    totals |= {end: [x if isfinite(x) else None for x in totals[end]] for end in ("lower", "upper")}
+    totals |= {"epsilon": totals["epsilon"] if isfinite(totals["epsilon"]) else None}
+    return {"file": str(ledger.path), "sealed": ledger.sealed, **totals, "budget": vars(ledger.budget)}
+
+
+def _rows(ledger: Ledger) -> list[tuple[str, str]]:
+    """The totals as lines for people: (what, how much)."""
+    totals, budget = ledger.totals(), ledger.budget
+
+    def of(most: float | None) -> str:
+        return "" if most is None else f" of {most:g}"
+
+    ends = zip(totals.lower, totals.upper, strict=True)
+    if isfinite(totals.epsilon):
+        epsilon = f"{totals.epsilon:.4g}{of(budget.max_epsilon)} at delta {totals.delta:g}"
+    else:
+        plain = totals.runs - totals.dp_runs
+        epsilon = f"no bound{of(budget.max_epsilon)}: {plain} runs were not differentially private"
+    return [
+        ("runs", f"{totals.runs}{of(budget.max_runs)}"),
+        ("exposed", f"in {totals.exposed_runs} runs"),
+        ("bounds", ", ".join(f"({low:.10g}, {high:.10g})" for low, high in ends)),
+        ("bits", f"{totals.bits:.4g}{of(budget.max_bits)}"),
+        ("epsilon", epsilon),
+        ("datum", "sealed in" if ledger.sealed else "none yet; the first it is opened with"),
+    ]

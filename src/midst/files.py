@@ -1,0 +1,50 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from midst.errors import InputError
+
+
+def check_writable(path: str | Path) -> Path:
+    """The path, if a file can be written there.
+
+    Raises:
+        InputError: its folder does not exist or cannot be written, or something other than a file is there already.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: folder {target.parent} does not exist; make it first")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{target} is {'a folder' if target.is_dir() else 'not a file'}; give a file name")
+    if not os.access(target.parent, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        raise InputError(f"{target} cannot be written")
+    return target
+
+
+def write_whole(path: str | Path, write: Callable[[BinaryIO], object], mode: int = 0o600) -> None:
+    """Write a file beside its place and move it there when it is complete; a failure leaves what was there before.
+
+    Args:
+        path: where.
+        write: writes the content to an open file.
+        mode: who may read it.
+
+    Raises:
+        InputError: it cannot be written there; see `check_writable`.
+    """
+    target = check_writable(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        os.chmod(name, mode)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
