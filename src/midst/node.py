@@ -56,7 +56,7 @@ class State:
         x: what it last broadcast; None before the first iteration.
         branch: the branch that x came from.
         counts: where it stands in the count, one a coordinate.
-        stays: how many iterations it has been inside, for the guard.
+        moves: how often the guard has made it step aside.
     """
 
     round: int
@@ -67,7 +67,7 @@ class State:
     x: Array | None = None
     branch: Branch | None = None
     counts: tuple[Count, ...] = ()
-    stays: NDArray[np.int64] | int = 0
+    moves: NDArray[np.int64] | int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,9 +139,12 @@ class Node:
             keys = state.keys
         S = np.sum(self.sign * z, axis=0)
         x, branch = next_x(S, self.terms)
+        moves = state.moves
         if self.guard is not None:
             assert u is not None, "a guarded node needs a random number a step"
-            x = step_aside(S, self.terms, x, branch, self.guard.distance(np.asarray(state.stays)) * self.scale, u)
+            distance = self.guard.distance(np.asarray(state.moves)) * self.scale
+            x, moved = step_aside(S, self.terms, x, branch, distance, u)
+            moves = state.moves + moved
         counts = tuple(
             counter.step(
                 count,
@@ -152,8 +155,7 @@ class Node:
             )
             for k, (counter, count) in enumerate(zip(self.counters, state.counts, strict=True))
         )
-        stays = state.stays + (branch == 0)
-        after = State(state.round + 1, z, state.shares, mirror, keys, x, branch, counts, stays)
+        after = State(state.round + 1, z, state.shares, mirror, keys, x, branch, counts, moves)
         outbox = {j: Message(after.round, x, tuple(count.word_to(j) for count in counts)) for j in self.neighbours}
         return after, outbox
 

@@ -80,10 +80,10 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Guard:
-    """A node inside its interval does not send s but steps aside by a distance that shrinks each time.
+    """A node about to send its value, or a number close to it, keeps a distance that shrinks each time.
 
-    After k iterations inside (of all so far) the distance is at most amplitude · decay^k. That adds up to something
-    finite for every node, so the iteration converges to the exact answer all the same.
+    When the guard has made a node step aside k times, the next time it does so by at most amplitude · decay^k. That
+    adds up to something finite for every node, so the iteration converges to the exact answer all the same.
 
     Attributes:
         amplitude: the first distance, relative to the public scale.
@@ -99,9 +99,9 @@ class Guard:
         if not (isinstance(self.decay, int | float) and 0 < self.decay < 1):
             raise InputError("the guard's decay must be in (0, 1)")
 
-    def distance(self, stays: NDArray[np.int64]) -> Array:
-        """How far to step aside at most, in scales, after so many iterations inside."""
-        return np.asarray(self.amplitude * self.decay**stays)
+    def distance(self, moves: NDArray[np.int64]) -> Array:
+        """How far to step aside at most, in scales, after having done so that often."""
+        return np.asarray(self.amplitude * self.decay**moves)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -93,27 +93,33 @@ def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
     return x, np.greater(low, terms.s).astype(np.int8) - np.less(high, terms.s).astype(np.int8)
 
 
-def step_aside(S: Array, terms: Terms, x: Array, branch: Branch, distance: Array, u: Array) -> Array:
-    """The guard: a node about to send s sends a nearby point of (low, high) instead.
+def step_aside(
+    S: Array, terms: Terms, x: Array, branch: Branch, distance: Array, u: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """The guard: a node about to send s, or a number close to it, keeps its distance.
 
-    It moves towards the end with more room, by u times the distance, but by at most half of that room: strictly inside
-    the interval, where every point minimises the local problem to first order, so that nobody takes it for an end.
+    Inside, it moves from s towards the end of [low, high] with more room, by at most half of that room, and so stays
+    strictly inside. Outside, it sends a number on the same side of s, but no closer than that.
 
     Args:
         S: the sum S_i(t).
         terms: the local objective; one with a kink.
         x: from `next_x`.
         branch: likewise.
-        distance: how far to move at most; the iteration stays exact if these add up to something finite.
-        u: a random number in [½, 1], fresh in every iteration; without it two messages would give s away.
+        distance: how far to keep away at most; the iteration stays exact if these add up to something finite.
+        u: a random number in [½, 1], fresh in every iteration, by which the distance is multiplied: were it known, the
+            message would give s away.
 
     Returns:
-        What to send: x where the branch is not 0.
+        What to send, and where that is not x.
     """
     up = (terms.below - S) / terms.weight - terms.s
     down = terms.s - (terms.above - S) / terms.weight
-    move = u * np.minimum(distance, 0.5 * np.maximum(up, down))
-    return np.where(branch == 0, terms.s + np.where(up >= down, move, -move), x)
+    room = np.where(branch == 0, np.maximum(up, down), up + down)
+    away = u * np.minimum(distance, 0.5 * room)
+    side = np.where(branch == 0, np.where(up >= down, 1.0, -1.0), branch)
+    moved = np.abs(x - terms.s) < away
+    return np.where(moved, terms.s + side * away, x), moved
 
 
 def next_z(z: Array, mirror: Array, A: Array, x: Array, c: Array, theta: float) -> Array:

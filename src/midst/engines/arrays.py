@@ -87,12 +87,12 @@ def _guarding(system: System) -> Callable[[Array, Array, Branch], Array]:
     guard = system.guard
     if guard is None:
         return lambda S, x, branch: x
-    stays = np.zeros(system.terms.s.shape, np.int64)
+    moves = np.zeros(system.terms.s.shape, np.int64)
     draws = system.guard_draws()
 
     def guarded(S: Array, x: Array, branch: Branch) -> Array:
-        sent = step_aside(S, system.terms, x, branch, guard.distance(stays) * system.scale, next(draws))
-        np.add(stays, branch == 0, out=stays)
+        sent, moved = step_aside(S, system.terms, x, branch, guard.distance(moves) * system.scale, next(draws))
+        np.add(moves, moved, out=moves)
         return sent
 
     return guarded
