@@ -112,6 +112,11 @@ class Problem:
         low, high = self.objective.answer(self.values / unit, self.counts)
         return np.asarray(low * unit), np.asarray(high * unit)
 
+    def distance(self, x: ArrayLike) -> Array:
+        """How far x lies from the nearest right answer; 0 between the lowest and the highest."""
+        low, high = self.answer
+        return np.asarray(np.maximum(np.maximum(low - x, x - high), 0.0))
+
     def terms(self, unit: Array, c: Array) -> Terms:
         """All nodes' local objectives for the step, in working units.
 

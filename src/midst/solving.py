@@ -157,7 +157,7 @@ def solve(
         certificate=certificate,
         proofs=proofs,
         exposed=tuple(np.flatnonzero(sent).tolist()),
-        error=float(np.max(_distance(value, problem))),
+        error=float(np.max(problem.distance(value))),
         trace=trace,
         _problem=problem,
     )
@@ -249,19 +249,13 @@ def _closeness(
     within = tolerance * parameters.scale
 
     def close_enough(x: Array) -> bool:
-        return bool((_distance(x * parameters.unit, problem) <= within).all())
+        return bool((problem.distance(x * parameters.unit) <= within).all())
 
     return close_enough
 
 
 def _never(x: Array) -> bool:
     return False
-
-
-def _distance(x: Array, problem: Problem) -> Array:
-    """How far from the nearest right answer; 0 between the lowest and the highest."""
-    low, high = problem.answer
-    return np.asarray(np.maximum(np.maximum(low - x, x - high), 0.0))
 
 
 def _count(name: str, number: int) -> int:

@@ -26,6 +26,7 @@ from midst.errors import MidstError, NotCertified
 
 COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
+    "ledger": ("midst.cli.ledger", "Keep account of what repeated runs give away about one datum."),
 }
 
 _EXIT_CODES = """\b

@@ -13,6 +13,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from midst.errors import InputError, NotCertified
 from midst.files import check_writable
 from midst.graphs import KINDS, Graph
 from midst.objectives import Mean, Objective, Quantile, Side
+from midst.privacy.dp import parse_mechanism, privatise
 from midst.problems import Problem, check_values
 from midst.result import Result
 from midst.solving import Progress, solve
@@ -37,6 +39,8 @@ _GRAPH = f"""A kind ({", ".join(KINDS)}), with options as in rgg:radius=0.4 or w
 edges, .graphml, .npz."""
 _STOP = """When a count proves the answer exactly; when it is certified to within the tolerance; or when its error is,
 as only a simulation can know. Default: count where one value is the answer, else certified."""
+_DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
+paper's offset:sigma=0.1."""
 _RECORD = "Which iterations to keep; K: every K-th."
 _EXAMPLES = """\b
 Examples:
@@ -63,6 +67,10 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--force", is_flag=True, help="Allow --theta 1 where it does not converge.")
 @click.option("--iterations", type=int, metavar="N", help="Run exactly so many, proved or not.")
 @click.option("--stop", type=click.Choice(["count", "certified", "error"]), help=_STOP)
+@click.option("--patience", type=int, metavar="K", help="Iterations inside before a node proposes. Default: chosen.")
+@click.option("--root", type=int, default=0, show_default=True, metavar="NODE", help="Where a count's sums meet.")
+@click.option("--guard", is_flag=True, help="Nodes step aside instead of sending their own value.")
+@click.option("--dp", metavar="SPEC", help=_DP)
 @click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Of the answer, relative to the scale.")
 @click.option("--limit", type=int, default=1_000_000, show_default=True, help="Give up after so many iterations.")
 @click.option("--engine", type=click.Choice(list(ENGINES)), default="arrays", show_default=True)
@@ -83,6 +91,7 @@ def command(
     side: Side | None,
     scale: float | None,
     bounds: str | None,
+    dp: str | None,
     record: str,
     save: Path | None,
     keep_values: bool,
@@ -101,7 +110,8 @@ def command(
     network = _graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
     heaviness = None if weights is None else read_numbers(weights)
-    problem = Problem(network, numbers, weights=heaviness, objective=sought, scale=scale, bounds=known)
+    honest = Problem(network, numbers, weights=heaviness, objective=sought, scale=scale, bounds=known)
+    problem = honest if dp is None else privatise(honest, parse_mechanism(dp), seed)
     settings["record"] = int(record) if record.isdecimal() else record
     failure = None
     try:
@@ -109,6 +119,8 @@ def command(
             result = solve(problem, rng=seed, keep_values=keep_values, progress=progress, **settings)
     except NotCertified as error:
         result, failure = error.result, error
+    # with noise on the values, what the answer is off by includes what the noise costs
+    result = replace(result, error=float(honest.distance(result.value).max()))
     try:
         if save is not None:
             result.trace.save(save)

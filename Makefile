@@ -1,0 +1,39 @@
+# Every target sets up what it needs: a virtual environment in .venv, from pinned versions.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
+
+.PHONY: demo test lint bench docs torture clean
+
+demo: .venv/.run  ## a median over 15 nodes: progress, result, who was exposed, and a picture
+	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --plot demo.png
+	@echo "The picture is in demo.png. Next: $(BIN)/midst run --help"
+
+test: .venv/.dev  ## the whole test-suite
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+
+lint: .venv/.dev  ## style, and types, strictly
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes bench/results/
+	$(BIN)/python -m bench
+
+docs: .venv/.dev  ## the documentation, in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+
+torture: .venv/.dev  ## the long runs of the test-suite; RUNS=10000 for more
+	MIDST_RUNS=$(or $(RUNS),10000) $(BIN)/python -m pytest -n auto -m torture
+
+.venv/.run: pyproject.toml requirements-dev.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --editable '.[plot]'
+	@touch $@
+
+.venv/.dev: .venv/.run
+	$(PIP) --requirement requirements-dev.txt --editable '.[all]'
+	@touch $@
+
+clean:
+	rm -rf .venv docs/_build bench/results

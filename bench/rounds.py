@@ -1,0 +1,76 @@
+"""Rounds to the proved answer (`stop="count"`) against rounds of the plain iteration until every x is within 1e-6.
+
+c = 1, sigma = 0.1, mu = 0, N(0, 1) data; medians over the runs. The second table is the one patience was chosen by.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from midst import Problem, graphs, solve
+from midst.counting import choose_patience
+
+FAMILIES = {
+    "ring-15": lambda seed: graphs.ring(15),
+    "rgg-15": lambda seed: graphs.rgg(15, rng=seed),
+    "complete-15": lambda seed: graphs.complete(15),
+    "grid-49": lambda seed: graphs.grid(7, 7),
+    "4-regular-101": lambda seed: graphs.regular(101, 4, rng=seed),
+    "ring-51": lambda seed: graphs.ring(51),
+    "complete-51": lambda seed: graphs.complete(51),
+}
+PATIENCE = (1, 3, 5, 8, 12, 20, 40)
+
+
+def problem(family: str, seed: int) -> Problem:
+    """The seed-th problem of a family."""
+    graph = FAMILIES[family](seed)
+    return Problem(graph, np.random.default_rng(1000 + seed).normal(size=graph.n))
+
+
+def against_plain(runs: int) -> list[dict[str, object]]:
+    """One row a family: rounds by count, rounds of the plain iteration, and how many times fewer."""
+    rows = []
+    for family in FAMILIES:
+        count, plain, proposals = [], [], []
+        for seed in range(runs):
+            one = problem(family, seed)
+            proved = solve(one, c=1.0, rng=seed, stop="count", record="none")
+            assert proved.error == 0
+            assert proved.proofs is not None
+            count.append(proved.iterations)
+            proposals.append(proved.proofs[0].proposals)
+            plain.append(solve(one, c=1.0, rng=seed, stop="error", tolerance=1e-6, record="none").iterations)
+        rows.append(
+            {
+                "graph": family,
+                "patience": choose_patience(problem(family, 0).graph.diameter()),
+                "rounds by count": float(np.median(count)),
+                "plain rounds to 1e-6": float(np.median(plain)),
+                "times fewer": round(float(np.median(plain) / np.median(count)), 1),
+                "proposals": round(float(np.mean(proposals)), 2),
+                "runs": runs,
+            }
+        )
+    return rows
+
+
+def over_patience(runs: int) -> list[dict[str, object]]:
+    """One row a family: median rounds / mean number of proposals, for every patience."""
+    rows = []
+    for family in FAMILIES:
+        row: dict[str, object] = {"graph": family}
+        for patience in PATIENCE:
+            results = [
+                solve(problem(family, seed), c=1.0, rng=seed, patience=patience, record="none") for seed in range(runs)
+            ]
+            rounds = np.median([result.iterations for result in results])
+            proposals = np.mean([result.proofs[0].proposals for result in results if result.proofs])
+            row[f"K = {patience}"] = f"{rounds:.0f} / {proposals:.1f}"
+        rows.append(row)
+    return rows
+
+
+if __name__ == "__main__":
+    for row in [*against_plain(100), *over_patience(100)]:
+        print(row, flush=True)
