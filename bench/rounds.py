@@ -1,4 +1,7 @@
-"""Rounds to the proved answer (`stop="count"`) against rounds of the plain iteration until every x is within 1e-6.
+"""Rounds to the proved answer (`stop="count"`) against rounds after which the plain iteration stays within 1e-6.
+
+"Stays", because the error oscillates: on a complete graph all x swing through the median together, and are near it for
+a moment, long before they have settled. Nobody in the network can tell such a moment.
 
 c = 1, sigma = 0.1, mu = 0, N(0, 1) data; medians over the runs. The second table is the one patience was chosen by.
 """
@@ -28,6 +31,17 @@ def problem(family: str, seed: int) -> Problem:
     return Problem(graph, np.random.default_rng(1000 + seed).normal(size=graph.n))
 
 
+def plain_rounds(one: Problem, seed: int, tolerance: float = 1e-6) -> int:
+    """Iterations after which every x stays within the tolerance of the median."""
+    iterations = 1000
+    while True:
+        trace = solve(one, c=1.0, rng=seed, iterations=iterations, record="all").trace
+        far = np.flatnonzero((one.distance(trace.x) > tolerance).any(axis=1))
+        if far[-1] < 0.8 * iterations:
+            return int(far[-1]) + 2
+        iterations *= 2
+
+
 def against_plain(runs: int) -> list[dict[str, object]]:
     """One row a family: rounds by count, rounds of the plain iteration, and how many times fewer."""
     rows = []
@@ -40,7 +54,7 @@ def against_plain(runs: int) -> list[dict[str, object]]:
             assert proved.proofs is not None
             count.append(proved.iterations)
             proposals.append(proved.proofs[0].proposals)
-            plain.append(solve(one, c=1.0, rng=seed, stop="error", tolerance=1e-6, record="none").iterations)
+            plain.append(plain_rounds(one, seed))
         rows.append(
             {
                 "graph": family,

@@ -81,6 +81,8 @@ def test_round_trip(tmp_path, record, objective):
     trace.save(tmp_path / "run.npz")
     again = load_trace(tmp_path / "run.npz")
     assert [f.name for f in tmp_path.iterdir()] == ["run.npz"]
+    for name, array in vars(trace.candidates).items():
+        np.testing.assert_array_equal(getattr(again.candidates, name), array)
     for name in ("t", "x", "branch", "counts", "values"):
         np.testing.assert_array_equal(getattr(again, name), getattr(trace, name))
     for name in ("objective", "parameters", "iterations", "seed", "versions", "unit_weight"):

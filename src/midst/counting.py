@@ -71,19 +71,21 @@ def choose_patience(diameter: int) -> int:
     return max(5, diameter)
 
 
-class Proposal(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Proposal:
     """Someone sits inside its interval. Ordered: who has waited longest comes first."""
 
     since: int
     holder: int
-    value: float
+    value: float = field(repr=False)
 
 
-class Candidate(NamedTuple):
+@dataclass(frozen=True)
+class Candidate:
     """The number-th value to be counted, its holder inside since one iteration, announced in another."""
 
     number: int
-    value: float
+    value: float = field(repr=False)
     holder: int
     since: int
     announced: int
@@ -121,15 +123,17 @@ class Word:
 
     distance: int | None = None
     parent: int | None = None
-    proposal: Proposal | None = field(default=None, repr=False)
+    proposal: Proposal | None = None
     sum: Sum | None = None
-    candidate: Candidate | None = field(default=None, repr=False)
+    candidate: Candidate | None = None
     verdict: Verdict | None = None
 
 
-class Refused(NamedTuple):
-    """A candidate that was not the answer: its holder, and the totals everybody was told."""
+@dataclass(frozen=True)
+class Counted:
+    """A candidate that has been counted: its value and holder, and the totals; everybody was told all of it."""
 
+    value: float = field(repr=False)
     holder: int
     below: int
     above: int
@@ -165,7 +169,22 @@ class Proof:
     counted: int
     spread: int
     holder: int
-    refused: tuple[Refused, ...]
+    refused: tuple[Counted, ...]
+
+    @property
+    def candidates(self) -> tuple[Counted, ...]:
+        """Every value that was counted, the answer last."""
+        return (*self.refused, Counted(self.value, self.holder, self.below, self.above))
+
+    def scaled(self, unit: float) -> Proof:
+        """The proof with its values multiplied by a unit."""
+        refused = tuple(replace(each, value=each.value * unit) for each in self.refused)
+        return replace(self, value=self.value * unit, refused=refused)
+
+    def to_dict(self) -> dict[str, object]:
+        """The proof as plain Python values; of refused candidates only the totals."""
+        totals = [{"below": each.below, "above": each.above} for each in self.refused]
+        return {**{name: part for name, part in vars(self).items() if name != "refused"}, "refused": totals}
 
     @property
     def rounds(self) -> int:
@@ -194,7 +213,7 @@ class Count:
     low: float = -float("inf")
     high: float = float("inf")
     sums: Mapping[int, Sum] = field(default_factory=dict)
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[Counted, ...] = ()
     answer: float | None = None
 
     def word_to(self, neighbour: int) -> Word:
@@ -287,9 +306,8 @@ class Counter:
             return replace(count, answer=candidate.value)
         low = candidate.value if side > 0 else count.low
         high = candidate.value if side < 0 else count.high
-        return replace(
-            count, low=low, high=high, refused=(*count.refused, Refused(candidate.holder, verdict.below, verdict.above))
-        )
+        counted = Counted(candidate.value, candidate.holder, verdict.below, verdict.above)
+        return replace(count, low=low, high=high, refused=(*count.refused, counted))
 
     def _take_up(self, count: Count, candidate: Candidate | None) -> Count:
         """Turn to a new candidate."""
@@ -331,7 +349,7 @@ class Counter:
         return self._take_up(count, Candidate(announced + 1, first.value, first.holder, first.since, t))
 
 
-def prove(candidate: Candidate, verdict: Verdict, refused: tuple[Refused, ...], rules: Rules, t: int) -> Proof:
+def prove(candidate: Candidate, verdict: Verdict, refused: tuple[Counted, ...], rules: Rules, t: int) -> Proof:
     """The proof as it is known in iteration t, for a candidate whose verdict is that it is the answer."""
     ripe = candidate.since + rules.patience
     return Proof(

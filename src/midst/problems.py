@@ -112,7 +112,7 @@ class Problem:
         low, high = self.objective.answer(self.values / unit, self.counts)
         return np.asarray(low * unit), np.asarray(high * unit)
 
-    def distance(self, x: ArrayLike) -> Array:
+    def distance(self, x: float | Array) -> Array:
         """How far x lies from the nearest right answer; 0 between the lowest and the highest."""
         low, high = self.answer
         return np.asarray(np.maximum(np.maximum(low - x, x - high), 0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,7 @@ class Result:
             "iterations": self.iterations,
             "certified": self.certified,
             "certificate": vars(self.certificate),
-            "proofs": None if self.proofs is None else [asdict(proof) for proof in self.proofs],
+            "proofs": None if self.proofs is None else [proof.to_dict() for proof in self.proofs],
             "exposed": list(self.exposed),
             "error": self.error,
             "parameters": self.trace.parameters,

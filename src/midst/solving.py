@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from time import monotonic
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from midst.problems import Problem, check_values
 from midst.recorder import Record, Recorder, check_record
 from midst.result import Result
 from midst.system import RNG, Guard, Parameters, assemble, check_z0, draw_z0, settle, streams
-from midst.trace import Trace
+from midst.trace import Candidates, Trace
 from midst.update import Array
 
 Stop = Literal["count", "certified", "error"]
@@ -122,6 +122,11 @@ def solve(
             progress(t, float(np.max(np.ptp(x, axis=0) * unit / parameters.scale)))
             due = monotonic() + _BETWEEN_REPORTS
 
+    if proofs is None:
+        value = (x.min(axis=0) / 2 + x.max(axis=0) / 2) * unit
+    else:
+        proofs = tuple(proof.scaled(u) for proof, u in zip(proofs, np.atleast_1d(unit).tolist(), strict=True))
+        value = np.array([proof.value for proof in proofs]).reshape(unit.shape)
     kept, frames, branches = recorder.frames(t, x, branch)
     trace = Trace(
         graph=problem.graph,
@@ -135,20 +140,16 @@ def solve(
         branch=branches,
         segments=recorder.segments(t + 1, unit),
         seed=int(rng) if isinstance(rng, int | np.integer) and z0 is None else None,
+        candidates=Candidates.of(proofs or ()),
         z0=start if record == "all" else None,
         values=problem.values if keep_values else None,
     )
-    if proofs is None:
-        value = (x.min(axis=0) / 2 + x.max(axis=0) / 2) * unit
-    else:
-        value = np.array([proof.value for proof in proofs]).reshape(unit.shape) * unit
-        proofs = tuple(replace(p, value=v) for p, v in zip(proofs, np.atleast_1d(value).tolist(), strict=True))
     certificate = prover.certificate(x, unit)
     sent = np.zeros(problem.graph.n, np.bool_)
     if shy is None:
         sent |= recorder.seen_inside.reshape(problem.graph.n, -1).any(axis=1)
     for proof in proofs or ():
-        sent[[proof.holder, *(refused.holder for refused in proof.refused)]] = True
+        sent[[candidate.holder for candidate in proof.candidates]] = True
     result = Result(
         value=float(value) if value.ndim == 0 else value,
         objective=problem.title,

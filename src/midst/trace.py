@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst._version import __version__
+from midst.counting import Proof
 from midst.errors import TraceError
 from midst.files import write_whole
 from midst.graphs import Graph
@@ -54,6 +56,37 @@ class Segments:
     high: Array = field(repr=False)
 
 
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The values that were counted for the exact finish, in order; everybody was told all of this.
+
+    Attributes:
+        coordinate: of which coordinate (0 for scalars).
+        holder: whose value.
+        value: the value, in the units of the data.
+        below: weight, in units, of the values below it.
+        above: weight of the values above it.
+    """
+
+    coordinate: NDArray[np.int64]
+    holder: NDArray[np.int64]
+    value: Array = field(repr=False)
+    below: NDArray[np.int64]
+    above: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, proofs: Sequence[Proof]) -> Candidates:
+        """Those of a run's proofs, one a coordinate."""
+        counted = [(k, candidate) for k, proof in enumerate(proofs) for candidate in proof.candidates]
+        return cls(
+            coordinate=np.array([k for k, _ in counted], np.int64),
+            holder=np.array([each.holder for _, each in counted], np.int64),
+            value=np.array([each.value for _, each in counted], np.float64),
+            below=np.array([each.below for _, each in counted], np.int64),
+            above=np.array([each.above for _, each in counted], np.int64),
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What happened in a run.
@@ -69,6 +102,7 @@ class Trace:
         x: shape (len(t), n) or (len(t), n, m), in the units of the data.
         branch: the same shape.
         segments: every branch of every iteration; None where recording was "none".
+        candidates: the values that were counted for the exact finish.
         seed: what z(0) was drawn from, where that was a number.
         z0: z_{source|target}(0), where asked for.
         values: the private values, where asked for.
@@ -85,6 +119,7 @@ class Trace:
     x: Array
     branch: Branch
     segments: Segments | None = None
+    candidates: Candidates = field(default_factory=lambda: Candidates.of(()))
     seed: int | None = None
     z0: Array | None = None
     values: Array | None = None
@@ -116,6 +151,7 @@ class Trace:
         arrays |= {name: array for name, array in optional.items() if array is not None}
         if self.segments is not None:
             arrays |= {f"segment_{name}": array for name, array in vars(self.segments).items()}
+        arrays |= {f"candidate_{name}": array for name, array in vars(self.candidates).items()}
         manifest = {
             "format": "midst-trace",
             "format_version": FORMAT,
@@ -162,6 +198,10 @@ def _describe(objective: Objective) -> dict[str, str]:
     return {"kind": "mean"}
 
 
+def _with_prefix(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
 def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trace:
     described = manifest["objective"]
     objective: Objective = (
@@ -176,8 +216,7 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
         None if about["labels"] is None else tuple(about["labels"]),
         arrays.get("positions"),
     )
-    names = [name for name in arrays if name.startswith("segment_")]
-    segments = Segments(**{name.removeprefix("segment_"): arrays[name] for name in names}) if names else None
+    segments = _with_prefix("segment_", arrays)
     trace = Trace(
         graph,
         objective,
@@ -188,7 +227,8 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
         arrays["t"],
         arrays["x"],
         arrays["branch"],
-        segments,
+        Segments(**segments) if segments else None,
+        Candidates(**_with_prefix("candidate_", arrays)),
         manifest["seed"],
         arrays.get("z0"),
         arrays.get("values"),

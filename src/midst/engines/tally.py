@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
-from midst.counting import Candidate, Proof, Refused, Rules, Verdict, all_or_none, prove
+from midst.counting import Candidate, Counted, Proof, Rules, Verdict, all_or_none, prove
 from midst.graphs import Graph
 from midst.system import System
 from midst.update import Array, Branch
@@ -61,7 +61,7 @@ class Tally:
         self._line = nobody, nobody, nobody  # at which node, inside since, holder: the first in line of each subtree
         self._candidate: Candidate | None = None
         self._verdict: Verdict | None = None  # of the answer
-        self._refused: list[Refused] = []
+        self._refused: list[Counted] = []
 
     def see(self, t: int, branch: Branch) -> Proof | None:
         """Iteration t; the proof, once every node knows it."""
@@ -100,7 +100,7 @@ class Tally:
         self._low[root] = candidate.value if side > 0 else self._low[root]
         self._high[root] = candidate.value if side < 0 else self._high[root]
         self._told.append((t, float(self._low[root]), float(self._high[root])))
-        self._refused.append(Refused(candidate.holder, below, above))
+        self._refused.append(Counted(candidate.value, candidate.holder, below, above))
         self._candidate = None
 
     def _line_up(self, t: int) -> None:

@@ -1,0 +1,16 @@
+"""Sphinx settings: MyST pages, the API from the docstrings."""
+
+from midst import __version__
+
+project = "midst"
+author = "The midst authors"
+copyright = "2026, the midst authors"  # noqa: A001
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "midst"
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+exclude_patterns = ["_build"]
