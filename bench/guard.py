@@ -7,6 +7,7 @@ passes every value above the median. Every run ends by the residual certificate,
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -41,26 +42,22 @@ def one(kind: str, seed: int, guard: Guard | None) -> tuple[int, int, bool]:
     return int(near.sum()), result.iterations, result.certified and result.error <= 1e-6
 
 
-def table(runs: int) -> list[dict[str, object]]:
+def table(runs: int) -> Iterator[dict[str, object]]:
     """One row a schedule and kind of graph."""
-    rows = []
     for kind in GRAPHS:
         plain = None
         for guard in SCHEDULES:
             near, rounds, exact = np.array([one(kind, seed, guard) for seed in range(runs)]).T
             plain = rounds.mean() if plain is None else plain
             name = "off" if guard is None else f"{guard.amplitude:g} · {guard.decay:g}^k"
-            rows.append(
-                {
-                    "graph": kind,
-                    "guard": name,
-                    "near": round(float(near.mean()), 2),
-                    "rounds": round(float(rounds.mean() / plain), 2),
-                    "exact": int(exact.sum()),
-                    "runs": runs,
-                }
-            )
-    return rows
+            yield {
+                "graph": kind,
+                "guard": name,
+                "near": round(float(near.mean()), 2),
+                "rounds": round(float(rounds.mean() / plain), 2),
+                "exact": int(exact.sum()),
+                "runs": runs,
+            }
 
 
 if __name__ == "__main__":

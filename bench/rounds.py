@@ -8,6 +8,10 @@ c = 1, sigma = 0.1, mu = 0, N(0, 1) data; medians over the runs. The second tabl
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from itertools import chain
+
 import numpy as np
 
 from midst import Problem, graphs, solve
@@ -42,9 +46,8 @@ def plain_rounds(one: Problem, seed: int, tolerance: float = 1e-6) -> int:
         iterations *= 2
 
 
-def against_plain(runs: int) -> list[dict[str, object]]:
+def against_plain(runs: int) -> Iterator[dict[str, object]]:
     """One row a family: rounds by count, rounds of the plain iteration, and how many times fewer."""
-    rows = []
     for family in FAMILIES:
         count, plain, proposals = [], [], []
         for seed in range(runs):
@@ -55,23 +58,19 @@ def against_plain(runs: int) -> list[dict[str, object]]:
             count.append(proved.iterations)
             proposals.append(proved.proofs[0].proposals)
             plain.append(plain_rounds(one, seed))
-        rows.append(
-            {
-                "graph": family,
-                "patience": choose_patience(problem(family, 0).graph.diameter()),
-                "rounds by count": float(np.median(count)),
-                "plain rounds to 1e-6": float(np.median(plain)),
-                "times fewer": round(float(np.median(plain) / np.median(count)), 1),
-                "proposals": round(float(np.mean(proposals)), 2),
-                "runs": runs,
-            }
-        )
-    return rows
+        yield {
+            "graph": family,
+            "patience": choose_patience(problem(family, 0).graph.diameter()),
+            "rounds by count": float(np.median(count)),
+            "plain rounds to 1e-6": float(np.median(plain)),
+            "times fewer": round(float(np.median(plain) / np.median(count)), 1),
+            "proposals": round(float(np.mean(proposals)), 2),
+            "runs": runs,
+        }
 
 
-def over_patience(runs: int) -> list[dict[str, object]]:
+def over_patience(runs: int) -> Iterator[dict[str, object]]:
     """One row a family: median rounds / mean number of proposals, for every patience."""
-    rows = []
     for family in FAMILIES:
         row: dict[str, object] = {"graph": family}
         for patience in PATIENCE:
@@ -81,10 +80,10 @@ def over_patience(runs: int) -> list[dict[str, object]]:
             rounds = np.median([result.iterations for result in results])
             proposals = np.mean([result.proofs[0].proposals for result in results if result.proofs])
             row[f"K = {patience}"] = f"{rounds:.0f} / {proposals:.1f}"
-        rows.append(row)
-    return rows
+        yield row
 
 
 if __name__ == "__main__":
-    for row in [*against_plain(100), *over_patience(100)]:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    for row in chain(against_plain(runs), over_patience(runs)):
         print(row, flush=True)

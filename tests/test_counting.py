@@ -290,7 +290,7 @@ def test_first_come_first_served():
 
 
 def test_patience():
-    assert choose_patience(1) == 5
+    assert choose_patience(1) == 8
     assert choose_patience(25) == 25
 
 

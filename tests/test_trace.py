@@ -37,7 +37,7 @@ def test_thinner_records(record, kept):
     trace = run(record=record)
     assert trace.t.tolist() == kept
     np.testing.assert_array_equal(trace.x, run(record="all").x[kept])
-    assert trace.z0 is None
+    assert (trace.z0 is not None) == (record == "audit")
     assert (trace.segments is None) == (record == "none")
 
 
@@ -87,7 +87,7 @@ def test_round_trip(tmp_path, record, objective):
         np.testing.assert_array_equal(getattr(again, name), getattr(trace, name))
     for name in ("objective", "parameters", "iterations", "seed", "versions", "unit_weight"):
         assert getattr(again, name) == getattr(trace, name)
-    assert (again.z0 is None) == (record != "all")
+    assert (again.z0 is None) == (record not in ("all", "audit"))
     if trace.segments is not None:
         for name, array in vars(trace.segments).items():
             np.testing.assert_array_equal(getattr(again.segments, name), array)

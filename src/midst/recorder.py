@@ -5,7 +5,7 @@
 | "all"    | every iteration                                     | yes      | yes  |
 | k        | every k-th iteration                                | yes      | no   |
 | "auto"   | every iteration until 256 MiB; then every 2nd, 4th … | yes      | no   |
-| "audit"  | iterations 0 and 1                                  | yes      | no   |
+| "audit"  | iterations 0 and 1                                  | yes      | yes  |
 | "none"   | none                                                | no       | no   |
 
 The last iteration is kept in every case. Exposure (was a node ever inside?) is known in every case.

@@ -141,7 +141,7 @@ def solve(
         segments=recorder.segments(t + 1, unit),
         seed=int(rng) if isinstance(rng, int | np.integer) and z0 is None else None,
         candidates=Candidates.of(proofs or ()),
-        z0=start if record == "all" else None,
+        z0=start if record in ("all", "audit") else None,
         values=problem.values if keep_values else None,
     )
     certificate = prover.certificate(x, unit)
