@@ -11,9 +11,16 @@ from midst._version import __version__
 if TYPE_CHECKING:
     from midst import graphs
     from midst.certificate import Certificate
+    from midst.counting import Proof
     from midst.errors import InputError, MidstError, MissingExtra, NotCertified, TraceError
     from midst.graphs import Graph
     from midst.objectives import Mean, Quantile
+    from midst.privacy.adversaries import Adversary
+    from midst.privacy.attack import Reconstruction, reconstruct
+    from midst.privacy.audit import Leakage, audit
+    from midst.privacy.ledger import Ledger
+    from midst.privacy.priors import Density, Laplace, Normal, Samples, Uniform
+    from midst.privacy.views import View, view
     from midst.problems import Problem
     from midst.result import Result
     from midst.solving import maximum, mean, median, minimum, quantile, solve
@@ -22,43 +29,69 @@ if TYPE_CHECKING:
     from midst.trace import load as load_trace
 
 _HOME = {
+    "Adversary": "privacy.adversaries",
     "Certificate": "certificate",
+    "Density": "privacy.priors",
     "Graph": "graphs",
     "Guard": "system",
     "InputError": "errors",
+    "Laplace": "privacy.priors",
+    "Leakage": "privacy.audit",
+    "Ledger": "privacy.ledger",
     "Mean": "objectives",
     "MidstError": "errors",
     "MissingExtra": "errors",
+    "Normal": "privacy.priors",
     "NotCertified": "errors",
     "Problem": "problems",
+    "Proof": "counting",
     "Quantile": "objectives",
+    "Reconstruction": "privacy.attack",
     "Result": "result",
+    "Samples": "privacy.priors",
     "Trace": "trace",
     "TraceError": "errors",
+    "Uniform": "privacy.priors",
+    "View": "privacy.views",
+    "audit": "privacy.audit",
     "load_trace": "trace:load",
     "maximum": "solving",
     "mean": "solving",
     "median": "solving",
     "minimum": "solving",
     "quantile": "solving",
+    "reconstruct": "privacy.attack",
     "solve": "solving",
+    "view": "privacy.views",
 }
 
 __all__ = [
+    "Adversary",
     "Certificate",
+    "Density",
     "Graph",
     "Guard",
     "InputError",
+    "Laplace",
+    "Leakage",
+    "Ledger",
     "Mean",
     "MidstError",
     "MissingExtra",
+    "Normal",
     "NotCertified",
     "Problem",
+    "Proof",
     "Quantile",
+    "Reconstruction",
     "Result",
+    "Samples",
     "Trace",
     "TraceError",
+    "Uniform",
+    "View",
     "__version__",
+    "audit",
     "graphs",
     "load_trace",
     "maximum",
@@ -66,7 +99,9 @@ __all__ = [
     "median",
     "minimum",
     "quantile",
+    "reconstruct",
     "solve",
+    "view",
 ]
 
 

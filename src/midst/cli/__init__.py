@@ -26,6 +26,9 @@ from midst.errors import MidstError, NotCertified
 
 COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
+    "audit": ("midst.cli.audit", "Tell what a saved run gave away."),
+    "attack": ("midst.cli.attack", "Estimate every value from what an adversary saw."),
+    "plan": ("midst.cli.plan", "Compare choices of c and sigma: bits, exposure, rounds."),
     "ledger": ("midst.cli.ledger", "Keep account of what repeated runs give away about one datum."),
 }
 

@@ -1,0 +1,85 @@
+"""`midst attack`: an adversary's best estimates of the values of a saved run, beside the truth if the file has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from midst.cli.audit import adversary_options, show_table
+
+if TYPE_CHECKING:
+    from midst.privacy.adversaries import Init
+
+_EXAMPLES = """\b
+Examples:
+  midst run --graph rgg --nodes 15 --seed 7 --save run.npz --keep-values
+  midst attack run.npz
+  midst attack run.npz --init sealed --json"""
+
+
+@click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
+@adversary_options
+@click.option("--tolerance", type=float, help="How close is certain. Default: a tenth of the prior's scale.")
+def command(
+    trace: Path,
+    adversary: str,
+    init: Init,
+    prior: str,
+    coordinate: int | None,
+    as_json: bool,
+    tolerance: float | None,
+) -> None:
+    """Estimate every value from what an adversary saw of a saved run.
+
+    Estimates are compared with the truth where the file has the values (midst run --keep-values).
+    """
+    from midst.privacy.adversaries import parse_adversary
+    from midst.privacy.attack import reconstruct
+    from midst.privacy.priors import parse_prior
+    from midst.privacy.views import view
+    from midst.trace import load
+
+    who, believed = parse_adversary(adversary, init), parse_prior(prior)
+    record = load(trace)
+    found = reconstruct(view(record, who, coordinate), believed, tolerance)
+    truth = None if record.values is None else record.values.reshape(record.graph.n, -1)[:, coordinate or 0]
+    nodes: list[dict[str, Any]] = []
+    for i in range(record.graph.n):
+        corrupt = i in who.corrupt
+        nodes.append(
+            {
+                "node": i,
+                "corrupt": corrupt,
+                "estimate": None if corrupt else float(found.estimate[i]),
+                "known": bool(found.known[i]),
+                "certainty": None if corrupt else float(found.certainty[i]),
+                "how": str(found.how[i]) or None,
+            }
+        )
+        if truth is not None:
+            nodes[i]["truth"] = float(truth[i])
+            nodes[i]["error"] = None if corrupt else float(abs(found.estimate[i] - truth[i]))
+    totals = {"honest": sum(not node["corrupt"] for node in nodes), "known": int(found.known.sum())}
+    if as_json:
+        tolerances = {"tolerance": float(found.tolerance[0])}
+        click.echo(json.dumps({"adversary": str(who), "nodes": nodes, "totals": totals | tolerances}, allow_nan=False))
+        return
+    _show(f"estimates by {who}", nodes, compared=truth is not None)
+    click.echo(f"{totals['known']} of {totals['honest']} values known; certain means within {found.tolerance[0]:g}")
+
+
+def _show(title: str, nodes: list[dict[str, Any]], compared: bool) -> None:
+    columns = ("node", "estimate", "known", "certainty", "how", *(("truth", "error") if compared else ()))
+    rows = []
+    for node in nodes:
+        row = [str(node["node"]), "", "", "", "corrupt"]
+        if not node["corrupt"]:
+            known = "known" if node["known"] else ""
+            row = [row[0], f"{node['estimate']:.6g}", known, f"{node['certainty']:.1%}", node["how"]]
+        if compared:
+            row += [f"{node['truth']:.6g}", "" if node["corrupt"] else f"{node['error']:.2g}"]
+        rows.append(row)
+    show_table(title, columns, rows, [node["known"] for node in nodes])

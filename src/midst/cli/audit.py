@@ -1,0 +1,129 @@
+"""`midst audit`: what a saved run gave away to an adversary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from midst.privacy.adversaries import Init
+    from midst.privacy.audit import Leakage
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_ADVERSARY = "eavesdropper hears every channel; passive:3,7 are corrupt nodes; both:3,7 do both."
+_INIT = "Whether z(0) travels where an eavesdropper hears it, or encrypted between neighbours."
+_PRIOR = "What it believed before: normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE."
+_EXAMPLES = """\b
+Examples:
+  midst run --graph rgg --nodes 15 --seed 7 --save run.npz --record audit
+  midst audit run.npz --init sealed
+  midst audit run.npz --adversary both:3,7 --prior uniform:0,100 --resolution 0.01 --json"""
+
+
+def adversary_options(function: _F) -> _F:
+    """The options that say who looks at a trace: shared by `audit` and `attack`."""
+    options = (
+        click.argument("trace", type=click.Path(path_type=Path), metavar="RUN.npz"),
+        click.option("--adversary", default="eavesdropper", show_default=True, metavar="WHO", help=_ADVERSARY),
+        click.option("--init", type=click.Choice(["clear", "sealed"]), default="clear", show_default=True, help=_INIT),
+        click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help=_PRIOR),
+        click.option("--coordinate", type=int, metavar="K", help="Which coordinate, where values are vectors."),
+        click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of a table."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
+@adversary_options
+@click.option("--resolution", type=float, help="To what values are told apart. Default: a thousandth of the prior.")
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw bounds, bits and exposure.")
+def command(
+    trace: Path,
+    adversary: str,
+    init: Init,
+    prior: str,
+    coordinate: int | None,
+    as_json: bool,
+    resolution: float | None,
+    plot: Path | None,
+) -> None:
+    """Tell what a saved run gave away: exposed or not, bounds, and bits.
+
+    The report shows what the adversary knows, so an exposed value stands in it.
+    """
+    from midst.privacy.adversaries import parse_adversary
+    from midst.privacy.audit import audit
+    from midst.privacy.priors import parse_prior
+    from midst.trace import load
+
+    who, believed = parse_adversary(adversary, init), parse_prior(prior)
+    if plot is not None:
+        from midst.plots import check_picture
+
+        check_picture(plot)
+    leakage = audit(load(trace), who, believed, resolution, coordinate=coordinate)
+    if plot is not None:
+        from midst.plots import save_figure
+        from midst.privacy.plots import draw_leakage
+
+        save_figure(draw_leakage(leakage), plot)
+    if as_json:
+        click.echo(json.dumps(leakage.to_dict(), allow_nan=False))
+    else:
+        _show(leakage)
+
+
+def _show(leakage: Leakage) -> None:
+    rows = []
+    for node in leakage.to_dict()["nodes"]:
+        if node["corrupt"]:
+            rows.append([str(node["node"]), "corrupt", "", "", "", "", ""])
+            continue
+        seen = "yes" if node["exposed_at"] is None else f"at t = {node['exposed_at']}"
+        error = f" ± {node['bits_error']:.2f}" if node["bits_error"] else ""
+        rows.append(
+            [
+                str(node["node"]),
+                seen if node["exposed"] else "",
+                node["side"],
+                f"{node['side_probability']:.1%}",
+                "−∞" if node["lower"] is None else f"{node['lower']:.6g}",
+                "∞" if node["upper"] is None else f"{node['upper']:.6g}",
+                f"{node['bits']:.2f}{error}",
+            ]
+        )
+    exposed = [bool(is_exposed) for is_exposed in leakage.exposed]
+    show_table(f"what was given away to {leakage.adversary}", _COLUMNS, rows, exposed)
+    resolution = leakage.resolution
+    told = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"
+    click.echo(
+        f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed; {leakage.total_bits:.2f} bits in all, "
+        f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {told}"
+    )
+    for note in leakage.notes:
+        click.echo(f"note: {note}")
+
+
+_COLUMNS = ("node", "exposed", "value lies", "chance", "lower", "upper", "bits")
+_WORDS = ("exposed", "value lies", "known", "how")
+
+
+def show_table(title: str, columns: tuple[str, ...], rows: list[list[str]], marked: list[bool]) -> None:
+    """A table on stdout, some rows in colour."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="left" if column in _WORDS else "right", no_wrap=True)
+    for row, mark in zip(rows, marked, strict=True):
+        table.add_row(*row, style="yellow" if mark else None)
+    Console().print(table)

@@ -1,0 +1,41 @@
+"""What commands show to people: bars while they work, tables when they are done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from midst.workers import Progress
+
+
+@contextmanager
+def task_bar(name: str) -> Iterator[Progress | None]:
+    """A bar on stderr for tasks of a known number, on a terminal; nothing is left of it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Display
+
+    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn())
+    with Display(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task("")
+        yield lambda done, total: display.update(task, completed=done, total=total)
+
+
+def show_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool], words: Sequence[str] = ()
+) -> None:
+    """A table on stdout, some rows in colour; columns of words are aligned to the left, those of numbers to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="left" if column in words else "right", no_wrap=True)
+    for row, mark in zip(rows, marked, strict=True):
+        table.add_row(*row, style="yellow" if mark else None)
+    Console().print(table)

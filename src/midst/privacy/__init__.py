@@ -1,0 +1,18 @@
+"""Privacy: what a run gives away, computed from the adversary's own view.
+
+| file            | one idea                                                                              |
+|-----------------|---------------------------------------------------------------------------------------|
+| adversaries     | who listens: `Adversary`                                                              |
+| sights          | what is visible of one node                                                           |
+| views, reading  | what that adversary sees of a trace: `View`, and nothing else                         |
+| priors          | what it believed before                                                               |
+| posterior       | what it may believe of one node after; bounds, sides and bits of that                 |
+| exposure        | Theorem 1: who was ever inside, and when                                              |
+| sealed          | the posterior when z(0) is a secret of its two ends: hypotheses of each node          |
+| joint           | their joint weights, summed exactly                                                   |
+| particles       | the same sum, sampled, where it has too many terms                                    |
+| audit           | `Leakage`: the report                                                                 |
+| attack          | `reconstruct`: the adversary's best estimates                                         |
+| estimate        | the same mutual information by other means, to check the bits                         |
+| plots           | pictures of the report                                                                |
+"""

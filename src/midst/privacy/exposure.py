@@ -1,0 +1,67 @@
+"""Theorem 1, the paper's criterion: a node is exposed when it is inside at some t.
+
+Its message is then x_i(t) = s_i. This is a fact of its own, beside bounds and bits: a node that is not exposed still
+tells on which side of its messages it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.privacy.sights import Offset, Spans, Unseen
+from midst.privacy.views import View
+from midst.update import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """Which nodes the adversary sees inside, and when.
+
+    Attributes:
+        exposed: one a node; False for corrupt ones.
+        first: the first iteration inside, −1 if none.
+        spans: all iterations inside, as (start, stop).
+        honest: the honest nodes.
+        iterations: how many were run.
+    """
+
+    exposed: NDArray[np.bool_]
+    first: NDArray[np.int64]
+    spans: tuple[Spans, ...]
+    honest: NDArray[np.int64]
+    iterations: int
+
+    @property
+    def share(self) -> float:
+        """The share of honest nodes that were never inside."""
+        return float(1 - self.exposed[self.honest].mean())
+
+    def share_over_time(self) -> Array:
+        """The share of honest nodes not yet inside, after each iteration."""
+        first = self.first[self.honest]
+        arrivals = np.bincount(first[first >= 0], minlength=self.iterations)
+        return np.asarray(1 - np.cumsum(arrivals) / len(first))
+
+
+def exposure(view: View) -> Exposure:
+    """Who was inside as far as the view tells for certain."""
+    count = view.public.graph.n
+    spans: list[Spans] = [()] * count
+    for sight in view.sights:
+        if isinstance(sight, Unseen):
+            continue
+        spans[sight.node] = sight.inside
+        if isinstance(sight, Offset) and sight.value is not None and sight.value == sight.first:
+            spans[sight.node] = _from_start(sight.inside)
+    first = np.array([each[0][0] if each else -1 for each in spans], np.int64)
+    return Exposure(first >= 0, first, tuple(spans), view.honest, view.public.iterations)
+
+
+def _from_start(spans: Spans) -> Spans:
+    """With t = 0, which a message equal to the value gives away."""
+    if spans[0][0] == 1:
+        return (0, spans[0][1]), *spans[1:]
+    return (0, 1), *spans

@@ -1,0 +1,156 @@
+"""What an adversary may believe about one value after a run.
+
+The value's posterior is always a mixture of pieces: the prior cut to an interval, or a single point (an atom). With
+every branch visible there is one piece. Three facts about it, with three names:
+
+- bounds: the ends of its support;
+- sides: the probabilities that s lies below, at or above what the node sent last;
+- bits: KL(posterior ‖ prior) at a public resolution r. One interval I has −log2 P(I), one point −log2 P(its cell); a
+  cell is what rounds to the same multiple of r. In a mixture the divergence is taken over the partition that has the
+  cells of the atoms whole and is as fine as one likes elsewhere, where the posterior has a density; it is never less
+  than the divergence over all cells of width r, and exceeds it by no more than the intervals' ends falling within
+  cells can make.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from midst.errors import InputError
+from midst.privacy.priors import Prior
+
+
+@dataclass(frozen=True, repr=False)
+class Piece:
+    """A part of a posterior: the prior cut to (lower, upper), or the point lower = upper."""
+
+    probability: float
+    lower: float
+    upper: float
+
+    @property
+    def atom(self) -> bool:
+        """Whether it is a point."""
+        return self.lower == self.upper
+
+
+@dataclass(frozen=True, repr=False)
+class Posterior:
+    """What is believed about one node's value.
+
+    Attributes:
+        prior: what was believed before.
+        pieces: what it is a mixture of; their probabilities add up to 1. One of probability 0 still widens the
+            bounds: a sampler that never met a possibility has not excluded it.
+    """
+
+    prior: Prior
+    pieces: tuple[Piece, ...]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of the support."""
+        return min(piece.lower for piece in self.pieces), max(piece.upper for piece in self.pieces)
+
+    @property
+    def value(self) -> float | None:
+        """The value, where it is known for certain."""
+        lower, upper = self.bounds
+        return lower if lower == upper else None
+
+    def probability(self, lower: float, upper: float) -> float:
+        """P(lower < S < upper), atoms at the ends left out."""
+        total = 0.0
+        for piece in self.pieces:
+            if piece.atom:
+                total += piece.probability * (lower < piece.lower < upper)
+            else:
+                total += piece.probability * self._share(piece, lower, upper)
+        return total
+
+    def sides(self, x: float) -> tuple[float, float, float]:
+        """The probabilities that s lies below, at and above x."""
+        at = sum(piece.probability for piece in self.pieces if piece.atom and piece.lower == x)
+        return self.probability(-math.inf, x), at, self.probability(x, math.inf)
+
+    def bits(self, resolution: float) -> float:
+        """KL(posterior ‖ prior) in bits; see the module's docstring."""
+        cells = sorted({cell(piece.lower, resolution) for piece in self.pieces if piece.atom})
+        edges = {end for piece in self.pieces if not piece.atom for end in (piece.lower, piece.upper)}
+        edges = {edge for edge in edges if not any(low < edge < high for low, high in cells)}
+        edges |= {-math.inf, math.inf, *(end for ends in cells for end in ends)}
+        total = 0.0
+        for low, high in pairwise(sorted(edges)):
+            after = self._mass(low, high, (low, high) in cells)
+            if after > 0:
+                total += after * (math.log(after) - self.prior.log_mass(low, high))
+        return max(total, 0.0) / math.log(2)
+
+    def median(self) -> float:
+        """The point below which half of the posterior lies."""
+        low, high = self._bracket()
+        for _ in range(200):
+            middle = low + (high - low) / 2
+            if not low < middle < high:
+                break
+            below, at, _above = self.sides(middle)
+            if below + at < 0.5:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _mass(self, low: float, high: float, is_cell: bool) -> float:
+        """The posterior's mass of a part of the partition: atoms lie within their cells and nowhere else."""
+        total = 0.0
+        for piece in self.pieces:
+            if not piece.atom:
+                total += piece.probability * self._share(piece, low, high)
+            elif is_cell and low <= piece.lower < high:
+                total += piece.probability
+        return total
+
+    def _share(self, piece: Piece, lower: float, upper: float) -> float:
+        low, high = max(lower, piece.lower), min(upper, piece.upper)
+        if not low < high or piece.probability == 0:
+            return 0.0
+        if (low, high) == (piece.lower, piece.upper):
+            return 1.0
+        return math.exp(self.prior.log_mass(low, high) - self.prior.log_mass(piece.lower, piece.upper))
+
+    def _bracket(self) -> tuple[float, float]:
+        low, high = self.bounds
+        step = self.prior.scale
+        anchor = high if math.isfinite(high) else low if math.isfinite(low) else self.prior.quantile(0.5)
+        while math.isinf(low) and self.probability(-math.inf, anchor - step) > 0.25:
+            step *= 2
+        low = anchor - step if math.isinf(low) else low
+        step = self.prior.scale
+        while math.isinf(high) and self.probability(anchor + step, math.inf) > 0.25:
+            step *= 2
+        return low, (anchor + step if math.isinf(high) else high)
+
+
+def cell(value: float, resolution: float) -> tuple[float, float]:
+    """The interval of numbers that round to the same multiple of the resolution as `value`."""
+    index = math.floor(value / resolution + 0.5)
+    return (index - 0.5) * resolution, (index + 0.5) * resolution
+
+
+def single(prior: Prior, node: int, lower: float, upper: float) -> Posterior:
+    """The posterior of one piece.
+
+    Raises:
+        InputError: the prior gives it no mass.
+    """
+    mass = prior.log_density(lower) if lower == upper else prior.log_mass(lower, upper)
+    if mass == -math.inf:
+        raise no_mass(node)
+    return Posterior(prior, (Piece(1.0, lower, upper),))
+
+
+def no_mass(node: int) -> InputError:
+    """The prior excludes what was observed."""
+    return InputError(f"the prior gives no mass to what was observed of node {node}; give a wider prior")

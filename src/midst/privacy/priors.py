@@ -1,0 +1,318 @@
+"""What an adversary believes about a value before it has seen anything.
+
+Every prior answers the same few questions (`Prior`), in logarithms, so that an interval far out in a tail has a mass
+and not a zero. A prior is public: nothing here knows a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_ndtr, logsumexp, ndtri
+
+from midst.errors import InputError
+from midst.update import Array
+
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+_NARROW = 1e-5  # below this width, in standard deviations, a mass is a density times a width (relative error < 1e-10)
+
+
+class Prior(Protocol):
+    """What the posterior asks of a prior."""
+
+    @property
+    def scale(self) -> float:
+        """About how wide it is; resolutions are chosen relative to it."""
+
+    def log_mass(self, lower: float, upper: float) -> float:
+        """The logarithm of P(lower < S < upper); −inf where that is empty."""
+
+    def log_density(self, value: float) -> float:
+        """The logarithm of the density."""
+
+    def quantile(self, level: float) -> float:
+        """The value below which a share `level` in (0, 1) lies."""
+
+
+def log_normal_mass(a: Array, b: Array) -> Array:
+    """Log P(a < Z < b) of a standard normal, elementwise, without cancellation in the tails or in narrow intervals."""
+    a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
+    flip = a > 0
+    low, high = np.where(flip, -b, a), np.where(flip, -a, b)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        top = log_ndtr(high)
+        wide = top + np.log(-np.expm1(np.minimum(log_ndtr(low) - top, 0.0)))
+        middle = 0.5 * (low + high)
+        width = high - low
+        narrow = -0.5 * middle**2 - _LOG_ROOT_2PI + np.log(width)
+        mass = np.where(width * (1 + np.abs(middle)) < _NARROW, narrow, wide)
+    return np.asarray(np.where(high > low, mass, -np.inf))
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The normal distribution."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check("normal", (self.mean,), (self.std,))
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation."""
+        return self.std
+
+    def log_mass(self, lower: float, upper: float) -> float:
+        """See `Prior`."""
+        return float(
+            log_normal_mass(np.array((lower - self.mean) / self.std), np.array((upper - self.mean) / self.std))
+        )
+
+    def log_density(self, value: float) -> float:
+        """See `Prior`."""
+        return -0.5 * ((value - self.mean) / self.std) ** 2 - _LOG_ROOT_2PI - math.log(self.std)
+
+    def quantile(self, level: float) -> float:
+        """See `Prior`."""
+        return self.mean + self.std * float(ndtri(level))
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """The uniform distribution between two numbers."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check("uniform", (self.low, self.high), (self.high - self.low,), "high must be above low")
+
+    @property
+    def scale(self) -> float:
+        """The width."""
+        return self.high - self.low
+
+    def log_mass(self, lower: float, upper: float) -> float:
+        """See `Prior`."""
+        return _log((min(upper, self.high) - max(lower, self.low)) / self.scale)
+
+    def log_density(self, value: float) -> float:
+        """See `Prior`."""
+        return -math.log(self.scale) if self.low <= value <= self.high else -math.inf
+
+    def quantile(self, level: float) -> float:
+        """See `Prior`."""
+        return self.low + level * self.scale
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """The Laplace distribution, density exp(−|x − mean| / width) / (2·width)."""
+
+    mean: float = 0.0
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check("laplace", (self.mean,), (self.width,))
+
+    @property
+    def scale(self) -> float:
+        """The width."""
+        return self.width
+
+    def log_mass(self, lower: float, upper: float) -> float:
+        """See `Prior`."""
+        if not lower < upper:
+            return -math.inf
+        a, b = (lower - self.mean) / self.width, (upper - self.mean) / self.width
+        if a >= 0:
+            a, b = -b, -a
+        if b <= 0:
+            return b - math.log(2) + _log(-math.expm1(a - b))
+        return _log(-0.5 * (math.expm1(a) + math.expm1(-b)))
+
+    def log_density(self, value: float) -> float:
+        """See `Prior`."""
+        return -abs(value - self.mean) / self.width - math.log(2 * self.width)
+
+    def quantile(self, level: float) -> float:
+        """See `Prior`."""
+        tail = math.log(2 * min(level, 1 - level))
+        return self.mean + self.width * math.copysign(tail, level - 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """A density given on a grid, straight between its points and zero outside; it is brought to mass 1."""
+
+    grid: ArrayLike = field(repr=False)
+    density: ArrayLike = field(repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            grid, density = (np.array(part, dtype=np.float64) for part in (self.grid, self.density))
+        except (TypeError, ValueError):
+            raise InputError("density prior: grid and density must be numbers") from None
+        if grid.ndim != 1 or grid.shape != density.shape or len(grid) < 2:
+            raise InputError("density prior: grid and density must be two rows of equal length, at least 2")
+        if not (np.isfinite(grid).all() and (np.diff(grid) > 0).all()):
+            raise InputError("density prior: grid must be finite and ascending")
+        if not (np.isfinite(density).all() and (density >= 0).all() and density.any()):
+            raise InputError("density prior: density must be finite, not negative, and not zero throughout")
+        object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "density", density / _area(grid, density))
+
+    @cached_property
+    def scale(self) -> float:
+        """The standard deviation."""
+        grid, density = self._grid, self._density
+        mean = _area(grid, grid * density)
+        return math.sqrt(max(_area(grid, (grid - mean) ** 2 * density), np.finfo(float).tiny))
+
+    def log_mass(self, lower: float, upper: float) -> float:
+        """See `Prior`."""
+        a, b = max(lower, float(self._grid[0])), min(upper, float(self._grid[-1]))
+        if not a < b:
+            return -math.inf
+        within = self._grid[(self._grid > a) & (self._grid < b)]
+        points = np.concatenate([[a], within, [b]])
+        return _log(_area(points, np.interp(points, self._grid, self._density)))
+
+    def log_density(self, value: float) -> float:
+        """See `Prior`."""
+        return _log(float(np.interp(value, self._grid, self._density, left=0.0, right=0.0)))
+
+    def quantile(self, level: float) -> float:
+        """See `Prior`."""
+        return _invert(self, level, float(self._grid[0]), float(self._grid[-1]))
+
+    @property
+    def _grid(self) -> Array:
+        return cast(Array, self.grid)
+
+    @property
+    def _density(self) -> Array:
+        return cast(Array, self.density)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A prior known by samples: a normal of Silverman's width around each (a kernel density estimate)."""
+
+    samples: ArrayLike = field(repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            samples = np.sort(np.array(self.samples, dtype=np.float64).reshape(-1))
+        except (TypeError, ValueError):
+            raise InputError("samples prior: samples must be numbers") from None
+        if len(samples) < 2 or not np.isfinite(samples).all() or samples[0] == samples[-1]:
+            raise InputError("samples prior: at least two different finite samples are needed")
+        object.__setattr__(self, "samples", samples)
+
+    @cached_property
+    def scale(self) -> float:
+        """The standard deviation of the samples."""
+        return float(np.std(self._samples))
+
+    @cached_property
+    def bandwidth(self) -> float:
+        """Silverman's rule: 0.9 · min(std, interquartile range / 1.34) · n^(−1/5)."""
+        quartiles = float(np.subtract(*np.quantile(self._samples, (0.75, 0.25)))) / 1.34
+        return float(0.9 * (min(self.scale, quartiles) or self.scale) * len(self._samples) ** -0.2)
+
+    def log_mass(self, lower: float, upper: float) -> float:
+        """See `Prior`."""
+        ends = ((end - self._samples) / self.bandwidth for end in (lower, upper))
+        return float(logsumexp(log_normal_mass(*ends))) - math.log(len(self._samples))
+
+    def log_density(self, value: float) -> float:
+        """See `Prior`."""
+        exponents = -0.5 * ((value - self._samples) / self.bandwidth) ** 2
+        return float(logsumexp(exponents)) - _LOG_ROOT_2PI - math.log(self.bandwidth * len(self._samples))
+
+    def quantile(self, level: float) -> float:
+        """See `Prior`."""
+        reach = self.bandwidth * max(10.0, -float(ndtri(min(level, 1 - level))))
+        return _invert(self, level, float(self._samples[0]) - reach, float(self._samples[-1]) + reach)
+
+    @property
+    def _samples(self) -> Array:
+        return cast(Array, self.samples)
+
+
+Priors = Prior | Sequence[Prior]
+
+
+def prior_of_each(prior: Priors, nodes: int) -> list[Prior]:
+    """One prior a node, from one for all or a list.
+
+    Raises:
+        InputError: there are not as many as nodes.
+    """
+    if not isinstance(prior, Sequence):
+        if not hasattr(prior, "log_mass"):
+            raise InputError("prior must be a midst.Normal, Uniform, Laplace, Density or Samples, or a list of them")
+        return [prior] * nodes
+    if len(prior) != nodes or not all(hasattr(each, "log_mass") for each in prior):
+        raise InputError(f"{len(prior)} priors for {nodes} nodes; give one for all, or one a node")
+    return list(prior)
+
+
+def parse_prior(text: str) -> Prior:
+    """A prior as the shell writes it: "normal:0,1", "uniform:0,100" or "laplace:0,1".
+
+    Raises:
+        InputError: it is none of these.
+    """
+    kinds = {"normal": Normal, "uniform": Uniform, "laplace": Laplace}
+    kind, _, numbers = text.strip().partition(":")
+    try:
+        first, second = (float(number) for number in numbers.split(","))
+        return cast(Prior, kinds[kind](first, second))
+    except (KeyError, TypeError):
+        raise InputError(
+            f"prior must be normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE, not {text!r}"
+        ) from None
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError(f"prior {text!r}: two numbers are needed, such as {kind}:0,1") from None
+
+
+def _check(name: str, finite: Sequence[float], positive: Sequence[float], reason: str = "") -> None:
+    try:
+        good = all(math.isfinite(x) for x in (*finite, *positive)) and all(x > 0 for x in positive)
+    except TypeError:
+        good = False
+    if not good:
+        raise InputError(f"{name} prior: {reason or 'two finite numbers are needed, the second positive'}")
+
+
+def _log(mass: float) -> float:
+    return math.log(mass) if mass > 0 else -math.inf
+
+
+def _area(x: Array, y: Array) -> float:
+    return float(np.sum(np.diff(x) * (y[1:] + y[:-1])) / 2)
+
+
+def _invert(prior: Prior, level: float, low: float, high: float) -> float:
+    start = low
+    for _ in range(200):
+        middle = low + (high - low) / 2
+        if not low < middle < high:
+            break
+        if math.exp(prior.log_mass(start, middle)) < level:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,106 @@
+"""What an adversary sees of a run.
+
+Rules:
+- `view` is where a `Trace` is read (by `reading.py`), and nowhere else in this room. Whatever is said about a node is
+  computed from the `View`: two traces that look the same to an adversary give the same view, and so the same report.
+- A view holds messages and what anybody could compute from them and from public facts. Weights are public facts.
+- Of each honest node it has one sight (`sights.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.errors import InputError
+from midst.graphs import Graph
+from midst.privacy.adversaries import Adversary
+from midst.privacy.reading import Run
+from midst.privacy.sights import Public, Sight, Unseen, offsets
+from midst.trace import Trace
+from midst.update import Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class View:
+    """What one adversary sees.
+
+    Attributes:
+        adversary: who.
+        public: what everybody knows.
+        sights: one for every honest node, in ascending order of nodes.
+        messages: x(t) of every t, where all are heard and the trace has them.
+        sums: S_i(0) and R_i(0) as far as the adversary knows their terms, where the trace has them.
+    """
+
+    adversary: Adversary
+    public: Public
+    sights: tuple[Sight, ...]
+    messages: Array | None = None
+    sums: tuple[Array, Array] | None = None
+
+    def __repr__(self) -> str:
+        return f"<View of {self.adversary}: {len(self.sights)} honest nodes, {self.public.iterations} iterations>"
+
+    @property
+    def honest(self) -> NDArray[np.int64]:
+        """The honest nodes."""
+        return np.array([sight.node for sight in self.sights], np.int64)
+
+
+def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> View:
+    """What an adversary sees of a run.
+
+    Args:
+        trace: the record of the run.
+        adversary: who looks.
+        coordinate: which coordinate, where the values are vectors; coordinates run independently of each other.
+
+    Raises:
+        InputError: the adversary does not fit the graph, the trace lacks what is needed (the message says which
+            `record` brings it), or there is no theory for what is asked.
+    """
+    adversary.check(trace.graph)
+    if trace.parameters.get("guard") is not None:
+        raise InputError("this run was guarded: its messages inside are not values; a guarded run is not audited yet")
+    run = Run(trace, _coordinate(trace, coordinate))
+    corrupt = np.zeros(trace.graph.n, np.bool_)
+    corrupt[list(adversary.corrupt)] = True
+    honest = np.flatnonzero(~corrupt)
+    surrounded = _count_neighbours(trace.graph, ~corrupt) == 0
+    if run.smooth or (adversary.eavesdrops and (adversary.init == "clear" or run.public.sigma == 0)):
+        if run.smooth and not (adversary.eavesdrops and adversary.init == "clear"):
+            raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")
+        sums = None if run.z0 is None else run.sums(np.ones(len(trace.graph.source), np.bool_))
+        sights: list[Sight] = [run.branches(i) if not run.smooth else run.mean_value(i, sums) for i in honest.tolist()]
+        return View(adversary, run.public, tuple(sights), run.frames, sums)
+    if not adversary.eavesdrops:
+        near = _count_neighbours(trace.graph, corrupt) > 0
+        sights = [run.branches(i) if surrounded[i] else run.heard(i) if near[i] else Unseen(i) for i in honest.tolist()]
+        return View(adversary, run.public, tuple(sights))
+    if trace.parameters["theta"] != 0.5:
+        raise InputError("sealed z(0) is audited for theta = 0.5 only; this trace has another theta")
+    if trace.iterations < 4:
+        raise InputError("sealed z(0) is audited from 4 iterations on; run longer")
+    sums = run.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
+    x = run.messages()
+    q = offsets(run.public, x, *sums)
+    sights = [run.branches(i) if surrounded[i] else run.offset(i, x[:, i], q[:, i]) for i in honest.tolist()]
+    return View(adversary, run.public, tuple(sights), x, sums)
+
+
+def _count_neighbours(graph: Graph, among: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.bincount(graph.source[among[graph.target]], minlength=graph.n)
+
+
+def _coordinate(trace: Trace, coordinate: int | None) -> int:
+    count = int(np.prod(trace.x.shape[2:]))
+    if coordinate is None:
+        if trace.x.ndim > 2:
+            raise InputError(f"the values have {count} coordinates; audit one of them: coordinate=0 to {count - 1}")
+        return 0
+    if not 0 <= coordinate < count:
+        raise InputError(f"coordinate {coordinate} does not exist; there are {count}, from 0")
+    return int(coordinate)

@@ -1,0 +1,99 @@
+"""`midst audit` and `midst attack` as one types them, without the group around them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import midst
+from midst import graphs
+from midst.cli.attack import command as attack_command
+from midst.cli.audit import command as audit_command
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "run.npz"
+    problem = midst.Problem(graphs.rgg(9, rng=1), np.random.default_rng(2).normal(size=9))
+    trace = midst.solve(problem, c=1.0, sigma=1.0, mu=0.0, rng=4, iterations=120, record="all", keep_values=True).trace
+    trace.save(path)
+    return str(path), trace
+
+
+def invoke(command, *arguments):
+    return CliRunner().invoke(command, list(arguments), catch_exceptions=True)
+
+
+@pytest.mark.parametrize("init", ["clear", "sealed"])
+@pytest.mark.parametrize("who", ["eavesdropper", "passive:3", "both:3,7"])
+def test_audit_as_json_is_one_object(saved, who, init):
+    result = invoke(audit_command, saved[0], "--adversary", who, "--init", init, "--json")
+    assert result.exit_code == 0, result.exception
+    told = json.loads(result.output)
+    assert len(told["nodes"]) == 9
+    assert set(told["nodes"][0]) >= {"exposed", "exposed_at", "side", "lower", "upper", "bits"}
+    assert told["totals"]["resolution"] == 0.001
+    assert told["kind"] in ("exact", "sampled", "upper bound")
+
+
+def test_audit_for_people(saved, tmp_path):
+    picture = tmp_path / "leak.png"
+    result = invoke(audit_command, saved[0], "--init", "sealed", "--resolution", "0.01", "--plot", str(picture))
+    assert result.exit_code == 0, result.exception
+    assert "resolution 0.01" in result.output
+    assert "note: one value is the median" in result.output
+    assert picture.stat().st_size > 10_000
+    assert "secure" not in result.output
+    coalition = invoke(audit_command, saved[0], "--adversary", "both:3")
+    assert "corrupt" in coalition.output
+
+
+def test_attack_against_the_truth(saved):
+    result = invoke(attack_command, saved[0], "--json")
+    assert result.exit_code == 0, result.exception
+    told = json.loads(result.output)
+    for node in told["nodes"]:
+        if node["known"]:
+            assert node["error"] < 1e-9
+    assert told["totals"]["known"] > 0
+    shown = invoke(attack_command, saved[0], "--init", "sealed", "--adversary", "both:3")
+    assert shown.exit_code == 0, shown.exception
+    assert "truth" in shown.output
+
+
+def test_attack_without_the_truth_does_not_show_it(saved, tmp_path):
+    _, trace = saved
+    problem = midst.Problem(trace.graph, trace.values)
+    path = tmp_path / "bare.npz"
+    midst.solve(problem, rng=1, iterations=20, record="audit").trace.save(path)
+    told = json.loads(invoke(attack_command, str(path), "--json").output)
+    assert "truth" not in told["nodes"][0]
+    assert "truth" not in invoke(attack_command, str(path)).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["--adversary", "passive:99"], "node 99"),
+        (["--adversary", "both:0,1,2,3,4,5,6,7,8"], "all nodes"),
+        (["--adversary", "spy"], "adversary"),
+        (["--prior", "normal:0"], "prior"),
+        (["--prior", "uniform:50,60"], "no mass"),
+        (["--resolution", "-1"], "resolution"),
+        (["--plot", "picture.exe"], "picture"),
+        (["--coordinate", "4"], "coordinate"),
+    ],
+)
+def test_refusals_are_input_errors_of_one_line(saved, arguments, match):
+    result = invoke(audit_command, saved[0], *arguments)
+    assert isinstance(result.exception, midst.InputError)
+    assert match in str(result.exception)
+    assert "\n" not in str(result.exception)
+    assert result.stdout == ""
+
+
+def test_no_such_file():
+    assert isinstance(invoke(audit_command, "missing.npz").exception, midst.TraceError)
