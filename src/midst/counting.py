@@ -141,6 +141,7 @@ class Counted:
 
     value: float = field(repr=False)
     holder: int
+    announced: int
     below: int
     above: int
 
@@ -180,7 +181,7 @@ class Proof:
     @property
     def candidates(self) -> tuple[Counted, ...]:
         """Every value that was counted, the answer last."""
-        return (*self.refused, Counted(self.value, self.holder, self.below, self.above))
+        return (*self.refused, Counted(self.value, self.holder, self.waited + self.queued - 1, self.below, self.above))
 
     def scaled(self, unit: float) -> Proof:
         """The proof with its values multiplied by a unit."""
@@ -312,7 +313,7 @@ class Counter:
             return replace(count, answer=candidate.value)
         low = candidate.value if side > 0 else count.low
         high = candidate.value if side < 0 else count.high
-        counted = Counted(candidate.value, candidate.holder, verdict.below, verdict.above)
+        counted = Counted(candidate.value, candidate.holder, candidate.announced, verdict.below, verdict.above)
         return replace(count, low=low, high=high, refused=(*count.refused, counted))
 
     def _take_up(self, count: Count, candidate: Candidate | None) -> Count:

@@ -64,6 +64,7 @@ class Candidates:
         coordinate: of which coordinate (0 for scalars).
         holder: whose value.
         value: the value, in the units of the data.
+        announced: in which iteration.
         below: weight, in units, of the values below it.
         above: weight of the values above it.
     """
@@ -71,6 +72,7 @@ class Candidates:
     coordinate: NDArray[np.int64]
     holder: NDArray[np.int64]
     value: Array = field(repr=False)
+    announced: NDArray[np.int64]
     below: NDArray[np.int64]
     above: NDArray[np.int64]
 
@@ -82,6 +84,7 @@ class Candidates:
             coordinate=np.array([k for k, _ in counted], np.int64),
             holder=np.array([each.holder for _, each in counted], np.int64),
             value=np.array([each.value for _, each in counted], np.float64),
+            announced=np.array([each.announced for _, each in counted], np.int64),
             below=np.array([each.below for _, each in counted], np.int64),
             above=np.array([each.above for _, each in counted], np.int64),
         )

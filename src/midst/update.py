@@ -3,8 +3,8 @@
 Rules:
 - `next_x` before a node sends, `next_z` after it has received; `next_sums` is the same two lines added up over a node's
   edges. Nothing else in midst computes an x or a z.
-- No graph, no randomness, no I/O. Every argument is a number or an array of any shape that broadcasts, so one node, all
-  nodes, and many runs at once use the same lines.
+- No graph, no randomness, no I/O. Every argument is a number or an array of any shape that broadcasts, NumPy's or
+  JAX's, so one node, all nodes, many runs at once and a GPU use the same lines.
 - Whoever calls has made sure that every number is finite: a NaN makes every comparison false, and the paper's
   "otherwise" branch would then send s_i itself.
 
@@ -85,12 +85,13 @@ def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
         be sent. Theorem 1 is about that 0; it is decided by the interval, never by comparing x with s. A smooth
         objective is on branch 0 throughout: its x always tells s to whoever knows S.
     """
+    xp = np if isinstance(S, np.ndarray | np.generic) else S.__array_namespace__()
     low = (terms.above - S) / terms.weight
     high = (terms.below - S) / terms.weight
-    x = np.minimum(np.maximum(terms.s, low), high)
+    x = xp.minimum(xp.maximum(terms.s, low), high)
     if terms.smooth:
-        return x, np.zeros(np.shape(x), np.int8)
-    return x, np.greater(low, terms.s).astype(np.int8) - np.less(high, terms.s).astype(np.int8)
+        return x, xp.zeros(xp.shape(x), np.int8)
+    return x, xp.greater(low, terms.s).astype(np.int8) - xp.less(high, terms.s).astype(np.int8)
 
 
 def step_aside(

@@ -189,8 +189,3 @@ def test_traces_without_what_is_needed_say_which_record_brings_it():
             audit(unseeded, adversary)
     assert audit(unseeded).honest == 9
     assert reconstruct(view(unseeded, Adversary((1,), False))).known.sum() >= 0
-
-
-def test_guarded_runs_are_not_audited():
-    with pytest.raises(midst.InputError, match="guard"):
-        audit(solve(np.random.default_rng(1).normal(size=9), guard=True))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from midst.cli.audit import adversary_options, show_table
+from midst.cli.audit import looks_at_a_trace
+from midst.cli.terminal import show_table
 
 if TYPE_CHECKING:
     from midst.privacy.adversaries import Init
@@ -21,7 +22,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
-@adversary_options
+@looks_at_a_trace
 @click.option("--tolerance", type=float, help="How close is certain. Default: a tenth of the prior's scale.")
 def command(
     trace: Path,
@@ -82,4 +83,4 @@ def _show(title: str, nodes: list[dict[str, Any]], compared: bool) -> None:
         if compared:
             row += [f"{node['truth']:.6g}", "" if node["corrupt"] else f"{node['error']:.2g}"]
         rows.append(row)
-    show_table(title, columns, rows, [node["known"] for node in nodes])
+    show_table(title, columns, rows, [node["known"] for node in nodes], words=("known", "how"))

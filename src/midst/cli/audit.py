@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from midst.cli.terminal import show_table
+
 if TYPE_CHECKING:
     from midst.privacy.adversaries import Init
     from midst.privacy.audit import Leakage
@@ -25,23 +27,35 @@ Examples:
   midst audit run.npz --adversary both:3,7 --prior uniform:0,100 --resolution 0.01 --json"""
 
 
-def adversary_options(function: _F) -> _F:
-    """The options that say who looks at a trace: shared by `audit` and `attack`."""
-    options = (
-        click.argument("trace", type=click.Path(path_type=Path), metavar="RUN.npz"),
+def who_listens(function: _F) -> _F:
+    """The options that say who listens, and what it believed before."""
+    return _with(
+        function,
         click.option("--adversary", default="eavesdropper", show_default=True, metavar="WHO", help=_ADVERSARY),
         click.option("--init", type=click.Choice(["clear", "sealed"]), default="clear", show_default=True, help=_INIT),
         click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help=_PRIOR),
+    )
+
+
+def looks_at_a_trace(function: _F) -> _F:
+    """The options of a command that looks at a saved run with an adversary's eyes."""
+    return _with(
+        function,
+        click.argument("trace", type=click.Path(path_type=Path), metavar="RUN.npz"),
+        who_listens,
         click.option("--coordinate", type=int, metavar="K", help="Which coordinate, where values are vectors."),
         click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of a table."),
     )
+
+
+def _with(function: _F, *options: Callable[[_F], _F]) -> _F:
     for option in reversed(options):
         function = option(function)
     return function
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
-@adversary_options
+@looks_at_a_trace
 @click.option("--resolution", type=float, help="To what values are told apart. Default: a thousandth of the prior.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw bounds, bits and exposure.")
 def command(
@@ -100,30 +114,17 @@ def _show(leakage: Leakage) -> None:
             ]
         )
     exposed = [bool(is_exposed) for is_exposed in leakage.exposed]
-    show_table(f"what was given away to {leakage.adversary}", _COLUMNS, rows, exposed)
+    show_table(f"what was given away to {leakage.adversary}", _COLUMNS, rows, exposed, words=("exposed", "value lies"))
     resolution = leakage.resolution
     told = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"
     click.echo(
         f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed; {leakage.total_bits:.2f} bits in all, "
         f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {told}"
     )
+    if leakage.candidates:
+        click.echo(f"{leakage.rank_bits:.2f} bits more about all of them together, by the ranks a count announced")
     for note in leakage.notes:
         click.echo(f"note: {note}")
 
 
 _COLUMNS = ("node", "exposed", "value lies", "chance", "lower", "upper", "bits")
-_WORDS = ("exposed", "value lies", "known", "how")
-
-
-def show_table(title: str, columns: tuple[str, ...], rows: list[list[str]], marked: list[bool]) -> None:
-    """A table on stdout, some rows in colour."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, justify="left" if column in _WORDS else "right", no_wrap=True)
-    for row, mark in zip(rows, marked, strict=True):
-        table.add_row(*row, style="yellow" if mark else None)
-    Console().print(table)

@@ -107,7 +107,7 @@ def command(
     seed = secrets.randbits(32) if seed is None else seed
     drawn = streams(seed)
     numbers = None if values is None else check_values(read_numbers(values), nodes)
-    network = _graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
+    network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
     heaviness = None if weights is None else read_numbers(weights)
     honest = Problem(network, numbers, weights=heaviness, objective=sought, scale=scale, bounds=known)
@@ -185,7 +185,7 @@ def _bounds(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def _graph(spec: str, nodes: int | None, rng: Generator) -> Graph:
+def read_graph(spec: str, nodes: int | None, rng: Generator) -> Graph:
     """The graph of `KIND`, `KIND:name=number,…` or a file."""
     kind, _, options = spec.partition(":")
     if kind not in KINDS and (Path(spec).exists() or "." in kind or "/" in kind):

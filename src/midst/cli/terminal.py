@@ -28,7 +28,7 @@ def task_bar(name: str) -> Iterator[Progress | None]:
 def show_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool], words: Sequence[str] = ()
 ) -> None:
-    """A table on stdout, some rows in colour; columns of words are aligned to the left, those of numbers to the right."""
+    """A table on stdout, some rows in colour; columns of words are aligned left, those of numbers right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

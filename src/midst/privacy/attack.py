@@ -160,4 +160,4 @@ def _how(sight: Sight) -> str:
         return "plateau"
     if isinstance(sight, Unseen | Heard):
         return "prior"
-    return "bounds" if isinstance(sight, Branches) or sight.offset is not None else "side"
+    return "side" if isinstance(sight, Offset) and sight.offset is None else "bounds"

@@ -23,11 +23,13 @@ from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
 from midst.privacy.exposure import exposure
-from midst.privacy.posterior import single
+from midst.privacy.guarded import bits_on_cells, guarded_posterior
+from midst.privacy.posterior import Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
+from midst.privacy.ranks import rank_bits, rank_bound
 from midst.privacy.sealed import LARGEST, Mixture, sealed_posteriors
-from midst.privacy.sights import Branches, Heard, Unseen
-from midst.privacy.views import View, view
+from midst.privacy.sights import Branches, Guarded, Heard, Unseen
+from midst.privacy.views import View, is_guarded, view
 from midst.trace import Trace
 from midst.update import Array
 
@@ -54,6 +56,8 @@ class Leakage:
         bits: KL(posterior ‖ prior) at the resolution.
         bits_error: standard error of `bits` by sampling; 0 where nothing was sampled.
         resolution: width of the cells to which values are told apart, one a node.
+        rank_bits: what the totals of a count told about all honest nodes together, on top of that; see `ranks.py`.
+        candidates: how many values were counted.
         share_over_time: the share of honest nodes not yet seen inside, after each iteration.
         notes: what the reader should know besides.
     """
@@ -69,6 +73,8 @@ class Leakage:
     bits: Array
     bits_error: Array
     resolution: Array
+    rank_bits: float
+    candidates: int
     share_over_time: Array
     notes: tuple[str, ...]
 
@@ -130,6 +136,8 @@ class Leakage:
                 "never_exposed_share": 1 - self.exposed_count / self.honest,
                 "bits": self.total_bits,
                 "bits_per_node": self.mean_bits,
+                "rank_bits": self.rank_bits,
+                "candidates": self.candidates,
                 "resolution": float(self.resolution[0]) if same else self.resolution.tolist(),
             },
             "notes": list(self.notes),
@@ -159,15 +167,24 @@ def audit(
             mass to what was observed, the adversary does not fit the graph, or there is no theory for what is asked.
     """
     adversary = Adversary() if adversary is None else adversary
+    stronger = _stronger(trace, adversary)
+    leakage = measure(view(trace, stronger, coordinate), prior, resolution)
+    if stronger == adversary:
+        return leakage
+    note = f"upper bound on average over runs: as if the adversary were an eavesdropper, z(0) {stronger.init}"
+    return replace(leakage, adversary=adversary, kind="upper bound", notes=(note, *leakage.notes))
+
+
+def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
+    """The adversary itself where its leakage can be computed, else the weakest one known to see all that it sees."""
+    if is_guarded(trace):
+        return replace(adversary, eavesdrops=True, init="clear")
     if adversary.eavesdrops:
-        return measure(view(trace, adversary, coordinate), prior, resolution)
+        return adversary
     adversary.check(trace.graph)
     sealed = not isinstance(trace.objective, Mean) and trace.parameters["theta"] == 0.5
     sealed = sealed and trace.iterations >= 4 and trace.graph.n <= LARGEST
-    stronger = replace(adversary, eavesdrops=True, init="sealed" if sealed else "clear")
-    bound = measure(view(trace, stronger, coordinate), prior, resolution)
-    note = f"upper bound on average over runs: as if the coalition also eavesdropped, z(0) {stronger.init}"
-    return replace(bound, adversary=adversary, kind="upper bound", notes=(note, *bound.notes))
+    return replace(adversary, eavesdrops=True, init="sealed" if sealed else "clear")
 
 
 def measure(view: View, prior: Priors | None = None, resolution: float | None = None) -> Leakage:
@@ -180,7 +197,7 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     count = public.graph.n
     priors = prior_of_each(Normal() if prior is None else prior, count)
     cells = _resolutions(resolution, priors)
-    mixtures = posteriors(view, priors)
+    mixtures = posteriors(view, priors, cells=cells)
     seen = exposure(view)
     exposed = np.zeros(count, np.bool_)
     side = np.full(count, "", "<U5")
@@ -192,10 +209,13 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         posterior = mixture.posterior
         exposed[i] = max((piece.probability for piece in posterior.pieces if piece.atom), default=0.0) > 1 - _CERTAIN
         numbers["lower"][i], numbers["upper"][i] = posterior.bounds
+        if isinstance(sight, Guarded):
+            exposed[i] |= numbers["upper"][i] - numbers["lower"][i] < cells[i]
         chances = posterior.sides(sight.last)
         side[i] = _SIDES[int(np.argmax(chances))]
         numbers["probability"][i] = min(max(chances), 1.0)
-        numbers["bits"][i] = posterior.bits(cells[i])
+        narrow = isinstance(sight, Guarded) and sight.value is None
+        numbers["bits"][i] = bits_on_cells(posterior, cells[i]) if narrow else posterior.bits(cells[i])
         numbers["error"][i] = _jackknife([each.bits(cells[i]) for each in mixture.repeats])
     sampled = any(mixture.sampled for mixture in mixtures.values())
     return Leakage(
@@ -210,16 +230,24 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         numbers["bits"],
         numbers["error"],
         cells,
+        *_ranks(view, {node: mixture.posterior for node, mixture in mixtures.items()}),
         seen.share_over_time(),
         _notes(view),
     )
 
 
-def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
-    """The posterior of every honest node of which the view tells branches or offsets."""
+def posteriors(view: View, priors: list[Prior], method: str = "auto", cells: Array | None = None) -> dict[int, Mixture]:
+    """The posterior of every honest node of which the view tells branches, offsets or intervals."""
+    cells = _resolutions(None, priors) if cells is None else cells
     found = sealed_posteriors(view, priors, method)
     for sight in view.sights:
-        if isinstance(sight, Branches):
+        if isinstance(sight, Guarded):
+            i = sight.node
+            if sight.value is None:
+                found[i] = Mixture(guarded_posterior(sight, priors[i], cells[i]))
+            else:
+                found[i] = Mixture(single(priors[i], i, sight.value, sight.value))
+        elif isinstance(sight, Branches):
             ends = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
             found[sight.node] = Mixture(single(priors[sight.node], sight.node, *ends))
     return found
@@ -231,9 +259,21 @@ def _notes(view: View) -> tuple[str, ...]:
         notes.append(f"one value is the {view.public.title}: its holder is always exposed once the run has converged")
     if view.adversary.eavesdrops and view.adversary.init == "sealed" and view.public.sigma == 0:
         notes.append("sigma is 0: z(0) is public, and sealing it hides nothing")
-    if not view.public.curvature.any():
-        notes.append("bits are those of z(0) and x; a proof by count also tells the ranks of the values it proposed")
+    if view.told:
+        notes.append(
+            f"a count told everybody {len(view.told)} value(s) and their ranks; the ranks are in rank_bits, which are "
+            "about all honest nodes together"
+        )
     return tuple(notes)
+
+
+def _ranks(view: View, believed: dict[int, Posterior]) -> tuple[float, int]:
+    """Bits told by the totals of a count: exact where nodes are believed in one by one, else the most there can be."""
+    counts = view.public.counts
+    independent = view.adversary.init == "clear" and not view.adversary.corrupt
+    totals = {each.value: (each.below, each.above) for each in view.told}
+    exact = rank_bits(believed, counts.tolist(), totals) if independent else None
+    return (rank_bound(believed, counts.tolist(), list(totals)) if exact is None else exact), len(view.told)
 
 
 def _resolutions(resolution: float | None, priors: list[Prior]) -> Array:

@@ -8,12 +8,14 @@ Rules:
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from midst.errors import MissingExtra
 from midst.privacy.audit import Leakage
+from midst.privacy.planner import Plan
 
 try:
     from matplotlib.axes import Axes
@@ -23,6 +25,7 @@ except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
 
 _HIDDEN, _EXPOSED, _FAINT = "#0072B2", "#D55E00", "#999999"
+_COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _NUMBERED = 40  # up to so many nodes each has its number on the axis
 
 
@@ -103,3 +106,37 @@ def _finish(axes: Axes, leakage: Leakage) -> None:
         axes.tick_params(axis="x", labelsize=8)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def draw_plan(plan: Plan) -> Figure:
+    """Bits against rounds for every choice, the frontier, the budget and the recommended one."""
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    sigmas = sorted({outcome.sigma for outcome in plan.outcomes})
+    for sigma, colour, marker in zip(sigmas, cycle(_COLOURS), cycle("osD^v"), strict=False):
+        outcomes = [outcome for outcome in plan.outcomes if outcome.sigma == sigma]
+        axes.errorbar(
+            [outcome.most_rounds for outcome in outcomes],
+            [outcome.bits for outcome in outcomes],
+            [outcome.bits_error for outcome in outcomes],
+            fmt=marker,
+            color=colour,
+            label=f"σ = {sigma:g}",
+        )
+        for outcome in outcomes:
+            where = (outcome.most_rounds, outcome.bits)
+            axes.annotate(f"c = {outcome.c:g}", where, (6, 5), textcoords="offset points", fontsize=8, color=colour)
+    frontier = plan.frontier
+    axes.plot([each.most_rounds for each in frontier], [each.bits for each in frontier], color=_FAINT, zorder=0)
+    axes.axvline(plan.budget, color="black", linestyle=(0, (5, 3)), linewidth=1, label="budget")
+    if plan.recommended is not None:
+        chosen = plan.recommended
+        axes.scatter(
+            [chosen.most_rounds], [chosen.bits], s=220, facecolors="none", edgecolors=_EXPOSED, label="recommended"
+        )
+    axes.set(xscale="log", xlabel="rounds that nine runs of ten need", ylabel="bits given away by a node")
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=8, frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title("what each choice of c and σ costs, and what it gives away")
+    return figure

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.objectives import Mean, Quantile
-from midst.privacy.sights import Branches, Heard, Offset, Public, Spans
-from midst.system import streams
+from midst.privacy.sights import Branches, Guarded, Heard, Offset, Public, Spans, Told, offsets
+from midst.system import Guard, streams
 from midst.trace import Segments, Trace
 from midst.update import Array, next_sums
 
@@ -29,24 +29,32 @@ class Run:
         objective = trace.objective
         self.smooth = isinstance(objective, Mean)
         left, right, curvature = objective.slopes(trace.counts, trace.unit_weight)
-        numbers = {
-            name: float(
-                np.reshape(trace.parameters[name], -1)[coordinate if np.size(trace.parameters[name]) > 1 else 0]
-            )
-            for name in ("c", "theta", "mu", "sigma")
-        }
+        numbers = {name: self._parameter(name) for name in ("c", "theta", "mu", "sigma")}
         total = int(trace.counts.sum())
         unique = isinstance(objective, Quantile) and (objective.level(total) * total).denominator != 1
         unit = trace.unit_weight * int(np.gcd.reduce(trace.counts))
         title = objective.title(total)
         self.public = Public(
-            trace.graph, title, unique, left, right, curvature, unit, **numbers, iterations=trace.iterations
+            trace.graph,
+            title,
+            unique,
+            left,
+            right,
+            curvature,
+            trace.counts,
+            unit,
+            **numbers,
+            iterations=trace.iterations,
         )
         x = trace.x.reshape(len(trace.t), trace.graph.n, -1)[:, :, coordinate]
         self._last = x[-1]
         self._kept = dict(zip(trace.t.tolist(), x, strict=True))
         self.frames = x if len(trace.t) == trace.iterations else None
         self.z0 = self._find_z0()
+
+    def _parameter(self, name: str) -> float:
+        each = np.reshape(self._trace.parameters[name], -1)
+        return float(each[self._coordinate if len(each) > 1 else 0])
 
     def branches(self, node: int) -> Branches:
         """What the branches of a node tell."""
@@ -109,6 +117,40 @@ class Run:
             upper=float(later[branch > 0].min(initial=math.inf)),
             value=value,
             inside=spans,
+        )
+
+    def guarded(self) -> list[Guarded]:
+        """What is visible of the nodes of a guarded run, whose messages cannot be worked out again."""
+        if self.frames is None:
+            raise InputError("auditing a guarded run needs every x, which this trace has not; run with record='all'")
+        public, x = self.public, self.frames
+        schedule = Guard(**self._trace.parameters["guard"])
+        scale = self._parameter("scale")
+        g = offsets(public, x, *self.sums(np.ones(len(public.graph.source), np.bool_)))
+        near = 1e-9 * (public.left + public.right)
+        at_an_end = (np.abs(g - public.right) <= near) | (np.abs(g + public.left) <= near)
+        moves: NDArray[np.int64] = np.cumsum(~at_an_end, axis=0) - ~at_an_end
+        low, high = x + (g - public.right) / public.cd, x + (g + public.left) / public.cd
+        distance = scale * schedule.distance(moves)
+        return [
+            Guarded(i, x[:, i], low[:, i], high[:, i], distance[:, i])
+            for i in range(public.graph.n)
+            if not self._weightless(i)
+        ]
+
+    def told(self) -> tuple[Told, ...]:
+        """The candidates of the count, which everybody heard."""
+        every = self._trace.candidates
+        rows = np.flatnonzero(every.coordinate == self._coordinate)
+        return tuple(
+            Told(
+                int(every.holder[k]),
+                float(every.value[k]),
+                int(every.announced[k]),
+                int(every.below[k]),
+                int(every.above[k]),
+            )
+            for k in rows
         )
 
     def sums(self, known: NDArray[np.bool_]) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@
 | `Offset`   | x heard, z(0) sealed between honest nodes  | g_i(t) up to a constant for t ≥ 1, another for t = 0     |
 | `Heard`    | a neighbour is corrupt, nothing else heard | x_i, so plateaus                                         |
 | `Unseen`   | none of these                              | nothing                                                  |
+| `Guarded`  | z(0) heard, and the guard is on            | x_i, its interval, and how far it may have stepped aside |
 
 A node of weight 0 sends nothing that depends on its value: its branch, though in the trace, is in no sight.
 """
@@ -16,6 +17,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from midst.graphs import Graph
 from midst.update import Array, next_sums
@@ -34,6 +36,7 @@ class Public:
         left: slope of f_i left of s_i (the median: 1), one a node.
         right: slope right of it.
         curvature: 0 for quantiles.
+        counts: weights, in units.
         unit: the lattice of weights: every 2·w_i = left + right is a multiple of 2·unit.
         c: convergence parameter.
         theta: averaging constant.
@@ -48,6 +51,7 @@ class Public:
     left: Array
     right: Array
     curvature: Array
+    counts: NDArray[np.int64]
     unit: float
     c: float
     theta: float
@@ -134,7 +138,54 @@ class Unseen:
     node: int
 
 
-Sight = Branches | Offset | Heard | Unseen
+@dataclass(frozen=True, eq=False, repr=False)
+class Guarded:
+    """A node whose interval is visible and who keeps its distance from s; see `guarded.py`.
+
+    Attributes:
+        node: which.
+        x: what it sent, in every iteration.
+        low: the lower end of its interval.
+        high: the upper end.
+        distance: how far it would have stepped aside at most.
+        value: s, if it was counted.
+        inside: when that was told, as (start, stop).
+    """
+
+    node: int
+    x: Array
+    low: Array
+    high: Array
+    distance: Array
+    value: float | None = None
+    inside: Spans = ()
+
+    @property
+    def last(self) -> float:
+        """The x it sent last."""
+        return float(self.x[-1])
+
+
+Sight = Branches | Offset | Heard | Unseen | Guarded
+
+
+@dataclass(frozen=True, repr=False)
+class Told:
+    """A candidate of a count, which everybody is told.
+
+    Attributes:
+        holder: whose value.
+        value: the value.
+        announced: in which iteration.
+        below: weight, in units, of the values below it.
+        above: of those above it.
+    """
+
+    holder: int
+    value: float
+    announced: int
+    below: int
+    above: int
 
 
 def offsets(public: Public, x: Array, S: Array, R: Array) -> Array:

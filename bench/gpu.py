@@ -1,0 +1,269 @@
+"""What the device engine reaches on a GPU, against a device copy and cuSPARSE's product.
+
+    python bench/gpu.py [--quick] [--out FILE.json]
+
+Every figure stands beside the bytes it has to move, counted by hand: each input read once, each output written once.
+Timings are the median of several, each of work that is waited for, after a first one that compiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy wants some of the memory too
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from midst import graphs
+from midst.engines import gpu
+from midst.engines.arrays import carry, cut
+from midst.engines.large import neighbour_sum
+from midst.update import Terms
+
+MEDIAN = {"above": -1.0, "below": 1.0}
+rows: list[dict[str, object]] = []
+
+
+def seconds(work, repeats=5):
+    jax.block_until_ready(work())
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        jax.block_until_ready(work())
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def report(what, figure, unit, **more):
+    rows.append({"what": what, "figure": figure, "unit": unit} | more)
+    extra = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in more.items()
+    )
+    print(f"| {what} | {figure:.4g} {unit} | {extra} |", flush=True)
+
+
+def copy_bandwidth(count):
+    x = jnp.arange(count, dtype=jnp.float64)
+    copy = jax.jit(lambda x: x + 1.0)
+    bandwidth = 16 * count / seconds(lambda: copy(x))
+    report(f"copy of {8 * count / 1e9:.1f} GB", bandwidth / 1e12, "TB/s, read and written")
+    return bandwidth
+
+
+# Ensembles
+
+
+def ensemble(kind, dtype, runs, steps, half, bounds, check=False):
+    graph = graphs.make(kind, 15, rng=1)
+    n = graph.n
+    small = gpu.Small(tuple(tuple(graph.neighbours(i).tolist()) for i in range(n)), (-1.0,) * n, (1.0,) * n)
+    rng = np.random.default_rng(0)
+    s, S, R = (rng.normal(size=(n, runs)) for _ in range(3))
+    R += (S.sum(axis=0) - R.sum(axis=0)) / n
+    on_device = [jnp.asarray(array, dtype) for array in (s, S, R)]
+    c = jnp.ones(runs, dtype)
+    cd = jnp.asarray(graph.degree, dtype)[:, None]
+    local = Terms(on_device[0], jnp.asarray(-1.0, dtype), jnp.asarray(1.0, dtype), cd, cd)
+    state = gpu.begin(on_device[1], local, on_device[2])
+    options = {"small": small, "theta": 0.5, "half": half, "bounds": bounds}
+
+    def work(steps=steps):
+        return gpu.advance_small(state, jnp.int32(0), on_device[0], c, steps=steps, **options)
+
+    if check:
+        some = slice(0, 64)
+        terms = Terms(
+            s[:, some],
+            np.full((n, 64), -1.0),
+            np.full((n, 64), 1.0),
+            *[np.repeat(graph.degree[:, None] * 1.0, 64, 1)] * 2,
+        )
+        blocks = cut(s[:, some])
+        run = carry(
+            S[:, some].copy(),
+            R[:, some].copy(),
+            terms,
+            np.ones(64),
+            0.5,
+            neighbour_sum(graph, blocks, None, np.float64),
+            blocks,
+        )
+        expected = [next(run)[0].copy() for _ in range(201)][-1]
+        report(
+            f"{kind}-15 {jnp.dtype(dtype).name}: largest difference from NumPy after 200",
+            float(np.abs(np.asarray(work(200).x)[:, some] - expected).max()),
+            "",
+        )
+    took = seconds(work)
+    size = jnp.dtype(dtype).itemsize
+    moved = runs * n * (size * (2 * (3 + 2 * bounds) - 1) + 8)
+    report(
+        f"ensemble {kind}-15 {jnp.dtype(dtype).name}{', P' if half else ', S and R'}{', bounds' if bounds else ''}",
+        runs * steps / took,
+        "run-iterations/s",
+        counted_bytes_an_iteration=moved / steps / runs,
+        us_a_step=1e6 * took / steps,
+    )
+
+
+def memory_bound(kind, runs, steps):
+    """The same ensemble by array operations, which go through memory in every iteration."""
+    graph = graphs.make(kind, 15, rng=1)
+    rng = np.random.default_rng(0)
+    s, S, R = (jnp.asarray(rng.normal(size=(15, runs))) for _ in range(3))
+    cd = jnp.asarray(graph.degree, jnp.float64)[:, None]
+    terms = (s, jnp.float64(-1), jnp.float64(1), cd, cd)
+    state = gpu.begin(S, Terms(*terms), R)
+    lists = gpu.Neighbours(lists=jnp.asarray(gpu.lists_of(graph)))
+    took = seconds(
+        lambda: gpu.advance(state, jnp.int32(0), terms, jnp.ones(runs), lists, theta=0.5, steps=steps, smooth=False), 3
+    )
+    report(f"the same by array operations, {kind}-15 float64", runs * steps / took, "run-iterations/s")
+
+
+# Large graphs
+
+
+def lists_for(kind, n):
+    i = jnp.arange(n, dtype=jnp.int32)
+    if kind == "lattice":
+        return jnp.stack([(i + offset) % n for offset in (-4, -3, -2, -1, 1, 2, 3, 4)])
+    if kind == "torus":
+        width = int(n**0.5) // 512 * 512
+        return jnp.stack(
+            [(i + offset) % n for offset in (-width - 1, -width, -width + 1, -1, 1, width - 1, width, width + 1)]
+        )
+    rows = []
+    for k in range(4):
+        order = jax.random.permutation(jax.random.key(k), n).astype(jnp.int32)
+        rows += [order, jnp.zeros_like(order).at[order].set(i)]
+    return jnp.stack(rows)
+
+
+def large(kind, n, dtype, copy, bounds=False, steps=20, plain=False, cusparse=False):
+    name = f"{kind}, {n:.2g} nodes, {8 * n:.2g} directed edges, {jnp.dtype(dtype).name}"
+    lists = lists_for(kind, n)
+    size = jnp.dtype(dtype).itemsize
+    keys = jax.random.split(jax.random.key(9), 3)
+    s, S, R = (jax.random.normal(key, (n,), dtype) for key in keys)
+    one = jnp.ones(1, dtype)
+    terms = (s, -one, one, 8 * one, 8 * one)
+
+    def begin():
+        return gpu.begin(S + 0, Terms(*terms), R + 0)
+
+    def advance(state, steps):
+        return gpu.advance_large(
+            state, jnp.int32(0), terms, one, lists, theta=0.5, steps=steps, half=True, bounds=bounds
+        )
+
+    if plain or n <= 10**6:
+        columns = tuple(term[:, None] for term in terms)
+        state = gpu.State(*(array[:, None] for array in begin()))
+        neighbours = gpu.Neighbours(lists=lists)
+
+        def by_arrays(steps):
+            return gpu.advance(state, jnp.int32(0), columns, one, neighbours, theta=0.5, steps=steps, smooth=False)
+
+        expected, found = by_arrays(6).x[:, 0], advance(begin(), 6).x
+        report(f"{name}: largest difference from array operations after 6", float(jnp.abs(expected - found).max()), "")
+        if plain:
+            took = (seconds(lambda: by_arrays(12), 3) - seconds(lambda: by_arrays(2), 3)) / 10
+            report(f"{name}, plain JAX", 1e3 * took, "ms an iteration")
+        del state, expected, found, columns
+    advance(begin(), steps)
+    times = []
+    for _ in range(5):
+        state = jax.block_until_ready(begin())
+        start = time.perf_counter()
+        state = jax.block_until_ready(advance(state, steps))
+        times.append((time.perf_counter() - start) / steps)
+        del state
+    took = statistics.median(times)
+    moved = n * (
+        32 + size * (5 + 4 * bounds) + 8
+    )  # lists, P read and written, x read and written, s; first read and written
+    report(
+        f"{name}{', bounds' if bounds else ''}",
+        1e3 * took,
+        "ms an iteration",
+        counted_GB=moved / 1e9,
+        floor_ms=1e3 * moved / copy,
+        times_the_floor=took * copy / moved,
+    )
+    if cusparse:
+        del s, S, R
+        product(name, lists, n, dtype)
+
+
+def product(name, lists, n, dtype):
+    try:
+        import cupy
+        from cupyx.scipy import sparse
+    except ImportError:
+        print("CuPy is not here: no cuSPARSE")
+        return
+    indices = cupy.from_dlpack(jnp.sort(lists.T, axis=1).reshape(-1))
+    starts = cupy.arange(0, 8 * n + 1, 8, dtype=cupy.int32)
+    matrix = sparse.csr_matrix((cupy.ones(8 * n, jnp.dtype(dtype).name), indices, starts), shape=(n, n))
+    x = cupy.random.standard_normal(n).astype(jnp.dtype(dtype).name)
+    times = []
+    for _ in range(6):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        matrix @ x
+        stop.record()
+        stop.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, stop))
+    report(f"{name}: cuSPARSE product alone", statistics.median(times[1:]), "ms")
+    del matrix, x, indices, starts
+    cupy.get_default_memory_pool().free_all_blocks()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see whether everything runs")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    if jax.default_backend() != "gpu":
+        sys.exit("bench/gpu.py: no GPU here")
+    print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}", flush=True)
+    quick = options.quick
+    copy = copy_bandwidth(10**7 if quick else 5 * 10**8)
+    runs, steps = (2**14, 200) if quick else (2**20, 2000)
+    for dtype in (jnp.float64, jnp.float32):
+        for kind in ("rgg", "ring", "complete"):
+            for half in (False, True):
+                for bounds in (False, True):
+                    try:
+                        ensemble(kind, dtype, runs, steps, half, bounds, check=bounds and dtype == jnp.float64)
+                    except Exception as error:  # one that does not compile must not hide the others
+                        print(
+                            f"FAILED {kind} {dtype.__name__} half={half} bounds={bounds}: {type(error).__name__}: {str(error)[:400]}"
+                        )
+    memory_bound("rgg", runs, 100)
+    n = 512 * (20_000 if quick else 97_656)
+    for kind in ("lattice", "torus", "random"):
+        for dtype in (jnp.float64, jnp.float32):
+            for bounds in (False, True):
+                main_case = not bounds and dtype == jnp.float64
+                try:
+                    large(kind, n, dtype, copy, bounds, plain=main_case, cusparse=main_case)
+                except Exception as error:
+                    print(f"FAILED {kind} {dtype.__name__} bounds={bounds}: {type(error).__name__}: {str(error)[:400]}")
+    if options.out:
+        options.out.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

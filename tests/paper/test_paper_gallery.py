@@ -1,0 +1,166 @@
+"""Figures as files: complete, mergeable, whole or not at all; and the command that makes them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from click.testing import CliRunner, Result
+from PIL import Image
+
+from midst.cli import COMMANDS, main
+from midst.cli import paper as paper_module
+from midst.errors import InputError
+from midst.paper import choices, gallery
+from midst.paper.runs import Settings
+
+SMALL = ("--runs", "8", "--workers", "1")
+FILES = {"fig1.png", "fig1.pdf", "fig1.csv", "fig1.claims.txt", "claims.json"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own folder to work in, and the command in the table."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(COMMANDS, "paper", ("midst.cli.paper", "Reproduce the paper's figures."))
+    return tmp_path
+
+
+def invoke(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["paper", *map(str, arguments)])
+
+
+# What is written
+
+
+def test_files_of_a_figure(folder: Path) -> None:
+    before = dict(mpl.rcParams)
+    done = invoke("fig1", "--out", "made", *SMALL)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert {path.name for path in (folder / "made").iterdir()} == FILES
+    with Image.open("made/fig1.png") as picture:
+        assert picture.size[0] > 1000
+    assert Path("made/fig1.pdf").read_bytes().startswith(b"%PDF")
+    with open("made/fig1.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[-1]["error"]) < 1e-11
+    assert dict(mpl.rcParams) == before
+
+
+def test_claims_as_json_are_those_in_the_file() -> None:
+    done = invoke("fig1", "--json", *SMALL)
+    told = json.loads(done.stdout)
+    assert told == json.loads(Path("figures/claims.json").read_text())
+    assert (told["fig1"]["runs"], told["fig1"]["seed"]) == (8, 1)
+    for claim in told["fig1"]["claims"]:
+        assert {"text", "value", "low", "high", "holds", "cases"} == set(claim)
+
+
+def test_the_report_names_claims_and_where_they_fail() -> None:
+    done = invoke("fig1", *SMALL)
+    assert "  holds  The nodes converge to the exact median" in done.stdout
+    assert "  FAILS  The same is true of every draw" in done.stdout
+    assert "of its range: c = 0.3" in done.stdout
+    assert done.stdout.endswith("written to figures\n")
+
+
+def test_the_same_seed_writes_the_same_files(folder: Path) -> None:
+    for place, workers in (("one", "1"), ("two", "2")):
+        assert invoke("fig1", "--out", place, "--runs", "8", "--workers", workers).exit_code == 0
+    for name in FILES:
+        assert (folder / "one" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
+
+
+def test_figures_made_later_join_those_in_the_folder() -> None:
+    for name, runs in (("fig2", 2), ("fig1", 2), ("fig2", 3)):
+        gallery.publish(gallery.make(name, Settings(runs=runs)), Path("made"))
+    entries = json.loads(Path("made/claims.json").read_text())
+    assert list(entries) == ["fig1", "fig2"]
+    assert entries["fig2"]["runs"] == 3
+
+
+def test_a_figure_that_cannot_be_drawn_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gallery.fig1, "draw", lambda data: 1 / 0)
+    assert invoke("fig1", *SMALL).exit_code == 1
+    assert not Path("figures").exists()
+
+
+# What is refused
+
+
+REFUSALS: dict[str, tuple[tuple[str, ...], str]] = {
+    "unknown figure": (("fig9",), "unknown figure 'fig9'; the figures are fig1, fig2, fig3, fig4, beyond"),
+    "one of two unknown": (("fig1", "tables"), "unknown figure 'tables'; the figures are"),
+    "no runs": (("--runs", "0"), "runs must be a whole number of at least 2"),
+    "negative runs": (("--runs", "-5"), "runs must be a whole number of at least 2"),
+    "runs in words": (("--runs", "many"), "'many' is not a valid integer"),
+    "negative seed": (("--seed", "-1"), "seed must be a whole number of at least 0"),
+    "no workers": (("--workers", "0"), "workers must be a whole number of at least 1"),
+    "folder in nowhere": (("--out", "no/where"), "folder no does not exist; make it first"),
+    "folder is a file": (("--out", "file"), "file is a file; give a folder"),
+    "foreign claims": (("--out", "foreign"), "claims.json is not a file of claims; move it away"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper_module, "make", None)  # refused before anything is computed
+    Path("file").write_text("mine")
+    Path("foreign").mkdir()
+    Path("foreign/claims.json").write_text("[]")
+    before = sorted(folder.rglob("*"))
+    arguments, message = REFUSALS[name]
+    done = invoke(*arguments)
+    assert message in done.stderr
+    assert done.stderr.startswith("midst: error: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_folder_that_cannot_be_written(made: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if made:
+        Path("figures").mkdir()
+    monkeypatch.setattr("midst.files.os.access", lambda *_: False)  # for root everything can be written
+    with pytest.raises(InputError, match="cannot be written"):
+        gallery.check_folder(Path("figures"))
+    done = invoke("fig1")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.endswith("cannot be written\n")
+
+
+def test_missing_matplotlib_is_said_in_one_line() -> None:
+    script = "import sys; sys.modules['matplotlib.axes'] = None; import midst.paper.gallery"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].endswith("matplotlib is not installed; try: pip install 'midst[plot]'")
+
+
+# What people see
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with paper_module._progress("fig1") as progress:
+        assert progress is not None
+        progress(123, 456)
+    assert "123/456" in capsys.readouterr().err
+
+
+# The page in the docs
+
+
+def test_the_page_repeats_the_choices_and_shows_every_figure() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
+    table = [line for line in (choices.__doc__ or "").splitlines() if line.startswith("|")]
+    assert table
+    assert "\n".join(table) in page
+    for name in gallery.FIGURES:
+        assert f"figures/{name}.png" in page
+        assert f"figures/{name}.claims.txt" in page
