@@ -21,6 +21,7 @@ import click
 from numpy.random import Generator
 
 from midst import graphs
+from midst.cli.account import open_account
 from midst.cli.values import read_numbers
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
@@ -28,6 +29,7 @@ from midst.files import check_writable
 from midst.graphs import KINDS, Graph
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.privacy.dp import parse_mechanism, privatise
+from midst.privacy.priors import parse_prior
 from midst.problems import Problem, check_values
 from midst.result import Result
 from midst.solving import Progress, solve
@@ -71,6 +73,10 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--root", type=int, default=0, show_default=True, metavar="NODE", help="Where a count's sums meet.")
 @click.option("--guard", is_flag=True, help="Nodes step aside instead of sending their own value.")
 @click.option("--dp", metavar="SPEC", help=_DP)
+@click.option("--ledger", metavar="FILE", help="Keep account of what is given away about one node's value.")
+@click.option("--ledger-node", type=int, default=0, show_default=True, metavar="NODE", help="Whose.")
+@click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help="For the ledger's bits.")
+@click.option("--over-budget", is_flag=True, help="Run even past the ledger's budget.")
 @click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Of the answer, relative to the scale.")
 @click.option("--limit", type=int, default=1_000_000, show_default=True, help="Give up after so many iterations.")
 @click.option("--engine", type=click.Choice(list(ENGINES)), default="arrays", show_default=True)
@@ -92,6 +98,10 @@ def command(
     scale: float | None,
     bounds: str | None,
     dp: str | None,
+    ledger: str | None,
+    ledger_node: int,
+    prior: str,
+    over_budget: bool,
     record: str,
     save: Path | None,
     keep_values: bool,
@@ -111,8 +121,14 @@ def command(
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
     heaviness = None if weights is None else read_numbers(weights)
     honest = Problem(network, numbers, weights=heaviness, objective=sought, scale=scale, bounds=known)
-    problem = honest if dp is None else privatise(honest, parse_mechanism(dp), seed)
+    mechanism = None if dp is None else parse_mechanism(dp)
+    problem = honest if mechanism is None else privatise(honest, mechanism, seed)
     settings["record"] = int(record) if record.isdecimal() else record
+    account = None
+    if ledger is not None:
+        if record == "none":
+            raise InputError("--ledger needs what --record none leaves out; try --record audit")
+        account = open_account(ledger, honest, ledger_node, parse_prior(prior), mechanism, over_budget)
     failure = None
     try:
         with _progress(settings["iterations"]) as progress:
@@ -122,6 +138,8 @@ def command(
     # with noise on the values, what the answer is off by includes what the noise costs
     result = replace(result, error=float(honest.distance(result.value).max()))
     try:
+        if account is not None:
+            account.book(result)
         if save is not None:
             result.trace.save(save)
         if plot is not None:

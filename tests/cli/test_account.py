@@ -1,0 +1,78 @@
+"""`midst run --ledger`: runs add up, and the one past the budget is refused before anything happens."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from midst.cli import main
+
+RUN = ["run", "--graph", "complete", "--nodes", "7", "--seed", "3", "--c", "1"]
+
+
+def midst(*args):
+    return CliRunner().invoke(main, list(args))
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = str(tmp_path / "mine.ledger")
+    assert midst("ledger", "new", path, "--max-runs", "2").exit_code == 0
+    return path
+
+
+def shown(book):
+    return json.loads(midst("ledger", "show", book, "--json").stdout)
+
+
+def test_runs_add_up_until_the_budget(book, tmp_path):
+    for runs in (1, 2):
+        assert midst(*RUN, "--ledger", book, "--ledger-node", "2").exit_code == 0
+        assert shown(book)["runs"] == runs
+    assert shown(book)["bits"] > 0
+    saved = tmp_path / "run.npz"
+    refused = midst(*RUN, "--ledger", book, "--ledger-node", "2", "--save", str(saved))
+    assert refused.exit_code == 2
+    assert "past the budget" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not saved.exists()
+    assert shown(book)["runs"] == 2
+    assert midst(*RUN, "--ledger", book, "--ledger-node", "2", "--over-budget").exit_code == 0
+    assert shown(book)["runs"] == 3
+
+
+def test_a_noised_run_costs_epsilon(book):
+    assert midst(*RUN, "--ledger", book, "--dp", "gaussian:eps=1,delta=1e-6,bounds=-4:4").exit_code == 0
+    assert shown(book)["epsilon"] == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ledger-node", "9"], "does not exist"),
+        (["--record", "none"], "record none leaves out"),
+        (["--prior", "flat"], "prior"),
+    ],
+)
+def test_refusals(book, options, message):
+    refused = midst(*RUN, "--ledger", book, *options)
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+    assert shown(book)["runs"] == 0
+
+
+def test_another_datum(book):
+    assert midst(*RUN, "--ledger", book).exit_code == 0
+    refused = midst(*RUN, "--ledger", book, "--ledger-node", "1")
+    assert refused.exit_code == 2
+    assert "another datum" in refused.stderr
+
+
+def test_vectors(book, tmp_path):
+    rows = tmp_path / "rows.txt"
+    rows.write_text("1 2\n3 4\n5 6\n")
+    refused = midst("run", "--graph", "ring", "--values", str(rows), "--ledger", book)
+    assert refused.exit_code == 2
+    assert "vectors" in refused.stderr
