@@ -18,9 +18,13 @@ lint: .venv/.dev  ## style, and types, strictly
 	$(BIN)/mypy
 
 bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes bench/results/
-	$(BIN)/python -m bench
+	$(BIN)/python bench/run.py
+	$(BIN)/python -m bench.rounds
+	$(BIN)/python -m bench.guard
+	$(BIN)/python -m bench.leakage
 
 docs: .venv/.dev  ## the documentation, in docs/_build/html
+	$(BIN)/midst paper --out docs/figures --runs 100
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
 torture: .venv/.dev  ## the long runs of the test-suite; RUNS=10000 for more

@@ -14,3 +14,13 @@ html_title = "midst"
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 exclude_patterns = ["_build"]
+
+
+def show_as_written(app, what, name, obj, options, lines):
+    """Module docstrings are laid out for reading in the file: tables, formulas and lists stay as they are."""
+    if what == "module":
+        lines[:] = ["::", "", *(f"    {line}" for line in lines)]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", show_as_written)

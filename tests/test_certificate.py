@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -33,7 +34,8 @@ def right_answers(problem):
     return {"any": (ok[0], ok[-1]), "low": (ok[0], ok[0]), "high": (ok[-1], ok[-1])}[side]
 
 
-@settings(max_examples=150)
+@pytest.mark.torture
+@settings(max_examples=int(os.environ.get("MIDST_RUNS", "150")))
 @given(problems(), st.integers(0, 2**32 - 1), st.sampled_from((1e-2, 1e-4, 1e-6)))
 def test_certified_is_right(problem, seed, tolerance):
     """Whatever the graph, data, weights and objective: a certified value is within the tolerance of a right answer."""

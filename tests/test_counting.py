@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from fractions import Fraction
 
@@ -41,7 +42,8 @@ def check_proof(problem, proof):
     assert proof.proposals == len(proof.refused) + 1
 
 
-@settings(max_examples=150)
+@pytest.mark.torture
+@settings(max_examples=int(os.environ.get("MIDST_RUNS", "150")))
 @given(countable(), st.integers(0, 2**32 - 1), st.integers(1, 12), st.data())
 def test_bit_for_bit(problem, seed, patience, data):
     """Ties, constants, heavy tails, weights, any quantile: the value is the sorted-data answer, to the last bit."""

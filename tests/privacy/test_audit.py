@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from time import perf_counter
 
 import numpy as np
@@ -17,7 +18,7 @@ from midst.privacy.audit import Leakage, audit
 from midst.privacy.priors import Normal, Uniform
 from midst.privacy.views import view
 
-RUNS = 300  # of the never-wrong loop; raise to 10,000 for the long one
+RUNS = int(os.environ.get("MIDST_RUNS", "300"))  # of the never-wrong loop; `make torture` does 10,000
 SEALED = Adversary(init="sealed")
 
 
@@ -34,6 +35,7 @@ def random_run(seed):
     return values, trace
 
 
+@pytest.mark.torture
 def test_never_wrong():
     """True values lie within the bounds, and exposed ones are recovered, for both kinds of initialisation."""
     exposed = refused = 0

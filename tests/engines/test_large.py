@@ -1,0 +1,97 @@
+"""Structure, order, blocks, threads and precision are matters of speed: the neighbour sum and the run stay the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from midst import Guard, Problem, graphs, solve
+from midst.engines import arrays, large
+from midst.system import assemble, draw_z0, settle
+
+LATTICE = {"k": 6, "p": 0.0}
+
+
+def graph_of(kind, n):
+    return graphs.make("ws", n, rng=1, **LATTICE) if kind == "lattice" else graphs.make(kind, n, rng=1)
+
+
+@pytest.mark.parametrize("kind", ["ring", "path", "grid", "lattice", "regular", "rgg", "ba", "star"])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_neighbour_sum(kind, shape):
+    """In blocks that do not divide n, the sum is the matrix product."""
+    graph = graph_of(kind, 600)
+    x = np.random.default_rng(1).normal(size=(600, *shape))
+    blocks = [slice(k, min(k + 70, 600)) for k in range(0, 600, 70)]
+    a = large.neighbour_sum(graph, blocks, None, np.float64)(x)
+    np.testing.assert_allclose(np.concatenate([a(k) for k in range(len(blocks))]), graph.adjacency() @ x, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [("ring", 2), ("path", 2), ("grid", 4), ("lattice", 6), ("regular", 0), ("rgg", 0), ("star", 0)]
+)
+def test_diagonals(kind, count):
+    """Which graphs are shifts, whatever they are called."""
+    graph = graph_of(kind, 600)
+    renamed = graphs.from_edges(600, np.column_stack([graph.source, graph.target])[graph.sign > 0], name="something")
+    assert large._full_diagonals(renamed).size == count
+
+
+@pytest.mark.parametrize("positions", [True, False])
+def test_order(monkeypatch, positions):
+    """A geometric graph is put in order, and the run is the one without; a random graph and a guarded run are not."""
+    monkeypatch.setattr(large, "_LARGE", 1000)
+    monkeypatch.setattr(large, "_FAR", 300)
+    graph = graphs.rgg(2000, rng=1)
+    pairs = np.column_stack([graph.source, graph.target])[graph.sign > 0]
+    graph = graphs.from_edges(2000, pairs, positions=graph.positions if positions else None)
+    order = large.arrange(graph)
+    assert sorted(order) == list(range(2000))
+    assert large.arrange(graphs.regular(2000, 6, rng=1)) is None
+    assert large.arrange(graphs.ring(2000)) is None
+    assert large.arrange(graphs.tree(999, rng=1)) is None
+    local = graphs.from_edges(2000, np.argsort(order)[pairs])
+    assert large.arrange(local) is None
+    problem = Problem(graph, np.random.default_rng(2).normal(size=(2000, 2)))
+    arranged, plain = (solve(problem, rng=3, iterations=30, engine=engine) for engine in ("arrays", "edges"))
+    np.testing.assert_allclose(arranged.trace.x, plain.trace.x, rtol=0, atol=1e-12)
+    assert arranged.exposed == plain.exposed
+    arranged, plain = (solve(problem, rng=3, iterations=30, engine=e, guard=Guard()) for e in ("arrays", "edges"))
+    np.testing.assert_allclose(arranged.trace.x, plain.trace.x, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_threads(monkeypatch, cores):
+    """Any number of threads gives the same numbers, to the last bit."""
+    problem = Problem(graphs.grid(30, 40), np.random.default_rng(2).normal(size=1200))
+    expected = solve(problem, rng=3, iterations=30)
+    monkeypatch.setattr(arrays, "_BLOCK", 50)
+    monkeypatch.setattr(arrays, "_cores", lambda: cores)
+    np.testing.assert_array_equal(solve(problem, rng=3, iterations=30).trace.x, expected.trace.x)
+
+
+@pytest.mark.parametrize("kind", ["complete", "grid", "rgg"])
+def test_float32(kind):
+    """Single precision is within 1e-5 of the scale of double precision, here over 300 iterations."""
+    problem = Problem(graphs.make(kind, 144, rng=1), np.random.default_rng(2).normal(size=144), scale=1)
+    parameters = settle(problem)
+    system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(3)))
+    runs = [arrays.iterate(system), arrays.iterate_float32(system)]
+    for (x, _, _), (single, _, _) in itertools.islice(zip(*runs, strict=False), 300):
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, x, rtol=0, atol=1e-5)
+
+
+def test_complete_graph_without_edges():
+    """What a graph of 5e11 edges would need: sums, and nothing else."""
+    problem = Problem(graphs.complete(200), np.random.default_rng(2).normal(size=200))
+    parameters = settle(problem)
+    system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(3)))
+    blocks = arrays.cut(system.terms.s)
+    steps = arrays.carry(
+        *arrays.sums_at_start(system), system.terms, system.c, system.theta, large.in_complete_graph(blocks), blocks
+    )
+    for (x, _), (expected, _) in itertools.islice(zip(steps, arrays.edge_form(system), strict=False), 50):
+        np.testing.assert_allclose(x, expected, rtol=0, atol=1e-12)
