@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 
 import numpy as np
-
 from bench.rounds import plain_rounds, problem
+
 from midst import Adversary, Normal, audit, solve
 
 FAMILIES = ("ring-15", "rgg-15", "complete-15")

@@ -4,7 +4,7 @@ from midst import __version__
 
 project = "midst"
 author = "The midst authors"
-copyright = "2026, the midst authors"  # noqa: A001
+copyright = "2026, the midst authors"
 release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]

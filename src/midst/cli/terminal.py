@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from midst.workers import Progress
 
+_WIDTH = 120  # of a table that goes to a file or a pipe
+
 
 @contextmanager
 def task_bar(name: str) -> Iterator[Progress | None]:
@@ -38,4 +40,4 @@ def show_table(
         table.add_column(column, justify="left" if column in words else "right", no_wrap=True)
     for row, mark in zip(rows, marked, strict=True):
         table.add_row(*row, style="yellow" if mark else None)
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)

@@ -151,7 +151,7 @@ def make_plan(
 
 
 def _observe(task: tuple[Setting, float, float, int, int]) -> tuple[float, float, int]:
-    """Run number k: bits an honest node gave away, share exposed, rounds."""
+    """Run number k: bits an honest node gave away (its share of the ranks among them), share exposed, rounds."""
     setting, c, sigma, seed, k = task
     prior = setting.prior
     drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
@@ -168,7 +168,8 @@ def _observe(task: tuple[Setting, float, float, int, int]) -> tuple[float, float
         guard=setting.guard,
     )
     leak = audit(result.trace, setting.adversary, prior)
-    return leak.mean_bits, leak.exposed_count / leak.honest, result.iterations
+    bits = (leak.total_bits + leak.rank_bits) / leak.honest
+    return bits, leak.exposed_count / leak.honest, result.iterations
 
 
 def _summarise(c: float, sigma: float, seen: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Outcome:

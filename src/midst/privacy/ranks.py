@@ -53,7 +53,7 @@ def rank_bits(
             return None
         reached = after
     total = sum(reached.values())
-    return max(-math.log2(total), 0.0) if total > 0 else None
+    return max(0.0, -math.log2(total)) if total > 0 else None
 
 
 def rank_bound(posteriors: Mapping[int, Posterior], weights: Sequence[int], values: Sequence[float]) -> float:
