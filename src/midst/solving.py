@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from time import monotonic
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.certificate import Prover
-from midst.counting import Rules, choose_patience
+from midst.counting import Proof, Rules, choose_patience
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.objectives import Mean, Objective, Quantile, Side
@@ -87,8 +87,7 @@ def solve(
         InputError: the input is refused; nothing was run.
         NotCertified: no proof within `limit` iterations.
     """
-    run = ENGINES.get(engine)
-    if run is None:
+    if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}; try one of {', '.join(ENGINES)}")
     rules = _rules(problem, patience, root) if stop in (None, "count") and iterations is None else None
     if stop is None:
@@ -114,12 +113,12 @@ def solve(
     close_enough = _closeness(problem, parameters, prover, stop, tolerance) if iterations is None else _never
     recorder = Recorder(record, problem.values.shape)
     due = monotonic() + _BETWEEN_REPORTS
-    for t, (x, branch, proofs) in enumerate(run(system)):
+    for t, (x, branch, proofs) in enumerate(ENGINES[engine](system)):
         recorder.see(t, x, branch)
         if t + 1 >= last or proofs is not None or close_enough(x):
             break
         if progress is not None and monotonic() >= due:
-            progress(t, float(np.max(np.ptp(x, axis=0) * unit / parameters.scale)))
+            progress(t, float(np.max(np.ptp(x, axis=0) / system.scale)))
             due = monotonic() + _BETWEEN_REPORTS
 
     if proofs is None:
@@ -145,11 +144,6 @@ def solve(
         values=problem.values if keep_values else None,
     )
     certificate = prover.certificate(x, unit)
-    sent = np.zeros(problem.graph.n, np.bool_)
-    if shy is None:
-        sent |= recorder.seen_inside.reshape(problem.graph.n, -1).any(axis=1)
-    for proof in proofs or ():
-        sent[[candidate.holder for candidate in proof.candidates]] = True
     result = Result(
         value=float(value) if value.ndim == 0 else value,
         objective=problem.title,
@@ -157,7 +151,7 @@ def solve(
         certified=certificate.holds or proofs is not None,
         certificate=certificate,
         proofs=proofs,
-        exposed=tuple(np.flatnonzero(sent).tolist()),
+        exposed=_exposed(recorder, proofs or (), guarded=shy is not None),
         error=float(np.max(problem.distance(value))),
         trace=trace,
         _problem=problem,
@@ -238,6 +232,13 @@ def _rules(problem: Problem, patience: int | None, root: int) -> Rules | None:
     bound = graph.diameter()
     patience = choose_patience(bound) if patience is None else _count("patience", patience)
     return Rules(patience, int(root), bound + 1, total, objective.level(total))
+
+
+def _exposed(recorder: Recorder, proofs: Sequence[Proof], *, guarded: bool) -> tuple[int, ...]:
+    """The nodes that sent their own value: while inside, unless the guard was on, or as a candidate."""
+    counted = {candidate.holder for proof in proofs for candidate in proof.candidates}
+    inside = np.unique(np.nonzero(recorder.seen_inside)[0]).tolist()
+    return tuple(sorted(counted if guarded else counted.union(inside)))
 
 
 def _closeness(
