@@ -252,8 +252,8 @@ def _progress(iterations: int | None) -> Iterator[Progress | None]:
         TimeElapsedColumn(),
     )
     with Display(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("", total=iterations, spread=0.0, visible=False)
-        yield lambda t, spread: display.update(task, completed=t + 1, spread=spread, visible=True)
+        task = display.add_task("", total=iterations, spread=1.0)
+        yield lambda t, spread: display.update(task, completed=t + 1, spread=spread)
 
 
 def _report(result: Result, as_json: bool) -> None:
