@@ -293,7 +293,7 @@ def test_first_come_first_served():
 
 def test_patience():
     assert choose_patience(1) == 8
-    assert choose_patience(25) == 25
+    assert choose_patience(25) == 75
 
 
 def test_words_show_no_value():
