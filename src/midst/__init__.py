@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from midst import graphs
     from midst.certificate import Certificate
     from midst.counting import Proof
+    from midst.engines.ensemble import EnsembleResult, solve_ensemble
     from midst.errors import InputError, MidstError, MissingExtra, NotCertified, TraceError
     from midst.graphs import Graph
     from midst.objectives import Mean, Quantile
@@ -32,6 +33,7 @@ _HOME = {
     "Adversary": "privacy.adversaries",
     "Certificate": "certificate",
     "Density": "privacy.priors",
+    "EnsembleResult": "engines.ensemble",
     "Graph": "graphs",
     "Guard": "system",
     "InputError": "errors",
@@ -62,6 +64,7 @@ _HOME = {
     "quantile": "solving",
     "reconstruct": "privacy.attack",
     "solve": "solving",
+    "solve_ensemble": "engines.ensemble",
     "view": "privacy.views",
 }
 
@@ -69,6 +72,7 @@ __all__ = [
     "Adversary",
     "Certificate",
     "Density",
+    "EnsembleResult",
     "Graph",
     "Guard",
     "InputError",
@@ -101,6 +105,7 @@ __all__ = [
     "quantile",
     "reconstruct",
     "solve",
+    "solve_ensemble",
     "view",
 ]
 

@@ -10,11 +10,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
 from midst.counting import MODULUS
 
 SHARE_BYTES = 32
@@ -23,11 +18,17 @@ _PURPOSE = b"midst count mask v1"
 
 def edge_key(share_of_lower: bytes, share_of_higher: bytes) -> bytes:
     """The key of an edge, from the shares of its two ends."""
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
     return HKDF(SHA256(), 32, salt=None, info=_PURPOSE).derive(share_of_lower + share_of_higher)
 
 
 def pair(key: bytes, number: int, coordinate: int) -> tuple[int, int]:
     """The two masks of an edge for the number-th candidate of a coordinate."""
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+
     nonce = struct.pack("<QQ", coordinate, number)  # ChaCha20's counter starts at the coordinate: one block each
     stream = Cipher(ChaCha20(key, nonce), mode=None).encryptor().update(bytes(16))
     below, above = struct.unpack("<QQ", stream)

@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.certificate import Prover
-from midst.counting import Proof, Rules, choose_patience
+from midst.counting import Proof
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, check_values
 from midst.recorder import Record, Recorder, check_record
 from midst.result import Result
-from midst.system import RNG, Guard, Parameters, assemble, check_z0, draw_z0, settle, streams
+from midst.system import RNG, Guard, Parameters, assemble, check_z0, count_rules, draw_z0, settle, streams, whole_number
 from midst.trace import Candidates, Trace
 from midst.update import Array
 
@@ -67,7 +67,8 @@ def solve(
         sigma: its standard deviation (the paper quotes σ²); 0.1 if not given.
         z0: z(0) itself, aligned with graph.source and graph.target, instead of drawing it.
         rng: a seed or a generator from which z(0) is drawn.
-        engine: "arrays" (node form), "edges" (z on every edge) or "reference" (nodes and messages).
+        engine: "arrays" (node form), "float32" (the same in single precision), "edges" (z on every edge) or "reference"
+            (nodes and messages).
         stop: "count" (the exact finish of `counting.py`), "certified" (within the tolerance, by `certificate.py`), or,
             in simulation only, "error": every x_i within the tolerance of a right answer. Not given: "count" for a
             quantile that is one value, else "certified".
@@ -89,7 +90,7 @@ def solve(
     """
     if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}; try one of {', '.join(ENGINES)}")
-    rules = _rules(problem, patience, root) if stop in (None, "count") and iterations is None else None
+    rules = count_rules(problem, patience, root) if stop in (None, "count") and iterations is None else None
     if stop is None:
         stop = "certified" if rules is None else "count"
     if stop not in ("count", "certified", "error"):
@@ -98,7 +99,7 @@ def solve(
         raise InputError(f"a {problem.title} is no one value to propose; try side='low', or stop='certified'")
     if not (isinstance(tolerance, int | float) and 0 < tolerance < np.inf):
         raise InputError("tolerance must be a positive number")
-    last = _count("limit", limit) if iterations is None else _count("iterations", iterations)
+    last = whole_number("limit", limit) if iterations is None else whole_number("iterations", iterations)
     record = check_record(record)
     parameters = settle(problem, c=c, theta=theta, mu=mu, sigma=sigma, force=force)
     drawn = streams(rng)
@@ -221,19 +222,6 @@ def _as_graph(graph: Any) -> graphs.Graph:
     raise InputError("graph must be a midst.Graph, the name of a kind, a networkx graph or a sparse matrix")
 
 
-def _rules(problem: Problem, patience: int | None, root: int) -> Rules | None:
-    """The rules of a count, for an objective that is one of the values."""
-    objective, graph = problem.objective, problem.graph
-    total = int(problem.counts.sum())
-    if not isinstance(objective, Quantile) or not objective.is_one_value(total):
-        return None
-    if isinstance(root, bool) or not isinstance(root, int | np.integer) or not 0 <= root < graph.n:
-        raise InputError(f"root must be a node, from 0 to {graph.n - 1}")
-    bound = graph.diameter()
-    patience = choose_patience(bound) if patience is None else _count("patience", patience)
-    return Rules(patience, int(root), bound + 1, total, objective.level(total))
-
-
 def _exposed(recorder: Recorder, proofs: Sequence[Proof], *, guarded: bool) -> tuple[int, ...]:
     """The nodes that sent their own value: while inside, unless the guard was on, or as a candidate."""
     counted = {candidate.holder for proof in proofs for candidate in proof.candidates}
@@ -258,9 +246,3 @@ def _closeness(
 
 def _never(x: Array) -> bool:
     return False
-
-
-def _count(name: str, number: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise InputError(f"{name} must be a whole number of at least 1")
-    return int(number)

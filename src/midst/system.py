@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from midst.counting import Rules
+from midst.counting import Rules, choose_patience
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Mean
+from midst.objectives import Mean, Quantile
 from midst.problems import Problem, binary_unit
 from midst.update import Terms
 
@@ -248,3 +248,36 @@ def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     if not np.isfinite(array).all():
         raise InputError(f"{name} must be finite")
     return array
+
+
+def count_rules(problem: Problem, patience: int | None, root: int) -> Rules | None:
+    """The rules of a count, for an objective that is one of the values; None for any other.
+
+    Args:
+        problem: what is to be found.
+        patience: how many iterations in a row a node is inside before it proposes; chosen if not given.
+        root: the node at which sums meet.
+
+    Raises:
+        InputError: there is no such node, or the patience is no whole number.
+    """
+    objective, graph = problem.objective, problem.graph
+    total = int(problem.counts.sum())
+    if not isinstance(objective, Quantile) or not objective.is_one_value(total):
+        return None
+    if isinstance(root, bool) or not isinstance(root, int | np.integer) or not 0 <= root < graph.n:
+        raise InputError(f"root must be a node, from 0 to {graph.n - 1}")
+    bound = graph.diameter()
+    waits = choose_patience(bound) if patience is None else whole_number("patience", patience)
+    return Rules(waits, int(root), bound + 1, total, objective.level(total))
+
+
+def whole_number(name: str, number: int) -> int:
+    """The number, if it is a whole one of at least 1.
+
+    Raises:
+        InputError: it is not.
+    """
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise InputError(f"{name} must be a whole number of at least 1")
+    return int(number)

@@ -12,7 +12,7 @@ _WIDTH = 120  # of a table that goes to a file or a pipe
 
 
 @contextmanager
-def task_bar(name: str) -> Iterator[Progress | None]:
+def task_bar(name: str, of: str = "runs") -> Iterator[Progress | None]:
     """A bar on stderr for tasks of a known number, on a terminal; nothing is left of it."""
     if not sys.stderr.isatty():
         yield None
@@ -21,7 +21,7 @@ def task_bar(name: str) -> Iterator[Progress | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Display
 
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn())
+    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn(of), TimeRemainingColumn())
     with Display(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task("")
         yield lambda done, total: display.update(task, completed=done, total=total)

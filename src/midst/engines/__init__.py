@@ -19,6 +19,7 @@ Engine = Callable[[System], Iterator[tuple[Array, Branch, tuple[Proof, ...] | No
 
 ENGINES: dict[str, Engine] = {
     "arrays": arrays.iterate,
+    "float32": arrays.iterate_float32,
     "edges": arrays.iterate_edges,
     "reference": reference.iterate,
 }

@@ -1,25 +1,30 @@
 """All nodes at once.
 
-`node_form` is a neighbour sum and elementwise work on two sums a node, nothing kept on edges. Elementwise
-work goes through the nodes in blocks that stay in the cache, so that a large graph costs one pass over memory and not
-one for every operation. `edge_form` keeps z on the edges as the paper does, to check the node form against.
+`node_form` is a neighbour sum and elementwise work on two sums a node, nothing kept on edges. It goes through the nodes
+in blocks that stay in the cache, from the neighbour sum (`large.py`) to x, so that a large graph costs one pass over
+memory and not one for every operation; the blocks of a large graph are shared out among threads. `edge_form` keeps z on
+the edges as the paper does, to check the node form against.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from midst.counting import Proof
+from midst.engines.large import NeighbourSum, arrange, neighbour_sum
 from midst.engines.tally import with_count
 from midst.graphs import Graph
 from midst.system import System
-from midst.update import Array, Branch, next_sums, next_x, next_z, step_aside
+from midst.update import Array, Branch, Terms, next_sums, next_x, next_z, step_aside
 
 _BLOCK = 16_384  # numbers an array in a block: a dozen such arrays fit a second-level cache
-_DENSE = 128  # up to so many nodes a dense product beats a sparse one
+_A_SHARE = 4  # blocks at least for each thread: less is not worth waking it
 
 
 Steps = Iterator[tuple[Array, Branch]]
@@ -30,33 +35,130 @@ def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] |
     return with_count(system, node_form(system))
 
 
+def iterate_float32(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
+    """The node form in single precision, and the count beside it: half the memory.
+
+    x carries 24 bits: it is within about 1e-5 of the scale of what float64 gives (`test_float32`), and a node inside
+    sends its value to 24 bits. A count compares the values themselves and is as exact as ever; a certificate cannot
+    be had to a tolerance much below 1e-5.
+    """
+    return with_count(system, node_form(system, np.float32))
+
+
 def iterate_edges(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
     """The edge form, and the count beside it."""
     return with_count(system, edge_form(system))
 
 
-def node_form(system: System) -> Steps:
+def node_form(system: System, dtype: DTypeLike = np.float64) -> Steps:
     """The node form (`next_sums`), without any number on an edge."""
-    graph, terms, c, theta = system.graph, system.terms, system.c, system.theta
-    neighbour_sum = sum_over_neighbours(graph)
-    signed = _column(graph.sign, system.z0) * system.z0
-    S = _sum_by_source(signed, graph)
-    R = _sum_by_source(signed[graph.reverse], graph)
-    x = np.empty_like(terms.s)
-    branch = np.empty(x.shape, np.int8)
-    size = max(1, _BLOCK // max(1, x[0].size))
-    blocks = [slice(k, k + size) for k in range(0, graph.n, size)]
-    parts = [terms[block] for block in blocks]
-    guarded = _guarding(system)
-    for block, part in zip(blocks, parts, strict=True):
-        x[block], branch[block] = next_x(S[block], part)
-    while True:
-        x = guarded(S, x, branch)
+    blocks = cut(system.terms.s)
+    order = None if system.guard is not None else arrange(system.graph)
+    a = neighbour_sum(system.graph, blocks, order, dtype)
+    S, R = (sums.astype(dtype, copy=False) for sums in sums_at_start(system))
+    terms, c, theta = _in_precision(system.terms, dtype), system.c.astype(dtype), system.theta
+    if order is None:
+        yield from carry(S, R, terms, c, theta, a, blocks, _guarding(system))
+        return
+    x, branch = np.empty_like(S), np.empty(S.shape, np.int8)
+    for in_order in carry(S[order], R[order], terms[order], c, theta, a, blocks):
+        x[order], branch[order] = in_order
         yield x, branch
-        a = neighbour_sum(x)
-        for block, part in zip(blocks, parts, strict=True):
-            S[block], R[block] = next_sums(S[block], R[block], x[block], a[block], part.cd, c, theta)
-            x[block], branch[block] = next_x(S[block], part)
+
+
+def cut(s: Array) -> list[slice]:
+    """The nodes in blocks, for arrays of the shape of s."""
+    size = max(1, _BLOCK // max(1, s[0].size))
+    return [slice(k, min(k + size, len(s))) for k in range(0, len(s), size)]
+
+
+def carry(
+    S: Array,
+    R: Array,
+    terms: Terms,
+    c: Array,
+    theta: float,
+    neighbour_sum: NeighbourSum,
+    blocks: Sequence[slice],
+    guarded: Callable[[Array, Array, Branch], Array] | None = None,
+) -> Steps:
+    """x(0), x(1), … from S(0) and R(0), which are written over.
+
+    Args:
+        S: see `update.next_sums`.
+        R: likewise.
+        terms: the local objectives.
+        c: the convergence parameter.
+        theta: the averaging constant.
+        neighbour_sum: of the blocks.
+        blocks: all nodes, in order.
+        guarded: what the guard makes of S, x and branch.
+    """
+    x, after, branch = np.empty_like(S), np.empty_like(S), np.empty(S.shape, np.int8)
+    parts = [_part(terms, block) for block in blocks]
+
+    def begin(k: int) -> None:
+        x[blocks[k]], branch[blocks[k]] = next_x(S[blocks[k]], parts[k])
+
+    def step(k: int, a: Callable[[int], Array], x: Array, after: Array) -> None:
+        block, part = blocks[k], parts[k]
+        S[block], R[block] = next_sums(S[block], R[block], x[block], a(k), part.cd, c, theta)
+        after[block], branch[block] = next_x(S[block], part)
+
+    with _Threads(len(blocks)) as each:
+        each(begin)
+        while True:
+            x = x if guarded is None else guarded(S, x, branch)
+            yield x, branch
+            each(partial(step, a=neighbour_sum(x), x=x, after=after))
+            x, after = after, x
+
+
+class _Threads:
+    """Does something with every block: in this thread, or where there are many blocks in several."""
+
+    def __init__(self, blocks: int) -> None:
+        threads = min(_cores(), blocks // _A_SHARE)
+        self._shares = [range(blocks)] if threads < 2 else [range(k, blocks, threads) for k in range(threads)]
+        self._pool = None if threads < 2 else ThreadPoolExecutor(threads)
+
+    def __enter__(self) -> Callable[[Callable[[int], None]], None]:
+        return self._each
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _each(self, do: Callable[[int], None]) -> None:
+        def take(share: range) -> None:
+            for k in share:
+                do(k)
+
+        for _ in map(take, self._shares) if self._pool is None else self._pool.map(take, self._shares):
+            pass
+
+
+def _cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _in_precision(terms: Terms, dtype: DTypeLike) -> Terms:
+    s, above, below, weight, cd = (
+        array.astype(dtype, copy=False) for array in (terms.s, terms.above, terms.below, terms.weight, terms.cd)
+    )
+    return Terms(s, above, below, weight, cd, terms.smooth)
+
+
+def _part(terms: Terms, block: slice) -> Terms:
+    """The terms of a block; numbers that are the same for all of its nodes are kept once."""
+
+    def once(array: Array) -> Array:
+        same = array[block] == array[block][:1]
+        return array[block][:1].copy() if same.all() else array[block]
+
+    above, below, weight, cd = (once(array) for array in (terms.above, terms.below, terms.weight, terms.cd))
+    return Terms(terms.s[block], above, below, weight, cd, terms.smooth)
 
 
 def edge_form(system: System) -> Steps:
@@ -68,25 +170,29 @@ def edge_form(system: System) -> Steps:
     while True:
         S = _sum_by_source(sign * z, graph)
         x, branch = next_x(S, system.terms)
-        x = guarded(S, x, branch)
+        x = x if guarded is None else guarded(S, x, branch)
         yield x, branch
         z = next_z(z, z[graph.reverse], -sign, x[graph.target], c, theta)
 
 
+def sums_at_start(system: System) -> tuple[Array, Array]:
+    """S(0) and R(0), the sums that `next_sums` carries on, from z(0)."""
+    graph = system.graph
+    signed = _column(graph.sign, system.z0) * system.z0
+    return _sum_by_source(signed, graph), _sum_by_source(signed[graph.reverse], graph)
+
+
 def sum_over_neighbours(graph: Graph) -> Callable[[Array], Array]:
-    """The product with the 0/1 adjacency matrix, in the cheapest way the graph allows."""
-    if graph.edges == graph.n * (graph.n - 1) // 2:
-        return lambda x: x.sum(axis=0) - x
-    if graph.n <= _DENSE:
-        return graph.adjacency().toarray().__matmul__
-    return graph.adjacency().__matmul__
+    """The product with the 0/1 adjacency matrix, for all nodes at once."""
+    a = neighbour_sum(graph, [slice(0, graph.n)], None, np.float64)
+    return lambda x: a(x)(0)
 
 
-def _guarding(system: System) -> Callable[[Array, Array, Branch], Array]:
-    """What the guard makes of x: x itself where it is off."""
+def _guarding(system: System) -> Callable[[Array, Array, Branch], Array] | None:
+    """What the guard makes of S, x and branch; None where it is off."""
     guard = system.guard
     if guard is None:
-        return lambda S, x, branch: x
+        return None
     moves = np.zeros(system.terms.s.shape, np.int64)
     draws = system.guard_draws()
 

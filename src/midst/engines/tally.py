@@ -100,7 +100,7 @@ class Tally:
         self._low[root] = candidate.value if side > 0 else self._low[root]
         self._high[root] = candidate.value if side < 0 else self._high[root]
         self._told.append((t, float(self._low[root]), float(self._high[root])))
-        self._refused.append(Counted(candidate.value, candidate.holder, below, above))
+        self._refused.append(Counted(candidate.value, candidate.holder, candidate.announced, below, above))
         self._candidate = None
 
     def _line_up(self, t: int) -> None:
