@@ -11,7 +11,9 @@ myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "midst"
-autodoc_typehints = "description"
+autodoc_typehints = "signature"
+napoleon_attr_annotations = False  # the classes show them already
+suppress_warnings = ["ref.python"]  # several classes have an x
 autodoc_member_order = "bysource"
 exclude_patterns = ["_build"]
 
