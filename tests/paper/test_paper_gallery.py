@@ -141,18 +141,6 @@ def test_missing_matplotlib_is_said_in_one_line() -> None:
     assert done.stderr.splitlines()[-1].endswith("matplotlib is not installed; try: pip install 'midst[plot]'")
 
 
-# What people see
-
-
-def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    with paper_module._progress("fig1") as progress:
-        assert progress is not None
-        progress(123, 456)
-    assert "123/456" in capsys.readouterr().err
-
-
 # The page in the docs
 
 

@@ -359,7 +359,7 @@ def _add_ten(path):
 
 def test_many_writers_lose_nothing(path):
     Ledger.new(path)
-    start = multiprocessing.get_context("fork")
+    start = multiprocessing.get_context("spawn")
     writers = [start.Process(target=_add_ten, args=(path,)) for _ in range(4)]
     for writer in writers:
         writer.start()
