@@ -18,6 +18,7 @@ lint: .venv/.dev  ## style, and types, strictly
 	$(BIN)/mypy
 
 bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes bench/results/
+	$(BIN)/python -m bench.engines
 	$(BIN)/python bench/run.py
 	$(BIN)/python -m bench.rounds
 	$(BIN)/python -m bench.guard
