@@ -13,34 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
-from midst.counting import Rules
-from midst.engines.arrays import sum_over_neighbours, sums_at_start
+from midst.engines.arrays import sum_over_neighbours
+from midst.engines.batches import Batch, Settings, one_a_run, source_of, z0_streams
 from midst.engines.ensemble_tally import Tallies
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Mean, Quantile
 from midst.problems import Problem
 from midst.system import (
     RNG,
-    Parameters,
-    Streams,
-    System,
-    assemble,
-    count_rules,
-    draw_z0,
-    settle,
-    streams,
     whole_number,
 )
-from midst.update import Array, Branch, Terms, next_sums, next_x
+from midst.update import Array, Branch, next_sums, next_x
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -141,7 +131,7 @@ def solve_ensemble(
         InputError: the input is refused; nothing was run.
         MissingExtra: a device is asked for, and JAX is not installed.
     """
-    source = _source_of(problems)
+    source = source_of(problems)
     if device is not None and iterations is None and stop != "certified":
         raise InputError("a device runs no count; give iterations=, or stop='certified'")
     rules = source.rules(patience, root) if stop in (None, "count") and iterations is None else None
@@ -153,10 +143,10 @@ def solve_ensemble(
         raise InputError("tolerance must be a positive number")
     workers = whole_number("workers", workers)
     last = whole_number("limit", limit) if iterations is None else whole_number("iterations", iterations)
-    settings = _Settings(
-        c=_one_a_run("c", c, source.runs),
-        mu=_one_a_run("mu", mu, source.runs),
-        sigma=_one_a_run("sigma", sigma, source.runs),
+    settings = Settings(
+        c=one_a_run("c", c, source.runs),
+        mu=one_a_run("mu", mu, source.runs),
+        sigma=one_a_run("sigma", sigma, source.runs),
         theta=theta,
         force=force,
         tolerance=tolerance,
@@ -164,7 +154,7 @@ def solve_ensemble(
         bounds=bounds,
         watch_certificate=rules is None and iterations is None,
     )
-    drawn = _z0_streams(rng, source.runs)
+    drawn = z0_streams(rng, source.runs)
     result = _blank(source.runs, source.nodes)
     if device is not None:
         _run_on_device(source.prepare(slice(0, source.runs), settings, drawn), settings, device, dtype, result)
@@ -184,215 +174,6 @@ def solve_ensemble(
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(lambda share: _drive(begin, share, at_once, settings, result), shares))
     return result
-
-
-# What the runs are
-
-
-class _Settings(NamedTuple):
-    """What `solve_ensemble` was asked for, checked; c, mu and sigma have one entry a run, or are not given."""
-
-    c: Array | None
-    mu: Array | None
-    sigma: Array | None
-    theta: float
-    force: bool
-    tolerance: float
-    last: int
-    bounds: bool
-    watch_certificate: bool
-
-    def settle(self, problem: Problem, runs: slice | int) -> Parameters:
-        c, mu, sigma = (None if given is None else given[runs] for given in (self.c, self.mu, self.sigma))
-        return settle(problem, c=c, theta=self.theta, mu=mu, sigma=sigma, force=self.force)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Batch:
-    """Runs side by side, in working units; the last axis of every array is the run.
-
-    Attributes:
-        graphs: one a run.
-        terms: the local objectives.
-        c: convergence parameters.
-        theta: averaging constant.
-        S: of the first iteration, and
-        R: likewise (see `update.next_sums`).
-        counts: weights, in units.
-        needed_below: at least so many units of weight must have s ≤ x in a proof, and
-        needed_above: so many s ≥ x.
-        tolerance: the greatest spread of a proof.
-        unit: the power of two that working units are multiples of.
-        answer: the lowest and the highest right answer, in the units of the data.
-    """
-
-    graphs: tuple[Graph, ...]
-    terms: Terms
-    c: Array
-    theta: float
-    S: Array
-    R: Array
-    counts: Ints
-    needed_below: Ints
-    needed_above: Ints
-    tolerance: Array
-    unit: Array
-    answer: Array
-
-
-class _Together(NamedTuple):
-    """One problem, a coordinate a run."""
-
-    problem: Problem
-
-    @property
-    def runs(self) -> int:
-        return int(self.problem.values.shape[1])
-
-    @property
-    def nodes(self) -> int:
-        return self.problem.graph.n
-
-    def rules(self, patience: int | None, root: int) -> list[Rules] | None:
-        agreed = count_rules(self.problem, patience, root)
-        return None if agreed is None else [agreed] * self.runs
-
-    def prepare(self, chunk: slice, settings: _Settings, rngs: Sequence[np.random.Generator]) -> Batch:
-        part = copy(self.problem)
-        part.values, part.scale, part.centre = (held[..., chunk] for held in (part.values, part.scale, part.centre))
-        part.__dict__.pop("answer", None)
-        parameters = settings.settle(part, chunk)
-        z0 = draw_z0(part, parameters, _OneARun(rngs))  # type: ignore[arg-type]
-        return _batch([part], [parameters], [assemble(part, parameters, z0)], settings.tolerance)
-
-
-class _Apart(NamedTuple):
-    """A problem a run."""
-
-    problems: Sequence[Problem]
-
-    @property
-    def runs(self) -> int:
-        return len(self.problems)
-
-    @property
-    def nodes(self) -> int:
-        return self.problems[0].graph.n
-
-    def rules(self, patience: int | None, root: int) -> list[Rules] | None:
-        agreed = [count_rules(problem, patience, root) for problem in self.problems]
-        found = [rules for rules in agreed if rules is not None]
-        return found if len(found) == len(agreed) else None
-
-    def prepare(self, chunk: slice, settings: _Settings, rngs: Sequence[np.random.Generator]) -> Batch:
-        problems = self.problems[chunk]
-        parameters = [settings.settle(problem, k) for k, problem in enumerate(problems, start=chunk.start)]
-        systems = [
-            assemble(problem, settled, draw_z0(problem, settled, rng))
-            for problem, settled, rng in zip(problems, parameters, rngs, strict=True)
-        ]
-        return _batch(problems, parameters, systems, settings.tolerance)
-
-
-class _OneARun(NamedTuple):
-    """Draws column k from the k-th generator."""
-
-    rngs: Sequence[np.random.Generator]
-
-    def standard_normal(self, shape: tuple[int, int]) -> Array:
-        return np.column_stack([rng.standard_normal(shape[0]) for rng in self.rngs])
-
-
-def _source_of(problems: Problem | Sequence[Problem]) -> _Together | _Apart:
-    if isinstance(problems, Problem):
-        return _Apart([problems]) if problems.values.ndim == 1 else _Together(problems)
-    problems = list(problems)
-    if not problems or not all(isinstance(problem, Problem) for problem in problems):
-        raise InputError("an ensemble is a midst.Problem with a coordinate a run, or a sequence of problems")
-    for k, problem in enumerate(problems):
-        if problem.values.ndim != 1:
-            raise InputError(f"run {k} has coordinates; a problem of a sequence has one number a node")
-        if problem.graph.n != problems[0].graph.n:
-            raise InputError(f"run {k} has {problem.graph.n} nodes, run 0 has {problems[0].graph.n}; take them apart")
-        if isinstance(problem.objective, Mean) != isinstance(problems[0].objective, Mean):
-            raise InputError(f"run {k} seeks a {problem.title}, run 0 a {problems[0].title}; take them apart")
-    return _Apart(problems)
-
-
-def _batch(
-    problems: Sequence[Problem], parameters: Sequence[Parameters], systems: Sequence[System], tolerance: float
-) -> Batch:
-    """Systems side by side: many of one number a node, or one of a coordinate a run."""
-    local = [system.terms for system in systems]
-    terms = Terms(
-        s=_columns([part.s for part in local]),
-        above=_columns([part.above for part in local]),
-        below=_columns([part.below for part in local]),
-        weight=_columns([part.weight for part in local]),
-        cd=_columns([part.cd for part in local]),
-        smooth=local[0].smooth,
-    )
-    starts = [sums_at_start(system) for system in systems]
-    needed = np.array([_needed(problem) for problem in problems]).T
-    runs = terms.s.shape[1]
-    unit = np.hstack([settled.unit for settled in parameters])
-    scale = np.hstack([settled.scale for settled in parameters])
-    return Batch(
-        graphs=tuple(system.graph for system in systems for _ in range(np.size(system.c))),
-        terms=terms,
-        c=np.hstack([system.c for system in systems]),
-        theta=parameters[0].theta,
-        S=_columns([S for S, _ in starts]),
-        R=_columns([R for _, R in starts]),
-        counts=np.array(np.broadcast_to(_columns([problem.counts for problem in problems]), terms.s.shape)),
-        needed_below=np.broadcast_to(needed[0], runs),
-        needed_above=np.broadcast_to(needed[1], runs),
-        tolerance=tolerance * (scale / unit),
-        unit=unit,
-        answer=np.column_stack([np.stack(problem.answer) for problem in problems]),
-    )
-
-
-def _columns(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return np.ascontiguousarray(np.column_stack(columns))
-
-
-def _needed(problem: Problem) -> tuple[int, int]:
-    """The weights, in units, of the two inequalities of `certificate.py`."""
-    total = int(problem.counts.sum())
-    tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else 0
-    return int(-(-tau * total // 1)), int(-(-(1 - tau) * total // 1))
-
-
-def _z0_streams(rng: RNG | Sequence[RNG], runs: int) -> list[np.random.Generator]:
-    """The stream of each run's z(0): `streams(child).z0`, without making the other three of each child."""
-    if isinstance(rng, Sequence):
-        if len(rng) != runs:
-            raise InputError(f"{len(rng)} generators for {runs} runs; give one a run, or one for all")
-        return [streams(one).z0 for one in rng]
-    try:
-        bits = np.random.default_rng(rng).bit_generator
-    except (TypeError, ValueError):
-        raise InputError("rng must be a non-negative whole number, a numpy Generator, or a sequence of them") from None
-    seed: Any = bits.seed_seq
-    first, which = seed.n_children_spawned, Streams._fields.index("z0")
-    if isinstance(rng, np.random.Generator):
-        rng.spawn(runs)  # so that it does not give the same children again
-    keys = [(*seed.spawn_key, first + k, which) for k in range(runs)]
-    children = (np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size) for key in keys)
-    return [np.random.Generator(type(bits)(child)) for child in children]
-
-
-def _one_a_run(name: str, given: ArrayLike | None, runs: int) -> Array | None:
-    if given is None:
-        return None
-    try:
-        return np.broadcast_to(np.array(given, dtype=np.float64), runs)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, or one for each of the {runs} runs") from None
-
-
-# The runs
 
 
 @dataclass(eq=False, repr=False)
@@ -471,7 +252,7 @@ class _Runs:
         self.x, self.branch = next_x(self.S, batch.terms)
         self.t += 1
 
-    def done(self, settings: _Settings) -> Bools:
+    def done(self, settings: Settings) -> Bools:
         """Which of the runs end with this iteration."""
         done = self.t + 1 == settings.last
         if self.tallies is not None:
@@ -482,7 +263,7 @@ class _Runs:
 
 
 def _drive(
-    begin: Callable[[slice], _Runs], rows: range, at_once: int, settings: _Settings, result: EnsembleResult
+    begin: Callable[[slice], _Runs], rows: range, at_once: int, settings: Settings, result: EnsembleResult
 ) -> None:
     """Runs one after the other, so many at once, to their rows of the result."""
     waiting = min(rows.start + at_once, rows.stop)
@@ -532,7 +313,7 @@ def _beside(part: Any, other: Any) -> Any:
     )
 
 
-def _run_on_device(batch: Batch, settings: _Settings, kind: str, dtype: DTypeLike, result: EnsembleResult) -> None:
+def _run_on_device(batch: Batch, settings: Settings, kind: str, dtype: DTypeLike, result: EnsembleResult) -> None:
     """All runs at once through JAX; those that are proved are written down, and wait for the others."""
     from midst.engines import gpu
 
