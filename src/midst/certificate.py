@@ -69,11 +69,8 @@ class Prover:
         self._weights = problem.counts / problem.counts.sum()
         self._s = s
         self._quantile = isinstance(problem.objective, Quantile)
-        total = int(problem.counts.sum())
-        tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else 0
-        self._needed_below = int(-(-tau * total // 1))
-        self._needed_above = int(-(-(1 - tau) * total // 1))
-        self._total = total
+        self._needed_below, self._needed_above = weights_needed(problem)
+        self._total = int(problem.counts.sum())
 
     def holds(self, x: Array) -> bool:
         """Whether x is proved to lie within the tolerance of a right answer, in every coordinate."""
@@ -94,3 +91,10 @@ class Prover:
 
     def _tally(self, x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._counts @ (self._s <= x), self._counts @ (self._s >= x)
+
+
+def weights_needed(problem: Problem) -> tuple[int, int]:
+    """The weights, in units, that must lie at or below max x, and at or above min x; 0 and all of it for the mean."""
+    total = int(problem.counts.sum())
+    tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else 0
+    return int(-(-tau * total // 1)), int(-(-(1 - tau) * total // 1))

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from midst.certificate import weights_needed
 from midst.counting import Rules
 from midst.engines.arrays import sums_at_start
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Mean, Quantile
+from midst.objectives import Mean
 from midst.problems import Problem
 from midst.system import RNG, Parameters, Streams, System, assemble, count_rules, draw_z0, settle, streams
 from midst.update import Array, Terms
@@ -176,7 +177,7 @@ def _batch(
         smooth=local[0].smooth,
     )
     starts = [sums_at_start(system) for system in systems]
-    needed = np.array([_needed(problem) for problem in problems]).T
+    needed = np.array([weights_needed(problem) for problem in problems]).T
     runs = terms.s.shape[1]
     unit = np.hstack([settled.unit for settled in parameters])
     scale = np.hstack([settled.scale for settled in parameters])
@@ -198,13 +199,6 @@ def _batch(
 
 def _columns(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.ascontiguousarray(np.column_stack(columns))
-
-
-def _needed(problem: Problem) -> tuple[int, int]:
-    """The weights, in units, of the two inequalities of `certificate.py`."""
-    total = int(problem.counts.sum())
-    tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else 0
-    return int(-(-tau * total // 1)), int(-(-(1 - tau) * total // 1))
 
 
 def z0_streams(rng: RNG | Sequence[RNG], runs: int) -> list[np.random.Generator]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from midst.engines.arrays import sum_over_neighbours
 from midst.errors import InputError
 from midst.objectives import Mean, Quantile
 from midst.privacy.sights import Branches, Guarded, Heard, Offset, Public, Spans, Told, offsets
@@ -180,14 +181,14 @@ class Run:
     def _replay(self) -> Array:
         public = self.public
         S, R = self.sums(np.ones(len(public.graph.source), np.bool_))
-        adjacency = public.graph.adjacency()
+        neighbour_sum = sum_over_neighbours(public.graph)
         branch = np.array([self._branch(i) for i in range(public.graph.n)]).T
         value = np.array([self.branches(i).value or 0.0 for i in range(public.graph.n)])
         subgradient = np.where(branch > 0, public.right, -public.left)
         x = np.empty(branch.shape)
         for t in range(public.iterations):
             x[t] = np.where(branch[t] == 0, value, (-subgradient[t] - S) / public.cd)
-            S, R = next_sums(S, R, x[t], adjacency @ x[t], public.cd, np.array(public.c), public.theta)
+            S, R = next_sums(S, R, x[t], neighbour_sum(x[t]), public.cd, np.array(public.c), public.theta)
         return x
 
     def _find_z0(self) -> Array | None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from midst.engines.arrays import sum_over_neighbours
 from midst.graphs import Graph
 from midst.update import Array, next_sums
 
@@ -202,8 +203,7 @@ def offsets(public: Public, x: Array, S: Array, R: Array) -> Array:
         R: Σ_j ζ_ji over the known terms.
     """
     cd = public.cd
-    adjacency = public.graph.adjacency()
-    neighbour_sum = (adjacency if public.graph.n > 128 else adjacency.toarray()).__matmul__
+    neighbour_sum = sum_over_neighbours(public.graph)
     c = np.array(public.c)
     q = np.empty_like(x)
     for t, now in enumerate(x):
