@@ -17,9 +17,10 @@ from test_certificate import right_answers
 import midst
 from midst import InputError, Problem, Quantile, graphs, solve
 from midst.counting import MODULUS, Count, Counter, Rules, Sum, Word, choose_patience
-from midst.engines.reference import deliver, make_nodes
+from midst.engines.reference import deliver
 from midst.engines.tally import Tree
 from midst.masks import SHARE_BYTES, edge_key, node_mask, pair
+from midst.node import make_node
 from midst.system import assemble, draw_z0, settle
 
 
@@ -137,7 +138,7 @@ def _system(problem, **options):
     parameters = settle(problem)
     rules = Rules(5, 0, problem.graph.diameter() + 1, int(problem.counts.sum()), problem.objective.level(9))
     system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(1)), rules)
-    return system, make_nodes(system)
+    return system, [make_node(system, i) for i in range(system.graph.n)]
 
 
 def _run(system, nodes, rounds, listen=None, rng=None):
@@ -248,7 +249,7 @@ def test_a_coalition_that_does_not_cut_the_honest_learns_only_totals():
         parameters = settle(problem)
         for _ in range(300):
             system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(1)), rules)
-            nodes = make_nodes(system)
+            nodes = [make_node(system, i) for i in range(system.graph.n)]
             final = _run(system, nodes, 100, rng=rng)
             corrupt = final[2]
             number = corrupt.counts[0].word.candidate.number

@@ -17,12 +17,21 @@ than the criterion |Σ g_i| < 1 with g_i ∈ ∂f_i(x_i): where that sum is smal
 
 **Mean.** With g_i = w_i (x_i − s_i), Σ g_i = Σ w_i x_i − W·mean. Hence |x_i − mean| ≤ (max x − min x) + |Σ g_i| / W.
 
+**Without asking anybody for a side.** Both ends of an edge know its residual
+e_ij = A_ij z_{i|j} + A_ji z_{j|i} + c (x_i + x_j), and Σ g_i = −Σ_edges e_ij with g_i ∈ ∂f_i(x_i) (no guard). So
+|Σ g_i| ≤ m·E for m edges and E = max |e_ij|, and a maximum over all nodes can be had by everybody telling neighbours
+the largest it has heard. Were max x < q⁻, at most B = ⌈τW⌉ − 1 of the weight would have s_i ≤ x_i, and
+Σ g_i ≤ 2(1 − τ)B − 2τ(W − B) = 2B − 2τW < 0; the other side is mirrored. So the conclusion above holds where m·E is
+below `slack`, the smaller of 2(τW − ⌈τW⌉ + 1) and 2((1 − τ)W − ⌈(1 − τ)W⌉ + 1) weight units: 1 for the median of an odd
+number of values, 2 for an even one.
+
 "x moves by less than ε" proves nothing: the iteration crawls along plateaus.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,3 +107,17 @@ def weights_needed(problem: Problem) -> tuple[int, int]:
     total = int(problem.counts.sum())
     tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else 0
     return int(-(-tau * total // 1)), int(-(-(1 - tau) * total // 1))
+
+
+def slack(problem: Problem) -> float:
+    """How small |Σ g_i| must be for a small spread to prove a quantile; half of what is exact, to leave room for rounding."""
+    total = int(problem.counts.sum())
+    tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else Fraction(0)
+    needed = weights_needed(problem)
+    room = min(tau * total - needed[0], (1 - tau) * total - needed[1]) + 1
+    return float(room) * problem.unit_weight
+
+
+def residuals(z: Array, mirror: Array, sign: Array, x: Array, far: Array, c: Array) -> Array:
+    """e_ij of a node's edges: z and mirror a row an edge, its own x, and the far ends' x of the same iteration."""
+    return sign * (z - mirror) + c * (x + far)

@@ -4,6 +4,7 @@
     ├── InputError          the input was refused before anything happened (also a ValueError; exit code 2)
     │   └── TraceError      a trace file that is foreign, damaged or of another format
     ├── NotCertified        the run ended without a proof of its answer (exit code 3); carries the result
+    ├── Aborted             a network run ended without an answer, and says because of whom (exit code 4)
     └── MissingExtra        an optional part is not installed; says which `pip install` brings it (exit code 2)
 
 Rules:
@@ -41,6 +42,20 @@ class NotCertified(MidstError):  # noqa: N818  (it says what happened, as StopIt
     def __init__(self, message: str, result: Result) -> None:
         super().__init__(message)
         self.result = result
+
+
+class Aborted(MidstError):  # noqa: N818
+    """A run between real participants ended without an answer.
+
+    Attributes:
+        kind: why, in a word or two: "waited", "equivocation", "diverged", "journal lost", "refused", …
+        about: the participant it is about.
+    """
+
+    def __init__(self, kind: str, about: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.about = about
 
 
 class MissingExtra(MidstError, ImportError):  # noqa: N818

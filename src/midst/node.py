@@ -7,6 +7,8 @@ Rules:
 - One round is one message to every neighbour and one from every neighbour. Round 0 carries z(0) and a share of the
   edge's secret, which only that neighbour may see; round t + 1 carries x(t), the same to all. Every message carries
   a word a coordinate about the count (`counting.py`), where the nodes have agreed to finish by one.
+- Where links lose messages for good, `wake` takes the place of `step`: offers y travel in place of x, no mirror is
+  kept, and an offer that is lost leaves z as it was. The count goes on in rounds of its own.
 - A message that cannot be right (not finite, wrong shape, wrong round, not from a neighbour) is refused before it
   touches the state.
 """
@@ -14,7 +16,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +24,8 @@ from numpy.typing import NDArray
 from midst.counting import Count, Counter, Word
 from midst.errors import InputError
 from midst.masks import edge_key, node_mask
-from midst.system import Guard
-from midst.update import Array, Branch, Terms, next_x, next_z, step_aside
+from midst.system import Guard, System
+from midst.update import Array, Branch, Terms, average, next_x, next_z, offer, step_aside
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,42 +134,82 @@ class Node:
         """
         received = self._open(state, inbox)
         if state.mirror is None or state.x is None:
-            z, mirror, keys = state.z, received, self._agree_on_keys(state, inbox)
+            shares = {j: message.share for j, message in inbox.items()}
+            z, mirror, keys = state.z, received, self.agree_on_keys(state.shares, shares)
         else:
             z = next_z(state.z, state.mirror, -self.sign, received, self.c, self.theta)
             mirror = next_z(state.mirror, state.z, self.sign, state.x, self.c, self.theta)
             keys = state.keys
-        S = np.sum(self.sign * z, axis=0)
-        x, branch = next_x(S, self.terms)
-        moves = state.moves
-        if self.guard is not None:
-            assert u is not None, "a guarded node needs a random number a step"
-            distance = self.guard.distance(np.asarray(state.moves)) * self.scale
-            x, moved = step_aside(S, self.terms, x, branch, distance, u)
-            moves = state.moves + moved
-        counts = tuple(
-            counter.step(
-                count,
-                t=state.round,
-                inside=bool(branch.flat[k] == 0),
-                inbox={j: message.words[k] for j, message in inbox.items()},
-                mask=lambda number, k=k: node_mask(keys, self._turns, number, k),  # type: ignore[misc]
-            )
-            for k, (counter, count) in enumerate(zip(self.counters, state.counts, strict=True))
-        )
+        x, branch, moves = self._answer(z, state, u)
+        words = {j: message.words for j, message in inbox.items()}
+        counts = self.count(state.counts, state.round, branch, words, keys)
         after = State(state.round + 1, z, state.shares, mirror, keys, x, branch, counts, moves)
         outbox = {j: Message(after.round, x, tuple(count.word_to(j) for count in counts)) for j in self.neighbours}
         return after, outbox
 
+    def wake(
+        self, state: State, offers: Mapping[int, Array], u: Array | None = None
+    ) -> tuple[State, dict[int, Array]]:
+        """One iteration where messages get lost: average with the offers that came, keep the z of the others.
+
+        Args:
+            state: where the node stands; its mirror is not used.
+            offers: y_{j|i} of those neighbours that were heard.
+            u: as in `step`.
+
+        Returns:
+            The next state, with the count where it was, and an offer y_{i|j} for every neighbour.
+        """
+        z = state.z.copy()
+        for k, j in enumerate(self.neighbours):
+            if j in offers:
+                self._refuse_bad(offers[j], np.shape(self.terms.s), f"offer from {j}")
+                z[k] = average(z[k], offers[j], self.theta)
+        x, branch, moves = self._answer(z, state, u)
+        after = replace(state, round=state.round + 1, z=z, x=x, branch=branch, moves=moves)
+        return after, dict(zip(self.neighbours, offer(z, self.sign, x, self.c), strict=True))
+
+    def count(
+        self,
+        counts: tuple[Count, ...],
+        t: int,
+        branch: Branch,
+        words: Mapping[int, tuple[Word, ...]],
+        keys: tuple[bytes, ...],
+    ) -> tuple[Count, ...]:
+        """One round of the count, of every coordinate: what the neighbours said in round t, and where this node is."""
+        return tuple(
+            counter.step(
+                count,
+                t=t,
+                inside=bool(branch.flat[k] == 0),
+                inbox={j: said[k] for j, said in words.items()},
+                mask=lambda number, k=k: node_mask(keys, self._turns, number, k),  # type: ignore[misc]
+            )
+            for k, (counter, count) in enumerate(zip(self.counters, counts, strict=True))
+        )
+
+    def agree_on_keys(self, own: Sequence[bytes], theirs: Mapping[int, bytes]) -> tuple[bytes, ...]:
+        """The keys of the edges' masks, from both ends' shares; none where there is no count."""
+        if not self.counters:
+            return ()
+        ends = [(share, theirs[j]) for share, j in zip(own, self.neighbours, strict=True)]
+        return tuple(edge_key(*(end if turn > 0 else end[::-1])) for end, turn in zip(ends, self._turns, strict=True))
+
+    def _answer(self, z: Array, state: State, u: Array | None) -> tuple[Array, Branch, NDArray[np.int64] | int]:
+        """What to send, its branch, and how often the guard has moved it by now."""
+        S = np.sum(self.sign * z, axis=0)
+        x, branch = next_x(S, self.terms)
+        if self.guard is None:
+            return x, branch, state.moves
+        assert u is not None, "a guarded node needs a random number a step"
+        distance = self.guard.distance(np.asarray(state.moves)) * self.scale
+        x, moved = step_aside(S, self.terms, x, branch, distance, u)
+        return x, branch, state.moves + moved
+
     @property
     def _turns(self) -> list[int]:
         return [1 if j > self.id else -1 for j in self.neighbours]
-
-    def _agree_on_keys(self, state: State, inbox: Mapping[int, Message]) -> tuple[bytes, ...]:
-        if not self.counters:
-            return ()
-        ends = [(own, inbox[j].share) for own, j in zip(state.shares, self.neighbours, strict=True)]
-        return tuple(edge_key(*(end if turn > 0 else end[::-1])) for end, turn in zip(ends, self._turns, strict=True))
 
     def _open(self, state: State, inbox: Mapping[int, Message]) -> Array:
         if set(inbox) != set(self.neighbours):
@@ -186,3 +228,18 @@ class Node:
             raise InputError(f"node {self.id}: {what} has shape {np.shape(number)}, expected {shape}")
         if not np.isfinite(number).all():
             raise InputError(f"node {self.id}: {what} is not finite")
+
+
+def make_node(system: System, i: int) -> Node:
+    """Participant i of a system, with its own value and nothing of the others'."""
+    values, rules = np.atleast_1d(system.terms.s[i]).tolist(), system.rules
+    return Node(
+        id=i,
+        neighbours=tuple(system.graph.neighbours(i).tolist()),
+        terms=system.terms[i],
+        c=system.c,
+        theta=system.theta,
+        counters=() if rules is None else tuple(Counter(i, value, int(system.counts[i]), rules) for value in values),
+        guard=system.guard,
+        scale=system.scale,
+    )

@@ -22,7 +22,19 @@ from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, check_values
 from midst.recorder import Record, Recorder, check_record
 from midst.result import Result
-from midst.system import RNG, Guard, Parameters, assemble, check_z0, count_rules, draw_z0, settle, streams, whole_number
+from midst.system import (
+    RNG,
+    Guard,
+    Parameters,
+    Sums,
+    assemble,
+    check_z0,
+    count_rules,
+    draw_z0,
+    settle,
+    streams,
+    whole_number,
+)
 from midst.trace import Candidates, Trace
 from midst.update import Array
 
@@ -104,6 +116,11 @@ def solve(
     parameters = settle(problem, c=c, theta=theta, mu=mu, sigma=sigma, force=force)
     drawn = streams(rng)
     start = draw_z0(problem, parameters, drawn.z0) if z0 is None else check_z0(problem, z0)
+    if isinstance(start, Sums) and record in ("all", "audit"):
+        raise InputError(
+            f"record={record!r} keeps z(0) of every edge, and a complete graph of {problem.graph.n:,} nodes has none "
+            "listed; try record='auto', or graphs.complete(n, listed=True)"
+        )
     shy = Guard() if guard is True else guard or None
     if not isinstance(shy, Guard | None):
         raise InputError("guard must be True, False or a midst.Guard")
@@ -141,7 +158,7 @@ def solve(
         segments=recorder.segments(t + 1, unit),
         seed=int(rng) if isinstance(rng, int | np.integer) and z0 is None else None,
         candidates=Candidates.of(proofs or ()),
-        z0=start if record in ("all", "audit") else None,
+        z0=None if isinstance(start, Sums) or record not in ("all", "audit") else start,
         values=problem.values if keep_values else None,
     )
     certificate = prover.certificate(x, unit)

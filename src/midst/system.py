@@ -31,6 +31,22 @@ _C = 1.0  # c times the scale, where c is not given
 _SIGMA = 0.1  # the paper's sigma² = 0.01
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Sums:
+    """All that the node form needs of z(0), where it was not drawn edge by edge; see `update.next_sums`.
+
+    Attributes:
+        S: S(0), one row a node.
+        R: R(0).
+    """
+
+    S: Array
+    R: Array
+
+    def __truediv__(self, unit: Array) -> Sums:
+        return Sums(self.S / unit, self.R / unit)
+
+
 class Streams(NamedTuple):
     """Independent random streams, one a purpose, so that drawing more of one changes nothing of another."""
 
@@ -113,7 +129,7 @@ class System:
         terms: all nodes' local objectives.
         c: convergence parameter.
         theta: averaging constant.
-        z0: z_{source|target}(0), aligned with the graph's directed edges.
+        start: z_{source|target}(0), aligned with the graph's directed edges, or its sums.
         counts: weights, in units.
         rules: of the count that ends the run; None where none does.
         guard: None where it is off.
@@ -125,12 +141,26 @@ class System:
     terms: Terms
     c: Array
     theta: float
-    z0: Array
+    start: Array | Sums
     counts: NDArray[np.int64]
     rules: Rules | None
     guard: Guard | None
     scale: Array
     seed: int
+
+    @property
+    def z0(self) -> Array:
+        """z_{source|target}(0), aligned with the graph's directed edges.
+
+        Raises:
+            InputError: it was drawn as sums.
+        """
+        if isinstance(self.start, Sums):
+            raise InputError(
+                f"z(0) of this complete graph of {self.graph.n:,} nodes was drawn as sums, and not on its edges; try "
+                "engine='arrays', or graphs.complete(n, listed=True)"
+            )
+        return self.start
 
     def guard_draws(self) -> Iterator[Array]:
         """The guard's random numbers in [½, 1], an array an iteration: the same for every engine."""
@@ -183,12 +213,35 @@ def settle(
     return Parameters(settled_c, float(theta), settled_mu, settled_sigma, binary_unit(scale), scale)
 
 
-def draw_z0(problem: Problem, parameters: Parameters, rng: np.random.Generator) -> Array:
-    """z_{i|j}(0) ~ N(μ A_ij, σ²) for every directed edge, in the order of the graph's edges."""
-    sign = problem.graph.sign.astype(np.float64).reshape(-1, *(1,) * (problem.values.ndim - 1))
-    shape = (len(problem.graph.source), *problem.values.shape[1:])
-    noise = rng.standard_normal(shape)
-    return np.asarray(parameters.mu * sign + parameters.sigma * noise)
+def draw_z0(problem: Problem, parameters: Parameters, rng: np.random.Generator) -> Array | Sums:
+    """z_{i|j}(0) ~ N(μ A_ij, σ²) for every directed edge, in the order of the graph's edges.
+
+    Of a complete graph whose edges are not listed, S(0) and R(0) are drawn instead, from their joint law.
+    """
+    graph, coordinates = problem.graph, problem.values.shape[1:]
+    if graph.ends is None:
+        return _draw_sums(graph.n, coordinates, parameters, rng)
+    z0 = rng.standard_normal((2 * graph.edges, *coordinates))
+    z0 *= parameters.sigma
+    z0 += np.multiply(parameters.mu, graph.sign.reshape(-1, *(1,) * len(coordinates)), dtype=np.float64)
+    return z0
+
+
+def _draw_sums(n: int, coordinates: tuple[int, ...], parameters: Parameters, rng: np.random.Generator) -> Sums:
+    """S(0) and R(0) of a complete graph, exactly as distributed, from 2n normal numbers instead of n(n − 1).
+
+    With ζ_ij = A_ij z_{i|j}, all of them independent and N(μ, σ²), S_i is the sum of row i and R_i that of column i.
+    Both have the mean μ(n − 1) and, in units of σ², the variance n − 1; rows share no ζ with rows, nor columns with
+    columns; row i and column j share ζ_ij for i ≠ j and nothing for i = j. So Cov(S, R) = 11ᵀ − I: among vectors that
+    sum to 0, S + R has the variance 2(n − 2) and S − R, independent of it, 2n; along 1, where S = R, both are n − 1.
+    """
+    even, odd = rng.standard_normal((n, *coordinates)), rng.standard_normal((n, *coordinates))
+    along = even.mean(axis=0)  # independent of the rest, and N(0, 1/n)
+    even, odd = (even - along) * np.sqrt((n - 2) / 2), odd - odd.mean(axis=0)
+    odd *= np.sqrt(n / 2)
+    even += along * np.sqrt(n - 1)
+    mean = parameters.mu * (n - 1)
+    return Sums(mean + parameters.sigma * (even + odd), mean + parameters.sigma * (even - odd))
 
 
 def check_z0(problem: Problem, z0: ArrayLike) -> Array:
@@ -197,7 +250,7 @@ def check_z0(problem: Problem, z0: ArrayLike) -> Array:
     Raises:
         InputError: it is not.
     """
-    shape = (len(problem.graph.source), *problem.values.shape[1:])
+    shape = (2 * problem.graph.edges, *problem.values.shape[1:])
     try:
         array = np.array(z0, dtype=np.float64)
     except (TypeError, ValueError):
@@ -212,7 +265,7 @@ def check_z0(problem: Problem, z0: ArrayLike) -> Array:
 def assemble(
     problem: Problem,
     parameters: Parameters,
-    z0: Array,
+    z0: Array | Sums,
     rules: Rules | None = None,
     guard: Guard | None = None,
     seed: int = 0,
@@ -231,13 +284,19 @@ def assemble(
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         c = parameters.c if smooth else parameters.c * unit
         terms = problem.terms(unit, c)
-        z = z0 / unit if smooth else z0
-        reach = np.abs(z).max(initial=0.0) * problem.graph.degree.max() + np.abs(terms.above).max()
+        start = z0 / unit if smooth else z0
+        largest = np.abs(start.S).max() if isinstance(start, Sums) else _largest_sum(start, problem.graph)
+        reach = largest + np.abs(terms.above).max()
         in_range = np.isfinite(reach / terms.weight) & np.isfinite(terms.weight) & (terms.weight > 0)
         if not in_range.all():
             raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
     scale = parameters.scale / unit
-    return System(problem.graph, terms, c, parameters.theta, z, problem.counts, rules, guard, scale, seed)
+    return System(problem.graph, terms, c, parameters.theta, start, problem.counts, rules, guard, scale, seed)
+
+
+def _largest_sum(z: Array, graph: Graph) -> float:
+    """No S is larger than this."""
+    return float(max(z.max(initial=0.0), -z.min(initial=0.0)) * graph.degree.max())
 
 
 def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:

@@ -142,14 +142,9 @@ class Trace:
         Raises:
             InputError: the folder does not exist or cannot be written.
         """
-        arrays: dict[str, NDArray[Any]] = {
-            "source": self.graph.source,
-            "target": self.graph.target,
-            "counts": self.counts,
-            "t": self.t,
-            "x": self.x,
-            "branch": self.branch,
-        }
+        arrays: dict[str, NDArray[Any]] = {"counts": self.counts, "t": self.t, "x": self.x, "branch": self.branch}
+        if self.graph.ends is not None:  # else it is complete, and its edges are not in memory
+            arrays |= {"source": self.graph.ends[0], "target": self.graph.ends[1]}
         optional = {"positions": self.graph.positions, "z0": self.z0, "values": self.values}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         if self.segments is not None:
@@ -159,7 +154,12 @@ class Trace:
             "format": "midst-trace",
             "format_version": FORMAT,
             "versions": self.versions,
-            "graph": {"name": self.graph.name, "n": self.graph.n, "labels": self.graph.labels},
+            "graph": {
+                "name": self.graph.name,
+                "n": self.graph.n,
+                "labels": self.graph.labels,
+                "listed": self.graph.ends is not None,
+            },
             "objective": _describe(self.objective),
             "unit_weight": self.unit_weight,
             "parameters": self.parameters,
@@ -213,8 +213,7 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
     about = manifest["graph"]
     graph = Graph(
         about["n"],
-        arrays["source"],
-        arrays["target"],
+        (arrays["source"], arrays["target"]) if about.get("listed", True) else None,
         about["name"],
         None if about["labels"] is None else tuple(about["labels"]),
         arrays.get("positions"),

@@ -5,7 +5,7 @@ Rules:
 - The answer goes to stdout. Everything else goes to stderr, and an error is one line there.
 - An error never shows a private value: an exception nobody foresaw is reported by its type and place, not its message.
 - Exit codes: 0 done; 1 the system failed (a full disk) or midst has a bug; 2 bad input, nothing was run or written;
-  3 the run ended without a proof of its answer; 130 interrupted.
+  3 the run ended without a proof of its answer; 4 a run between participants was aborted; 130 interrupted.
 
 A new command is one line in `COMMANDS` and a module with a click command named `command`.
 """
@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import click
 
 from midst._version import __version__
-from midst.errors import MidstError, NotCertified
+from midst.errors import Aborted, MidstError, NotCertified
 
 COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
@@ -32,6 +32,10 @@ COMMANDS = {
     "sweep": ("midst.cli.sweep", "Run the same experiment over a grid of settings."),
     "paper": ("midst.cli.paper", "Reproduce the paper's figures, and say which of its claims hold."),
     "ledger": ("midst.cli.ledger", "Keep account of what repeated runs give away about one datum."),
+    "explore": ("midst.cli.explore", "Watch runs on a page: who is exposed, and when."),
+    "keys": ("midst.cli.keys", "Make keys and certificates, and say whom you trust."),
+    "charter": ("midst.cli.charter", "Write, check and explain what the participants agree on."),
+    "doctor": ("midst.cli.doctor", "Check whether a participant could take part now, and what to fix."),
 }
 
 _EXIT_CODES = """\b
@@ -40,6 +44,7 @@ Exit codes:
   1    the system failed, such as a full disk
   2    bad input; nothing was run or written
   3    the run ended without a proof of its answer
+  4    a run between participants was aborted; says because of whom
   130  interrupted"""
 
 
@@ -82,6 +87,8 @@ def explain(error: Exception) -> tuple[str, int]:
             return "interrupted", 130
         case NotCertified():
             return f"error: {error}", 3
+        case Aborted():
+            return f"aborted: {error}", 4
         case MidstError():
             return f"error: {error}", 2
         case click.ClickException():

@@ -7,34 +7,11 @@ from secrets import token_bytes
 
 import numpy as np
 
-from midst.counting import Counter, Proof, all_or_none
+from midst.counting import Proof, all_or_none
 from midst.masks import SHARE_BYTES
-from midst.node import Message, Node, State
+from midst.node import Message, Node, State, make_node
 from midst.system import System
 from midst.update import Array, Branch
-
-
-def make_nodes(system: System) -> list[Node]:
-    """One `Node` a participant, each with its own value and nothing of the others'."""
-    graph, rules = system.graph, system.rules
-
-    def counters(i: int) -> tuple[Counter, ...]:
-        values = np.atleast_1d(system.terms.s[i]).tolist()
-        return () if rules is None else tuple(Counter(i, value, int(system.counts[i]), rules) for value in values)
-
-    return [
-        Node(
-            id=i,
-            neighbours=tuple(graph.neighbours(i).tolist()),
-            terms=system.terms[i],
-            c=system.c,
-            theta=system.theta,
-            counters=counters(i),
-            guard=system.guard,
-            scale=system.scale,
-        )
-        for i in range(graph.n)
-    ]
 
 
 def deliver(outboxes: list[dict[int, Message]]) -> list[Mapping[int, Message]]:
@@ -48,7 +25,7 @@ def deliver(outboxes: list[dict[int, Message]]) -> list[Mapping[int, Message]]:
 
 def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
     """Algorithm 1, node by node and message by message."""
-    nodes = make_nodes(system)
+    nodes = [make_node(system, i) for i in range(system.graph.n)]
     rows = np.split(system.z0, system.graph.offsets[1:-1])
     begun = [node.begin(z, [token_bytes(SHARE_BYTES) for _ in z]) for node, z in zip(nodes, rows, strict=True)]
     states = [state for state, _ in begun]

@@ -1,0 +1,515 @@
+"""The charter: what all participants of one run have agreed on, as a TOML file.
+
+Rules:
+- Everything in a charter is public among the participants; no private value is ever in it.
+- A charter that exists is right: reading one makes every check that the run would make, and an error is one line that
+  names the file and the key.
+- Two charters with the same digest describe the same run. The digest is over what was settled, not over how it was
+  written: spaces, comments, the order of keys and of edges, and defaults written out or left out, change nothing.
+- A session names one run. z(0) is drawn once a session, so a second run needs a charter with another session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from midst.counting import Rules
+from midst.errors import InputError
+from midst.graphs import Graph, from_edges
+from midst.net.keys import Identity, check_name, describe, read_certificate
+from midst.objectives import Mean, Objective, Quantile, Side
+from midst.problems import Problem
+from midst.system import Guard, Parameters, assemble, count_rules, settle
+
+FORMAT = 1
+
+_FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
+_HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE)
+_LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
+_LARGEST_FILE = 16 * 2**20  # bytes
+_MOST_NUMBERS = 10_000_000  # directed edges times coordinates
+_MOST_ROUNDS = 10**9
+_LONGEST = 30 * 86_400.0  # seconds
+_WIDEST = 1000  # in scales: how far from 0 a value may lie where there are no bounds
+
+
+class Participant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One party.
+
+    Attributes:
+        name: as in its certificate.
+        fingerprint: of its certificate.
+        address: "host:port" where others reach it; None for one that only dials.
+        weight: how much its value counts; 0 for one that only relays.
+    """
+
+    name: str
+    fingerprint: str
+    address: str | None = None
+    weight: int = 1
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "name")
+        if _FINGERPRINT.fullmatch(self.fingerprint) is None:
+            raise InputError(f"fingerprint of {self.name} must be sha256: and 64 digits 0-9 a-f; see midst keys show")
+        if self.address is not None:
+            split_address(self.address)
+        if not 0 <= self.weight <= 2**50:
+            raise InputError(f"weight of {self.name} must be a whole number from 0 to 2^50")
+
+
+class Deadlines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long a node waits, in seconds, before it gives up and says for whom it waited.
+
+    Attributes:
+        start: until every neighbour has been heard.
+        wait: without progress of a neighbour.
+        total: for the whole run.
+        linger: after its own end, for neighbours that are not done.
+    """
+
+    start: float = 300.0
+    wait: float = 60.0
+    total: float = 3600.0
+    linger: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if not 0 < getattr(self, name) <= _LONGEST:
+                raise InputError(f"{name} must be a positive number of seconds, at most {_LONGEST:.0f} (30 days)")
+
+
+class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """What all agree on.
+
+    Attributes:
+        midst: version of the format.
+        session: names this one run.
+        participants: in the order that gives each its number.
+        edges: pairs of names.
+        objective: what is to be found.
+        quantile: which, where the objective is one.
+        side: which end, where there are two answers.
+        bounds: public: all values lie between them.
+        scale: public, in place of bounds: about how far values lie from each other.
+        coordinates: how many numbers each value has.
+        c: convergence parameter; chosen where not given, like mu and sigma.
+        theta: averaging constant.
+        mu: z(0) has this mean (with the edge's sign).
+        sigma: and this standard deviation.
+        guard: nodes step aside instead of sending their own value.
+        tolerance: of the residual certificate, relative to the scale.
+        patience: rounds inside before a node proposes; chosen where not given.
+        root: at whom a count's sums meet; the first participant where not given.
+        rounds: the most there may be.
+        mode: "lockstep", or "lossy" for networks that lose messages for good.
+        period: in lossy mode, seconds between one activation of a node and the next.
+        deadlines: see `Deadlines`.
+    """
+
+    midst: int = FORMAT
+    session: str
+    participants: tuple[Participant, ...]
+    edges: tuple[tuple[str, str], ...]
+    objective: Literal["median", "maximum", "minimum", "mean", "quantile"] = "median"
+    quantile: float | None = None
+    side: Side = "low"
+    bounds: tuple[float, float] | None = None
+    scale: float | None = None
+    coordinates: int = 1
+    c: float | None = None
+    theta: float = 0.5
+    mu: float | None = None
+    sigma: float | None = None
+    guard: bool = False
+    tolerance: float = 1e-6
+    patience: int | None = None
+    root: str | None = None
+    rounds: int = 100_000
+    mode: Literal["lockstep", "lossy"] = "lockstep"
+    period: float = 0.05
+    deadlines: Deadlines = msgspec.field(default_factory=Deadlines)
+
+    def __post_init__(self) -> None:
+        if self.midst != FORMAT:
+            raise InputError(f"midst: the charter has format {self.midst}, this midst reads {FORMAT}; use one version")
+        check_name(self.session, "session")
+        self._check_participants()
+        self._check_edges()
+        self._check_numbers()
+        self._check_objective()
+
+    # Who
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The participants' names, by number."""
+        return tuple(one.name for one in self.participants)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def number(self, name: str) -> int:
+        """The number of a participant.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        if name not in self._numbers:
+            raise InputError(f"{_shown(name)} is no participant; the charter has {_few(self.names)}")
+        return self._numbers[name]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Who talks to whom; connected."""
+        pairs = [[self._numbers[name] for name in edge] for edge in self.edges]
+        return from_edges(len(self.names), pairs, name=self.session, labels=self.names)
+
+    def neighbours(self, name: str) -> tuple[int, ...]:
+        """The numbers of a participant's neighbours, in ascending order."""
+        return tuple(self.graph.neighbours(self.number(name)).tolist())
+
+    # What
+
+    @cached_property
+    def goal(self) -> Objective:
+        """What is to be found."""
+        if self.objective == "mean":
+            return Mean()
+        level = _LEVELS.get(self.objective, self.quantile)
+        assert level is not None, "checked when the charter was made"
+        return Quantile(level, self.side)
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """Between which numbers a value must lie: the bounds, or a thousand scales about 0."""
+        if self.bounds is not None:
+            return self.bounds
+        assert self.scale is not None, "checked when the charter was made"
+        return -_WIDEST * self.scale, _WIDEST * self.scale
+
+    def problem(self, values: ArrayLike | None = None) -> Problem:
+        """The problem that is to be solved.
+
+        Args:
+            values: one, or one row, a participant; all in the middle of the range if not given.
+
+        Raises:
+            InputError: the values are not such values, or not within the bounds.
+        """
+        if values is None:
+            middle = 0.0 if self.bounds is None else self.bounds[0] / 2 + self.bounds[1] / 2
+            n = len(self.participants)
+            values = np.full(n if self.coordinates == 1 else (n, self.coordinates), middle)
+        return Problem(
+            self.graph,
+            values,
+            weights=[one.weight for one in self.participants],
+            weight_unit=1.0,
+            objective=self.goal,
+            scale=self.scale,
+            bounds=self.bounds,
+        )
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The paper's parameters: those given, and the others as chosen from what is public."""
+        with np.errstate(over="ignore"):  # what overflows is refused as not finite
+            return settle(self.problem(), c=self.c, theta=self.theta, mu=self.mu, sigma=self.sigma)
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """Of the count that ends the run; None where none does."""
+        return count_rules(self.problem(), self.patience, 0 if self.root is None else self.number(self.root))
+
+    @property
+    def stop(self) -> Literal["count", "certified"]:
+        """What ends the run: a count where the answer is one of the values, else the residual certificate."""
+        return "certified" if self.rules is None else "count"
+
+    # Sameness
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The hash of what was settled."""
+        return hashlib.sha256(b"midst charter\n" + msgspec.json.encode(self._settled, order="sorted")).digest()
+
+    def field_digests(self) -> dict[str, bytes]:
+        """Eight bytes a key, by which two nodes find out in what their charters differ."""
+        return {
+            key: hashlib.sha256(msgspec.json.encode([key, value], order="sorted")).digest()[:8]
+            for key, value in self._settled.items()
+        }
+
+    @cached_property
+    def _settled(self) -> dict[str, Any]:
+        """Every key with its value as it will be used: chosen where it was not given, and in one spelling."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        plain["edges"] = sorted(sorted(self._numbers[name] for name in edge) for edge in self.edges)
+        for name in ("c", "mu", "sigma"):
+            plain[name] = float(getattr(self.parameters, name).flat[0])
+        if self.rules is not None:
+            plain |= {"patience": self.rules.patience}
+        plain["root"] = self.root or self.names[0]
+        return {key: _spelled(value) for key, value in plain.items()}
+
+    def to_toml(self) -> str:
+        """The charter as a TOML file; what is left to be chosen is left out."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        tables = [("[deadlines]", plain.pop("deadlines"))]
+        tables += [("[[participants]]", one) for one in plain.pop("participants")]
+        edges = "".join(f"  {_toml(edge)},\n" for edge in plain.pop("edges"))
+        blocks = [f"{_lines(plain)}edges = [\n{edges}]\n", *(f"{head}\n{_lines(table)}" for head, table in tables)]
+        return "\n".join(blocks)
+
+    # Checks, in the order of the keys
+
+    def _check_participants(self) -> None:
+        if len(self.participants) < 2:
+            raise InputError("participants: at least two are needed; one value alone has nobody to hide it from")
+        for key in ("name", "fingerprint", "address"):
+            first: dict[object, str] = {}
+            for one in self.participants:
+                entry = getattr(one, key)
+                if entry is None:
+                    continue
+                entry = split_address(entry) if key == "address" else entry
+                if entry in first:
+                    raise InputError(
+                        f"participants: {first[entry]} and {one.name} have the same {key}; they must differ"
+                    )
+                first[entry] = one.name
+        if self.mode == "lossy":
+            for one in self.participants:
+                if one.address is None:
+                    raise InputError(f"participants: {one.name} has no address; in lossy mode everybody needs one")
+
+    def _check_edges(self) -> None:
+        seen: set[frozenset[str]] = set()
+        for a, b in self.edges:
+            edge = f"edges: {_shown(a)} - {_shown(b)}"
+            for end in (a, b):
+                if end not in self._numbers:
+                    raise InputError(f"{edge}: {_shown(end)} is no participant; there are {_few(self.names)}")
+            if a == b:
+                raise InputError(f"{edge} joins a participant to itself; leave it out")
+            if frozenset((a, b)) in seen:
+                raise InputError(f"{edge} is given twice; give each edge once, in either direction")
+            seen.add(frozenset((a, b)))
+            if all(self.participants[self._numbers[end]].address is None for end in (a, b)):
+                raise InputError(f"{edge}: neither has an address, so neither can dial the other; give one of them")
+        _under("edges", self.graph.require_connected)
+
+    def _check_numbers(self) -> None:
+        if (self.bounds is None) == (self.scale is None):
+            raise InputError("bounds, scale: give exactly one of the two; everybody must know how large values are")
+        if self.bounds is not None and not (all(map(isfinite, self.bounds)) and self.bounds[0] < self.bounds[1]):
+            raise InputError("bounds must be two finite numbers, the lower first")
+        if not 1 <= self.coordinates <= max(_MOST_NUMBERS // (2 * len(self.edges)), 1):
+            raise InputError(
+                f"coordinates must be at least 1, and twice the edges times them at most {_MOST_NUMBERS:,}"
+            )
+        if not 0 < self.tolerance < float("inf"):
+            raise InputError("tolerance must be a positive number")
+        if self.patience is not None and not 1 <= self.patience <= _MOST_ROUNDS:
+            raise InputError(f"patience must be from 1 to {_MOST_ROUNDS:,} rounds")
+        if not 1 <= self.rounds <= _MOST_ROUNDS:
+            raise InputError(f"rounds must be from 1 to {_MOST_ROUNDS:,}")
+        if not 0.001 <= self.period <= 3600:
+            raise InputError("period must be from 0.001 to 3600 seconds")
+        if self.root is not None and self.root not in self._numbers:
+            raise InputError(f"root: {_shown(self.root)} is no participant; there are {_few(self.names)}")
+
+    def _check_objective(self) -> None:
+        if (self.objective == "quantile") != (self.quantile is not None):
+            raise InputError('quantile: give it with objective = "quantile", and only then')
+        if self.objective in ("mean", "maximum", "minimum") and self.side != "low":
+            raise InputError(f"side chooses between two answers; there is only one {self.objective}")
+        _under("quantile", lambda: self.goal)
+        problem = self.problem()
+        parameters = self.parameters
+        if self.stop == "certified":
+            why = f"a {problem.title} is not one of the values, so no count can end the run"
+            if self.mode == "lossy":
+                raise InputError(f'mode: {why}, and lossy mode needs one; try side = "low", or mode = "lockstep"')
+            if self.guard:
+                raise InputError(f'guard: {why}, and the guard needs one; try side = "low", or guard = false')
+            if self.patience is not None:
+                raise InputError(f"patience: {why}; leave patience out")
+        with np.errstate(over="ignore"):
+            far = np.abs(parameters.mu) + 10 * parameters.sigma  # no z(0) will ever be farther out
+        start = np.broadcast_to(far, (len(self.graph.source), *far.shape))
+        guard = Guard() if self.guard else None
+        _under("c, mu, sigma", lambda: assemble(problem, parameters, start, self.rules, guard))
+
+
+def read_charter(path: str | Path) -> Charter:
+    """The charter in a file.
+
+    Raises:
+        InputError: it cannot be read, or is not a charter that can be run; names the file and the key.
+    """
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    if len(text) > _LARGEST_FILE:
+        raise InputError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB; that is no charter")
+    try:
+        return parse_charter(text.decode("utf-8"), str(path))
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text in UTF-8; a charter is a TOML file") from None
+
+
+def parse_charter(text: str, where: str) -> Charter:
+    """The charter in a text.
+
+    Args:
+        text: in TOML.
+        where: what to call it in an error.
+
+    Raises:
+        InputError: see `read_charter`.
+    """
+    try:
+        plain = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "a number or a nesting is too long"
+        raise InputError(f"{where}: not TOML: {reason}") from None
+    return make_charter(plain, where)
+
+
+def make_charter(plain: Mapping[str, Any], where: str) -> Charter:
+    """The charter of plain values, such as TOML holds.
+
+    Raises:
+        InputError: see `read_charter`.
+    """
+    try:
+        return msgspec.convert(plain, Charter)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise InputError(f"{where}: {_readable(str(error))}") from None
+
+
+def differing(own: Mapping[str, bytes], other: Mapping[str, bytes]) -> list[str]:
+    """The keys in which another charter differs, from the `field_digests` of both; names nothing unknown."""
+    found = [key for key, digest in own.items() if other.get(key) != digest]
+    return found + (["keys unknown to this version of midst"] if other.keys() - own.keys() else [])
+
+
+def check_identity(charter: Charter, name: str, identity: Identity) -> int:
+    """The number of a participant, if the identity is the one that the charter knows it by.
+
+    Raises:
+        InputError: there is no such participant, or the key or its certificate is another's.
+    """
+    number = charter.number(name)
+    if identity.name != name:
+        raise InputError(f"{identity.key_file} is the key of {identity.name}, not of {name}; give the right --key")
+    expected = charter.participants[number].fingerprint
+    if identity.fingerprint != expected:
+        found = f"{identity.certificate_file} is {identity.fingerprint}, but the charter has {expected} for {name}"
+        raise InputError(f"{found}; use that certificate, or agree on a new charter")
+    return number
+
+
+def strangers(charter: Charter, name: str, identity: Identity) -> tuple[str, ...]:
+    """The neighbours with whom TLS would not talk: neither they nor any authority are trusted."""
+    known = [describe(read_certificate(path), str(path)) for path in identity.trusted]
+    if any(one.authority for one in known):
+        return ()
+    prints = {one.fingerprint for one in known}
+    neighbours = (charter.participants[j] for j in charter.neighbours(name))
+    return tuple(one.name for one in neighbours if one.fingerprint not in prints)
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of "host:port"; an IPv6 address stands in brackets, "[::1]:7001".
+
+    Raises:
+        InputError: it is not an address that others can dial.
+    """
+    host, colon, port = address.rpartition(":")
+    if not (colon and port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 2**16):
+        raise InputError("address must be host:port, such as alice.example.org:7001, with a port from 1 to 65535")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    try:
+        number = ipaddress.ip_address(bare)
+    except ValueError:
+        if _HOST.fullmatch(host) is None or host.rpartition(".")[2].isdecimal():
+            raise InputError("address: the host must be a name or an IP address (IPv6 in brackets)") from None
+        return host.lower(), int(port)
+    if (number.version == 6) != (bare != host):
+        raise InputError("address: write an IPv6 address in brackets, as in [::1]:7001, and no other")
+    if number.is_unspecified or number.is_multicast:
+        raise InputError(f"address: nobody can dial {bare}; give the address at which others reach this host")
+    return str(number), int(port)
+
+
+def _under(key: str, check: Callable[[], object]) -> None:
+    """Makes a check, and says which key it is about if it fails."""
+    try:
+        check()
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from None
+
+
+def _shown(name: str) -> str:
+    """A name as it may appear in a message."""
+    return name if len(name) <= 64 and name.isascii() and name.isprintable() and name else ascii(name[:64])
+
+
+def _few(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
+
+
+def _readable(message: str) -> str:
+    """What msgspec says as "what - at `$.where`", as "where: what"."""
+    what, _, path = message.replace("`", "").rpartition(" - at ")
+    if not what:
+        return message.replace("`", "")
+    key = path.removeprefix("$").removeprefix(".")
+    return f"{key}: {what}" if key else what
+
+
+def _spelled(value: Any) -> Any:
+    """Numbers that are equal, spelled the same: 1 and 1.0, or 0.0 and −0.0. None here is too large for a float."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value + 0.0).hex()
+    if isinstance(value, dict):
+        return {key: _spelled(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spelled(entry) for entry in value]
+    return value
+
+
+def _lines(table: Mapping[str, Any]) -> str:
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in table.items() if value is not None)
+
+
+def _toml(value: Any) -> str:
+    """A value in TOML; texts in a charter have been checked to need no escapes."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'"{value}"'
+        case list() | tuple():
+            return f"[{', '.join(map(_toml, value))}]"
+        case _:
+            return repr(value)

@@ -1,0 +1,476 @@
+"""One participant of a session, without I/O: the same code on a wire and in the fault simulator.
+
+Rules:
+- Time is an argument, sending a callback, the disk a `Journal`. Nothing here waits.
+- Before the first word about the iteration two neighbours greet each other: HELLO, answered by WELCOME or by REFUSED
+  with words for a person. Nothing drawn for a neighbour leaves before it has shown the same charter.
+- What a step depends on is in the journal before any frame that depends on it leaves. A journal that cannot be written
+  ends the run before anything is sent.
+- A neighbour that has forgotten its journal would draw a second z(0) for the same session. It is recognised by its
+  instance number, and refused.
+- Whoever waits for a frame asks for it (WANT). Answers are never answered, so that duplicates cannot multiply.
+- A run ends with a `Found`, the same for all, or with an `Aborted` that says because of whom. An abort is told to all
+  neighbours, who tell theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from midst.errors import Aborted, InputError
+from midst.net.charter import differing
+from midst.net.finding import Distrust, Found
+from midst.net.journal import Journal
+from midst.net.lockstep import LockStep
+from midst.net.lossy import Lossy
+from midst.net.seat import INSTANCE_BYTES, Entropy, Opening, Seat
+from midst.net.wire import (
+    PROTOCOL,
+    Abort,
+    BadFrame,
+    Done,
+    Hello,
+    Loose,
+    NotYet,
+    Refused,
+    Step,
+    Want,
+    Welcome,
+    encode_talk,
+    printable,
+)
+from midst.node import State
+
+
+class Part(Protocol):
+    """How the iteration goes on: `LockStep` or `Lossy`. Inputs are opaque here: they go to the journal and back."""
+
+    state: State
+    exposed: bool
+    found: Found | None
+
+    @property
+    def round(self) -> int: ...  # noqa: D102
+    def frames(self, j: int, since: int) -> list[bytes]: ...  # noqa: D102
+    def newest(self) -> Mapping[int, bytes]: ...  # noqa: D102
+    def missing(self) -> list[int]: ...  # noqa: D102
+    def take(self, j: int, said: Any) -> bool: ...  # noqa: D102
+    def inputs(self, now: float) -> Any | None: ...  # noqa: D102
+    def pack(self, inputs: Any) -> bytes: ...  # noqa: D102
+    def unpack(self, record: bytes) -> Any: ...  # noqa: D102
+    def step(self, inputs: Any) -> None: ...  # noqa: D102
+    def due(self) -> float: ...  # noqa: D102
+
+
+RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
+_BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
+Send = Callable[[int, bytes], None]
+Watch = Callable[["Peer"], None]
+
+
+class Met(msgspec.Struct, frozen=True, array_like=True, tag="met"):
+    """In the journal: a neighbour was greeted, with this instance number."""
+
+    neighbour: int
+    instance: bytes
+
+
+class Inputs(msgspec.Struct, frozen=True, array_like=True, tag="inputs"):
+    """In the journal: what a step was made from."""
+
+    frames: bytes
+
+
+class Began(msgspec.Struct, frozen=True, array_like=True, tag="began"):
+    """In the journal, first: what was drawn at random."""
+
+    opening: Opening
+
+
+class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
+    """In the journal, last: all neighbours are done; what was found is all that is kept."""
+
+    digest: bytes
+    name: str
+    instance: bytes
+    value: bytes
+    found: Found
+
+
+class Broken(msgspec.Struct, frozen=True, array_like=True, tag="broken"):
+    """In the journal: this session cannot be resumed."""
+
+    kind: str
+    about: str
+    text: str
+
+
+_records = msgspec.msgpack.Decoder(Began | Met | Inputs | Ended | Broken)
+_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost"}
+
+
+@dataclass
+class Neighbour:
+    """What a participant knows of a neighbour."""
+
+    name: str
+    greeted: bool = False
+    instance: bytes | None = None
+    heard: float = 0.0
+    asked: float = -1e9
+    done: bool = False
+    bad: int = 0
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How it ended: one of the two is there."""
+
+    found: Found | None = None
+    aborted: Aborted | None = None
+
+
+class Peer:
+    """One participant of a session."""
+
+    def __init__(
+        self, seat: Seat, journal: Journal, send: Send, entropy: Entropy, now: float, watch: Watch | None = None
+    ) -> None:
+        """Take up the session where the journal left it, or begin it.
+
+        Args:
+            seat: who this is, and by which charter.
+            journal: its records.
+            send: sends a frame to a neighbour, or loses it.
+            entropy: random bytes; the operating system's, but in a simulation.
+            now: the time, in seconds, on a clock that never goes back.
+            watch: called after every step.
+
+        Raises:
+            InputError: the journal is of another session, another participant or another value.
+            Aborted: the journal says that this session cannot be resumed.
+            OSError: the journal cannot be written.
+        """
+        self.seat = seat
+        self.ending: Ending | None = None
+        self._journal = journal
+        self._send = send
+        self._watch = watch
+        self._began = self._progress = now
+        self._ended = now
+        self._lingered = False
+        self.neighbours = {j: Neighbour(seat.charter.names[j], heard=now) for j in seat.node.neighbours}
+        opening = self._open(entropy)
+        if opening is not None:
+            self.opening = opening
+            self.part: Part = Lossy(seat, opening) if seat.charter.mode == "lossy" else LockStep(seat, opening)
+            self._replay()
+            if self._watch is not None:
+                self._watch(self)
+
+    # What happens
+
+    def linked(self, j: int, now: float) -> None:
+        """A link to a neighbour is up."""
+        self._greet(j, now)
+
+    def hear(self, j: int, frame: bytes, now: float) -> None:
+        """A frame from a neighbour."""
+        if self.over:
+            return
+        neighbour = self.neighbours[j]
+        try:
+            said = self.seat.codec.decode(frame)
+            neighbour.heard = now
+            if isinstance(said, Step | Loose):
+                if neighbour.greeted and self.part.take(j, said):
+                    self._advance(now)
+            else:
+                self._listen(j, said, now)
+        except BadFrame as error:
+            neighbour.bad += 1
+            if neighbour.bad >= _BAD_FRAMES:
+                self._abort("broken protocol", neighbour.name, f"{neighbour.name} keeps sending {error}")
+        except Distrust as error:
+            name = self.seat.charter.names[error.about]
+            self._abort(error.kind, name, f"{name} {error}")
+
+    def tick(self, now: float) -> float:
+        """Look at the clock; returns when to do so again."""
+        if self.over:
+            return now + RETRY
+        missing = self.part.missing()
+        for j, neighbour in self.neighbours.items():
+            if now - neighbour.asked < RETRY:
+                continue
+            if not neighbour.greeted:
+                self._greet(j, now)
+            elif self.ending is not None and not neighbour.done:
+                self._say(j, Done(heard=False), now)
+            elif self.ending is None and j in missing and now - self._progress >= RETRY:
+                self._say(j, Want(self.part.round), now)
+        self._check_deadlines(now)
+        if not self._advance(now):
+            return now + RETRY
+        return min(self.part.due(), now + RETRY)
+
+    def trouble(self, j: int | None, text: str) -> None:
+        """The transport cannot reach a neighbour; kept for what is said when the wait is over."""
+        if j is not None:
+            self.neighbours[j].trouble = text
+
+    def stop(self, kind: str, text: str) -> None:
+        """End it from outside, and tell the neighbours."""
+        if self.ending is None:
+            self._abort(kind, self.seat.name, f"{self.seat.name} {text}")
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody needs this participant any more."""
+        if self.ending is None:
+            return False
+        return self.ending.aborted is not None or self._lingered or self._all_done
+
+    @property
+    def _all_done(self) -> bool:
+        return all(each.done for each in self.neighbours.values())
+
+    @property
+    def waiting_for(self) -> list[str]:
+        """The names of the neighbours it waits for."""
+        if self.ending is not None:
+            return [each.name for each in self.neighbours.values() if not each.done]
+        strangers = [each.name for each in self.neighbours.values() if not each.greeted]
+        return strangers or [self.neighbours[j].name for j in self.part.missing()]
+
+    # Beginning
+
+    def _open(self, entropy: Entropy) -> Opening | None:
+        """The opening in the journal, or a new one; None if all is over."""
+        seat, records = self.seat, [_records.decode(record) for record in self._journal.records]
+        if not records:
+            opening = seat.draw(entropy)
+            self._journal.append(msgspec.msgpack.encode(Began(opening)))
+            return opening
+        first = records[0]
+        begun = first.opening if isinstance(first, Began) else first
+        if isinstance(begun, Met | Inputs | Broken) or begun.digest != seat.session or begun.name != seat.name:
+            raise InputError("the journal is of another session or participant; give --state another folder")
+        if begun.value != seat.plain_value():
+            raise InputError(f"the value of {seat.name} is not the one this session began with; start a new session")
+        for record in records:
+            if isinstance(record, Broken):
+                raise Aborted(record.kind, record.about, f"{record.text}; this session is over, start a new one")
+        if isinstance(begun, Ended):
+            self.ending = Ending(found=begun.found)
+            for each in self.neighbours.values():
+                each.done = True
+            return None
+        return begun
+
+    def _replay(self) -> None:
+        for record in self._journal.records[1:]:
+            match _records.decode(record):
+                case Met(j, instance):
+                    self.neighbours[j].instance = instance
+                case Inputs(frames):
+                    self.part.step(self.part.unpack(frames))
+        if self.part.found is not None:
+            self.ending = Ending(found=self.part.found)
+
+    # Greeting
+
+    def _greet(self, j: int, now: float) -> None:
+        charter, seat = self.seat.charter, self.seat
+        hello = Hello(
+            version=PROTOCOL,
+            sender=seat.name,
+            receiver=self.neighbours[j].name,
+            digest=charter.digest,
+            fields=charter.field_digests(),
+            instance=self.opening.instance,
+            wants=self.part.round,
+        )
+        self._say(j, hello, now)
+
+    def _say(self, j: int, talk: Any, now: float) -> None:
+        self.neighbours[j].asked = now
+        self._send(j, encode_talk(talk))
+
+    def _listen(self, j: int, said: Any, now: float) -> None:
+        neighbour = self.neighbours[j]
+        match said:
+            case Hello():
+                refusal = self._refuse(j, said)
+                if refusal is not None:
+                    self._send(j, encode_talk(refusal))
+                    if refusal.kind == "journal lost":
+                        self._abort("journal lost", neighbour.name, refusal.text)
+                    return
+                self._meet(j, said.instance, said.wants, now)
+                self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round)))
+            case Welcome():
+                if self._lost_journal(j, said.instance):
+                    self._abort("journal lost", neighbour.name, _lost(neighbour.name))
+                else:
+                    self._meet(j, said.instance, said.wants, now)
+            case Refused(kind, text):
+                self._abort("refused", neighbour.name, f"{neighbour.name} refuses ({kind}): {printable(text)}", True)
+            case Want(round) if neighbour.greeted:
+                if round > self.part.round:
+                    self._send(j, encode_talk(NotYet(self.part.round, tuple(self.waiting_for[:8]))))
+                else:
+                    self._resend(j, round)
+            case Done(heard) if neighbour.greeted:
+                neighbour.done = True
+                if self.ending is not None and not heard:
+                    self._send(j, encode_talk(Done(heard=True)))
+                self._forget_when_over()
+            case Abort(kind, about, origin, text):
+                known = about if about in self.seat.charter.names else neighbour.name
+                self._abort(printable(kind, 32), known, printable(text), told_by=j, origin=printable(origin, 64))
+            case _:
+                pass
+
+    def _refuse(self, j: int, hello: Hello) -> Refused | None:
+        """Why this HELLO is not accepted, in words for whoever sent it; None if it is."""
+        charter, own, name = self.seat.charter, self.seat.name, self.neighbours[j].name
+        if hello.version != PROTOCOL:
+            return Refused("version", f"{own} speaks version {PROTOCOL} of the protocol, you speak {hello.version}")
+        if hello.sender != name or hello.receiver != own:
+            return Refused("wrong name", f"this is {own}, and the certificate you showed is {name}'s")
+        if hello.digest != charter.digest:
+            keys = printable(", ".join(differing(charter.field_digests(), hello.fields)), 300) or "a key unknown here"
+            return Refused("charter", f"your charter differs from {own}'s in: {keys}; compare with midst charter show")
+        if len(hello.instance) != INSTANCE_BYTES or self._lost_journal(j, hello.instance):
+            return Refused("journal lost", _lost(name))
+        return None
+
+    def _lost_journal(self, j: int, instance: bytes) -> bool:
+        known = self.neighbours[j].instance
+        return known is not None and known != instance
+
+    def _meet(self, j: int, instance: bytes, wants: int, now: float) -> None:
+        """A neighbour is who it should be; send what it wants."""
+        neighbour = self.neighbours[j]
+        if neighbour.instance is None:
+            if not self._keep(Met(j, instance)):
+                return
+            neighbour.instance = instance
+        if not neighbour.greeted:
+            neighbour.greeted, neighbour.heard, neighbour.bad = True, now, 0
+        self._resend(j, wants)
+
+    def _resend(self, j: int, since: int) -> None:
+        for frame in self.part.frames(j, since):
+            self._send(j, frame)
+
+    # Going on
+
+    def _advance(self, now: float) -> bool:
+        """As many steps as the frames at hand allow; whether it may go on: not before all have been greeted."""
+        if self.ending is not None or not all(each.greeted for each in self.neighbours.values()):
+            return False
+        while (inputs := self.part.inputs(now)) is not None:
+            if not self._keep(Inputs(self.part.pack(inputs))):
+                return False
+            before = self.part.round
+            self.part.step(inputs)
+            if self.part.round > before:
+                self._progress = now
+            if self._watch is not None:
+                self._watch(self)
+            if self.part.found is not None:
+                self._finish(self.part.found, now)
+                return False
+            for j, frame in self.part.newest().items():
+                self._send(j, frame)
+            if self.part.round > self.seat.charter.rounds:
+                text = f"no proof within the charter's {self.seat.charter.rounds:,} rounds"
+                self._abort("no proof", self.seat.name, text)
+                return False
+        return True
+
+    def _keep(self, record: Met | Inputs | Broken) -> bool:
+        """Put a record on disk; where that fails, nothing that depends on it happens."""
+        try:
+            self._journal.append(msgspec.msgpack.encode(record))
+        except OSError as error:
+            name = self.seat.name
+            self._abort(
+                "disk", name, f"{name} cannot write its journal ({error.strerror}); free some space, run it again"
+            )
+            return False
+        return True
+
+    def _finish(self, found: Found, now: float) -> None:
+        self.ending = Ending(found=found)
+        self._ended = now
+        for j, neighbour in self.neighbours.items():
+            self._say(j, Done(heard=neighbour.done), now)
+        self._forget_when_over()
+
+    def _forget_when_over(self) -> None:
+        """Once nobody needs a frame of ours, the session's secrets go."""
+        found = self.ending.found if self.ending is not None else None
+        if found is not None and self._all_done:
+            seat = self.seat
+            record = Ended(seat.session, seat.name, self.opening.instance, seat.plain_value(), found)
+            with contextlib.suppress(OSError):  # the answer is worth more than tidiness
+                self._journal.forget(msgspec.msgpack.encode(record))
+
+    # Giving up
+
+    def _check_deadlines(self, now: float) -> None:
+        deadlines = self.seat.charter.deadlines
+        if self.ending is not None:
+            self._lingered = now - self._ended > deadlines.linger
+            return
+        strangers = [each for each in self.neighbours.values() if not each.greeted]
+        if strangers and now - self._began > deadlines.start and self.part.round == 0:
+            self._wait_is_over(strangers, now - self._began)
+        elif now - self._began > deadlines.total:
+            self._wait_is_over([], now - self._began)
+        else:
+            silent = [self.neighbours[j] for j in self.part.missing()]
+            late = [each for each in silent if now - max(each.heard, self._began) > deadlines.wait]
+            if late and not (strangers and self.part.round == 0):
+                self._wait_is_over(late, deadlines.wait)
+
+    def _wait_is_over(self, late: list[Neighbour], seconds: float) -> None:
+        names = ", ".join(each.name for each in late) or ", ".join(self.waiting_for) or "nobody in particular"
+        trouble = next((f" ({each.trouble})" for each in late if each.trouble), "")
+        about = late[0].name if late else (self.waiting_for or [self.seat.name])[0]
+        text = f"{self.seat.name} waited {seconds:.0f} s for {names} in round {self.part.round}{trouble}"
+        self._abort("waited", about, text)
+
+    def _abort(
+        self,
+        kind: str,
+        about: str,
+        text: str,
+        quiet: bool = False,
+        told_by: int | None = None,
+        origin: str | None = None,
+    ) -> None:
+        """End without an answer; tell the neighbours, but for the one it was heard from."""
+        if self.ending is not None:
+            return
+        self.ending = Ending(aborted=Aborted(kind, about, text))
+        if kind in _FINAL and told_by is None:
+            self._keep(Broken(kind, about, text))
+        if not quiet:
+            abort = Abort(kind, about, origin or self.seat.name, printable(text))
+            for j, neighbour in self.neighbours.items():
+                if j != told_by and neighbour.greeted:
+                    self._send(j, encode_talk(abort))
+
+
+def _lost(name: str) -> str:
+    return f"{name} has lost its journal of this session and drew anew; start a new session"

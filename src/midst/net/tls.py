@@ -1,0 +1,447 @@
+"""Frames over mutual TLS 1.3: one connection a neighbour.
+
+Rules:
+- On the stream a message is its length (four bytes, the highest first) and that many bytes. A length past `largest`
+  ends the connection before anything is kept.
+- The first message each way is the transport's own, sent after looking at the other's certificate: empty for "you are
+  who the charter says", or a refusal that a person can read. TLS 1.3 alone gives none: who dials has finished its
+  handshake before the other end looks at its certificate. A link is up when the other's empty message is there; all
+  after it are frames.
+- A newer link of the same neighbour replaces the older, which may be half dead.
+- TLS runs in memory beside a plain TCP connection: no task, queue or future for a frame, and what goes wrong in a
+  handshake is known at both ends. `sent` and `received` count the bytes of the TCP stream, TLS included.
+- Until a link is up, whoever it is has `HANDSHAKE` seconds, and of more than `STRANGERS` such connections the oldest is
+  closed. What waits to be sent is bounded: frames past that are dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import ssl
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import cast
+
+from midst.errors import InputError
+from midst.net.charter import Charter, split_address
+from midst.net.keys import Identity, Problem, check_certificate, describe, fingerprint
+from midst.net.transport import LARGEST_REFUSAL, Ears, Notices, cannot_bind, dials, end_task, read_refusal, refusal
+
+HANDSHAKE = 10.0  # seconds
+STRANGERS = 32
+FLUSH = 5.0  # seconds that closing may take
+FIRST_WAIT, LONGEST_WAIT = 0.05, 2.0  # seconds between two attempts to dial
+GRACE = 1.0  # seconds that a neighbour may be away before a person is told
+STEADY = 1.0  # a link that lasts this many seconds was a good one
+
+_LARGEST_WAITING = 2**20  # bytes, or four frames
+_SILENT = 20  # seconds without a sign of life after which TCP gives a connection up
+_RECORD = 16384  # bytes
+_ALERTS = {  # OpenSSL's words for what the other end has sent
+    "TLSV1_ALERT_UNKNOWN_CA": "does not trust this node's certificate; give it yours, and let it run: midst keys trust",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "cannot read this node's certificate; both ends need the same version of midst",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "says that this node's certificate has expired; make a new one",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "does not accept this node's certificate; give it yours again",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "cannot use this node's certificate; make one with: midst keys init",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "saw no certificate of this node; is something else using its address?",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "does not speak TLS 1.3; check what listens at its address",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "has no cipher in common with this node; check what listens at its address",
+    "WRONG_VERSION_NUMBER": "does not speak TLS; check what listens at its address",
+    "HTTP_REQUEST": "speaks HTTP and not TLS",
+    "UNSUPPORTED_PROTOCOL": "does not speak TLS 1.3; check what listens at its address",
+}
+
+
+class TlsTransport:
+    """Frames over mutual TLS; see the head of this file."""
+
+    def __init__(
+        self,
+        charter: Charter,
+        identity: Identity,
+        number: int,
+        largest: int,
+        *,
+        listen: tuple[str, int] | None = None,
+    ) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            charter: whose participants are meant.
+            identity: of this participant.
+            number: of this participant.
+            largest: bytes of the largest frame.
+            listen: host and port to bind, where they are not those of the charter (a container, a gateway).
+        """
+        self.sent = 0
+        self.received = 0
+        self.largest = largest
+        self.most_waiting = max(_LARGEST_WAITING, 4 * largest)
+        self.own = charter.participants[number]
+        self.participants = charter.participants
+        self.neighbours = charter.neighbours(self.own.name)
+        self._dialled = [j for j in self.neighbours if dials(charter, number, j)]
+        self._listen = listen or (split_address(self.own.address) if self.own.address is not None else None)
+        self._server_context = identity.context(server=True)
+        self._client_context = identity.context(server=False)
+        self._server: asyncio.Server | None = None
+        self._dialling: list[asyncio.Task[None]] = []
+        self.links: dict[int, Link] = {}
+        self._all: set[Link] = set()
+        self._strangers: dict[Link, None] = {}  # connections that came in and are not up, in that order
+        self._closed = False
+
+    async def open(self, ears: Ears) -> None:
+        """Listen where the charter says, and dial.
+
+        Raises:
+            InputError: the address cannot be bound.
+        """
+        self.ears = ears
+        self.notices = Notices(ears)
+        loop = asyncio.get_running_loop()
+        if self._listen is not None:
+            try:
+                self._server = await loop.create_server(lambda: Link(self, self._server_context, None), *self._listen)
+            except OSError as error:
+                raise cannot_bind(self.own.name, *self._listen, error) from None
+        self._dialling = [loop.create_task(self._dial(j)) for j in self._dialled]
+
+    def send(self, j: int, frame: bytes) -> None:
+        """Send a frame; dropped where there is no link, too much waits, or the frame is too large."""
+        link = self.links.get(j)
+        if link is not None and len(frame) <= self.largest:
+            link.send(frame)
+
+    async def close(self) -> None:
+        """Send what waits, then end."""
+        self._closed = True
+        for task in self._dialling:
+            await end_task(task)
+        if self._server is not None:
+            self._server.close()
+        for link in list(self._all):
+            link.finish()
+        for link in list(self._all):
+            await link.ended.wait()  # `finish` sees to it that it ends
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    # Dialling
+
+    async def _dial(self, j: int) -> None:
+        """Keep a link to j, for ever."""
+        loop = asyncio.get_running_loop()
+        other = self.participants[j]
+        assert other.address is not None, "one of two neighbours has an address"
+        host, port = split_address(other.address)
+        wait, failing_since = FIRST_WAIT, loop.time()
+        while True:
+            link = Link(self, self._client_context, j)
+            began = loop.time()
+            try:
+                async with asyncio.timeout(HANDSHAKE):
+                    await loop.create_connection(lambda link=link: link, host, port)  # type: ignore[misc]
+            except (OSError, TimeoutError) as error:
+                if loop.time() - failing_since > GRACE:  # it may just be starting, too
+                    self.notices.tell(j, "unreachable", _unreachable(other.name, other.address, error))
+            else:
+                await link.ended.wait()
+                if link.up and loop.time() - began > STEADY:
+                    wait, failing_since = FIRST_WAIT, loop.time()
+            await asyncio.sleep(wait * random.uniform(0.5, 1.0))
+            wait = min(2 * wait, LONGEST_WAIT)
+
+    # What links report
+
+    def began(self, link: Link) -> None:
+        """A connection is there; nobody knows whose."""
+        self._all.add(link)
+        if self._closed:
+            link.abort()
+        elif link.dialled is None:
+            self._strangers[link] = None
+            if len(self._strangers) > STRANGERS:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                oldest.abort()
+
+    def accepted(self, link: Link, j: int) -> None:
+        """Both ends know each other."""
+        self._strangers.pop(link, None)
+        old = self.links.get(j)
+        self.links[j] = link
+        if old is not None:
+            old.abort()
+        self.notices.forget(j)
+        self.ears.linked(j)
+
+    def over(self, link: Link) -> None:
+        """A connection has ended."""
+        self._all.discard(link)
+        self._strangers.pop(link, None)
+        if link.j is not None and self.links.get(link.j) is link:
+            del self.links[link.j]
+
+    def judge(self, der: bytes | None, expected: int | None) -> tuple[int | None, Problem | None]:
+        """Whose certificate it is, and what is wrong with it."""
+        now = datetime.now(UTC)
+        if expected is None:
+            expected = self._whose(der)
+        if expected is not None:
+            other = self.participants[expected]
+            return expected, check_certificate(der, other.name, other.fingerprint, now)
+        if der is None:
+            return None, Problem("no certificate", f"{self.own.name} needs a certificate from whoever calls")
+        shown = fingerprint(der)
+        member = next((one.name for one in self.participants if one.fingerprint == shown), None)
+        if member is None:
+            advice = "compare midst keys show with the charter"
+            return None, Problem("unknown", f"certificate {shown} is of no neighbour of {self.own.name}; {advice}")
+        return None, Problem("unknown", f"{member} is no neighbour of {self.own.name} here; compare the charters")
+
+    def _whose(self, der: bytes | None) -> int | None:
+        """The neighbour who has this certificate; else the one whose name is in it."""
+        if der is None:
+            return None
+        shown = fingerprint(der)
+        try:
+            name = describe(der).name
+        except InputError:
+            return None
+        by_certificate = (j for j in self.neighbours if self.participants[j].fingerprint == shown)
+        by_name = (j for j in self.neighbours if self.participants[j].name == name)
+        return next(by_certificate, next(by_name, None))
+
+
+class Link(asyncio.Protocol):
+    """One connection, from TCP to frames."""
+
+    def __init__(self, owner: TlsTransport, context: ssl.SSLContext, dialled: int | None) -> None:
+        """Before the connection is there.
+
+        Args:
+            owner: the transport it belongs to.
+            context: for TLS.
+            dialled: the neighbour that was dialled; None for a connection that came in.
+        """
+        self._owner = owner
+        self.dialled = dialled
+        self._arriving, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._arriving, self._leaving, server_side=dialled is None)
+        self._buffer = bytearray()
+        self._wanted = 4  # bytes that the buffer needs before it is worth looking
+        self._shaken = False
+        self._closing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.j: int | None = None
+        self.up = False
+        self.ended = asyncio.Event()
+
+    # Called by asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """TCP is there; TLS begins."""
+        self._transport = cast(asyncio.Transport, transport)
+        _set_options(transport.get_extra_info("socket"))
+        self._timer = asyncio.get_running_loop().call_later(HANDSHAKE, self._too_slow)
+        self._owner.began(self)
+        self._shake()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        self._owner.received += len(data)
+        if self._closing:
+            return
+        self._arriving.write(data)
+        if not self._shaken:
+            self._shake()
+        if not self._shaken:
+            return
+        tls, arriving = self._tls, self._arriving
+        while (arriving.pending or tls.pending()) and not self._closing:
+            try:
+                chunk = tls.read(_RECORD)
+            except ssl.SSLWantReadError:
+                break
+            except ssl.SSLError as error:
+                self._fail(error)
+                return
+            if not chunk:  # the other end says goodbye
+                self.finish()
+                return
+            self._split(chunk)
+
+    def eof_received(self) -> None:
+        """The other end sends no more; asyncio closes the connection."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """TCP is gone."""
+        if self.dialled is not None and not self.up and not self._closing:
+            j, who = self._who()
+            advice = "check what listens at its address"
+            self._owner.notices.tell(j, "cut", f"{who} closed the connection during the handshake; {advice}")
+        self._stop_timer()
+        self._closing = True
+        self._owner.over(self)
+        self.ended.set()
+
+    # Called by the transport
+
+    def send(self, frame: bytes) -> None:
+        """Send a message, unless too much waits already."""
+        if self._closing or self._transport.get_write_buffer_size() > self._owner.most_waiting:
+            return
+        self._tls.write(len(frame).to_bytes(4, "big") + frame)
+        self._flush()
+
+    def finish(self) -> None:
+        """Send what waits, say goodbye, and close when the other end has taken it."""
+        if self._closing:
+            return
+        self._closing = True
+        self._stop_timer()
+        with suppress(ssl.SSLError):  # it would wait for the other's goodbye, which does not matter
+            self._tls.unwrap()
+        self._flush()
+        # Closing at once could make TCP discard what the other end has not yet read; so it is told first.
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._timer = asyncio.get_running_loop().call_later(FLUSH, self.abort)
+
+    def abort(self) -> None:
+        """Close, and forget what waits."""
+        self._closing = True
+        self._stop_timer()
+        self._transport.abort()
+
+    # Inside
+
+    def _shake(self) -> None:
+        """A step of the handshake; when it is done, the word of welcome or refusal."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return
+        except ssl.SSLError as error:
+            self._fail(error)
+            return
+        self._shaken = True
+        self.j, problem = self._owner.judge(self._tls.getpeercert(binary_form=True), self.dialled)
+        if problem is None:
+            self.send(b"")
+            return
+        self._owner.notices.tell(self.j, problem.kind, problem.text)
+        self.send(refusal(problem.kind, problem.text))
+        self.finish()
+
+    def _flush(self) -> None:
+        if data := self._leaving.read():
+            self._owner.sent += len(data)
+            self._transport.write(data)
+
+    def _split(self, chunk: bytes) -> None:
+        """Cut the stream into messages."""
+        if self._buffer:
+            self._buffer += chunk
+            if len(self._buffer) < self._wanted:
+                return
+            chunk = bytes(self._buffer)
+            self._buffer.clear()
+        start, end = 0, len(chunk)
+        self._wanted = 4
+        while end - start >= 4:
+            length = int.from_bytes(chunk[start : start + 4], "big")
+            most = self._owner.largest if self.up else LARGEST_REFUSAL
+            if length > most:
+                _, who = self._who()
+                text = f"{who} sent a message of {length} bytes, {most} at most are allowed"
+                self._owner.notices.tell(self.j, "oversized", f"{text}; both ends need the same charter")
+                self.abort()
+                return
+            if end - start < 4 + length:
+                self._wanted = 4 + length
+                break
+            start += 4 + length
+            message = chunk[start - length : start]
+            if self.up and self.j is not None:
+                self._owner.ears.hear(self.j, message)
+            else:
+                self._first(message)
+            if self._closing:
+                return
+        self._buffer += chunk[start:]
+
+    def _first(self, message: bytes) -> None:
+        """The other end's word of welcome or refusal."""
+        assert self.j is not None, "who is not known has been refused"
+        if not message:
+            self._stop_timer()
+            self.up = True
+            self._owner.accepted(self, self.j)
+            return
+        _, who = self._who()
+        kind, text = read_refusal(message) or ("refused", "it did not begin as midst does; use one version of midst")
+        self._owner.notices.tell(self.j, kind, f"{who} refuses: {text}")
+        self.finish()
+
+    def _fail(self, error: ssl.SSLError) -> None:
+        """Tell people what TLS says, send the other end TLS's own alert, and close."""
+        if not self.up:
+            j, who = self._who()
+            kind, text = _translate(who, error)
+            self._owner.notices.tell(j, kind, text)
+        self._flush()
+        self.finish()
+
+    def _too_slow(self) -> None:
+        j, who = self._who()
+        self._owner.notices.tell(j, "slow", f"{who} did not finish the handshake within {HANDSHAKE:g} s")
+        self.abort()
+
+    def _who(self) -> tuple[int | None, str]:
+        """The neighbour this is, as far as it is known, and what to call it."""
+        j = self.dialled if self.j is None else self.j
+        if j is not None:
+            return j, self._owner.participants[j].name
+        host = (self._transport.get_extra_info("peername") or ("an unknown address",))[0]
+        return None, f"somebody at {host}"
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _set_options(sock: socket.socket) -> None:
+    """No waiting for more to send; and a dead other end is noticed."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    third = _SILENT // 4
+    options = {"TCP_KEEPIDLE": third, "TCP_KEEPINTVL": third, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 1000 * _SILENT}
+    for name, setting in options.items():
+        if hasattr(socket, name):  # not every system has all of them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), setting)
+
+
+def _unreachable(name: str, address: str, error: OSError | TimeoutError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return f"{name}: connection refused at {address}; is its node running?"
+    if isinstance(error, socket.gaierror):
+        return f"{name}: {address} is not a name that can be found; check the charter and the name service"
+    if isinstance(error, TimeoutError):
+        return f"{name}: no answer from {address}; check the address, and firewalls in between"
+    return f"{name}: {address} cannot be reached: {os.strerror(error.errno) if error.errno else error}"
+
+
+def _translate(who: str, error: ssl.SSLError) -> tuple[str, str]:
+    """What TLS says, for a person."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        advice = "compare its fingerprint with its owner, then run: midst keys trust FILE"
+        return "untrusted", f"the certificate of {who} is not trusted here; {advice}"
+    if error.reason in _ALERTS:
+        return "refused", f"{who} {_ALERTS[error.reason]}"
+    return "tls", f"TLS with {who} failed ({error.reason or 'no reason given'}); check what listens at its address"

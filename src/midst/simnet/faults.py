@@ -1,0 +1,32 @@
+"""What goes wrong, and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Rates and numbers; all zero is a perfect network.
+
+    Attributes:
+        loss: share of frames that never arrive.
+        duplicates: share of frames that arrive twice.
+        delay: the longest a frame takes, in seconds; it is uniform from almost nothing, so that frames overtake others.
+        crashes: how many times a participant dies, half of them in the middle of a write to its disk.
+        partitions: how many times the network falls into two parts for a while.
+        full_disks: how many times a disk is full for a while.
+        forgetful: whether a crash takes the disk with it.
+    """
+
+    loss: float = 0.0
+    duplicates: float = 0.0
+    delay: float = 0.01
+    crashes: int = 0
+    partitions: int = 0
+    full_disks: int = 0
+    forgetful: bool = False
+
+
+NONE = Faults()
+ROUGH = Faults(loss=0.3, duplicates=0.1, delay=0.3, crashes=3, partitions=2)

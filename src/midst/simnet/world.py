@@ -1,0 +1,199 @@
+"""The clock, the links and the participants: everything that happens, happens in an order that the seed decides.
+
+Rules:
+- One random generator decides all faults, in the order in which things happen; participants draw from their own, so
+  that the same z(0) is drawn with and without faults.
+- A participant is a `Peer` while it is up, and only its disk while it is down.
+- What was done is hashed as it happens: two runs with the same hash did the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Callable
+from itertools import count
+from random import Random
+
+from midst.errors import Aborted
+from midst.net.finding import Found
+from midst.net.journal import Journal
+from midst.net.peer import Peer
+from midst.net.seat import Seat
+from midst.simnet.disk import Crash, SimFile
+from midst.simnet.faults import Faults
+
+_BUSY = 20.0  # seconds from the start in which crashes, partitions and full disks begin
+_DOWN = (0.05, 8.0)  # how long a participant stays down
+_APART = (0.5, 10.0)  # how long a partition, or a full disk, lasts
+_OFTEN = 60  # a fatal write is one of the next so many
+
+
+class Participant:
+    """One seat: its disk, and its peer while it is up."""
+
+    def __init__(self, seat: Seat, disk: SimFile) -> None:
+        self.seat = seat
+        self.disk = disk
+        self.peer: Peer | None = None
+        self.starts = 0
+        self.result: Found | Aborted | None = None
+        self.trajectory: dict[int, bytes] = {}
+        self.openings: set[bytes] = set()
+
+
+class World:
+    """A run of all participants of a charter, under faults."""
+
+    def __init__(self, seats: list[Seat], seed: int, faults: Faults) -> None:
+        """Everything in place, nothing started."""
+        self._faults = faults
+        self._seed = seed
+        self._rng = Random(seed)
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = count()
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._sides: list[frozenset[int]] = []
+        self.now = 0.0
+        self.frames = 0
+        self.crashes = 0
+        self.participants = [Participant(seat, SimFile(self._rng)) for seat in seats]
+
+    @property
+    def digest(self) -> str:
+        """The hash of everything that has happened."""
+        return self._hash.hexdigest()
+
+    def run(self) -> list[Found | Aborted]:
+        """Run until every participant has a result."""
+        for i in range(len(self.participants)):
+            self._at(self._rng.uniform(0, 1), lambda i=i: self._start(i))  # type: ignore[misc]
+        self._plan_faults()
+        while self._events and any(each.result is None or each.peer for each in self.participants):
+            self.now, _, event = heapq.heappop(self._events)
+            event()
+        return [each.result for each in self.participants if each.result is not None]
+
+    # Time
+
+    def _at(self, when: float, event: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (when, next(self._order), event))
+
+    def _note(self, *what: object) -> None:
+        self._hash.update(repr((round(self.now, 9), *what)).encode())
+
+    # Participants
+
+    def _start(self, i: int) -> None:
+        one = self.participants[i]
+        one.starts += 1
+        self._note("start", i)
+        incarnation = one.starts if self._faults.forgetful else 0
+        entropy = Random(f"{self._seed}/{one.seat.name}/{incarnation}").randbytes
+
+        def begin() -> None:
+            one.peer = Peer(
+                one.seat,
+                Journal(one.disk, one.seat.name),
+                lambda j, frame: self._send(i, j, frame),
+                entropy,
+                self.now,
+                lambda peer: self._watch(one, peer),
+            )
+
+        if self._alive(i, begin) and one.peer is not None:
+            self._tick(i, one.peer)
+
+    def _alive(self, i: int, action: Callable[[], object]) -> bool:
+        """Let a participant do something; whether it survived."""
+        one = self.participants[i]
+        try:
+            action()
+        except Crash:
+            self._die(i)
+            return False
+        except Aborted as aborted:
+            one.result = aborted
+            return False
+        except OSError:
+            one.result = Aborted("disk", one.seat.name, "no space for a journal")
+            return False
+        self._close_if_over(one)
+        return True
+
+    def _close_if_over(self, one: Participant) -> None:
+        if one.peer is None or one.peer.ending is None:
+            return
+        one.result = one.peer.ending.found or one.peer.ending.aborted
+        if one.peer.over:
+            one.peer = None
+
+    def _die(self, i: int) -> None:
+        one = self.participants[i]
+        self._note("crash", i)
+        self.crashes += 1
+        one.peer = one.result = None
+        if self._faults.forgetful:
+            one.disk.data = b""
+        self._at(self.now + self._rng.uniform(*_DOWN), lambda: self._start(i))
+
+    def _tick(self, i: int, peer: Peer) -> None:
+        one = self.participants[i]
+        if one.peer is not peer:
+            return
+        following = [self.now]
+        if not self._alive(i, lambda: following.append(peer.tick(self.now))):
+            return
+        self._at(following[-1], lambda: self._tick(i, peer))
+
+    def _watch(self, one: Participant, peer: Peer) -> None:
+        one.openings.add(peer.opening.z)
+        if peer.part.state.x is not None:
+            t, sent = peer.part.state.round - 1, peer.part.state.x.tobytes()
+            if one.trajectory.setdefault(t, sent) != sent:
+                raise AssertionError(f"{one.seat.name} computed two different x({t}) in one session")
+
+    # Links
+
+    def _send(self, i: int, j: int, frame: bytes) -> None:
+        self.frames += 1
+        self._note("send", i, j, frame)
+        copies = 1 + (self._rng.random() < self._faults.duplicates)
+        for _ in range(copies):
+            if self._rng.random() >= self._faults.loss:
+                when = self.now + self._rng.uniform(1e-4, self._faults.delay)
+                self._at(when, lambda: self._deliver(i, j, frame))
+
+    def _deliver(self, i: int, j: int, frame: bytes) -> None:
+        peer = self.participants[j].peer
+        if peer is not None and not any((i in side) != (j in side) for side in self._sides):
+            self._note("hear", i, j, frame)
+            self._alive(j, lambda: peer.hear(i, frame, self.now))
+
+    # Faults
+
+    def _plan_faults(self) -> None:
+        rng, nodes = self._rng, range(len(self.participants))
+        for k in range(self._faults.crashes):
+            i = rng.choice(nodes)
+            when = rng.uniform(0, _BUSY)
+            self._at(when, (lambda i=i: self._make_fatal(i)) if k % 2 else (lambda i=i: self._kill(i)))  # type: ignore[misc]
+        for _ in range(self._faults.partitions):
+            side = frozenset(i for i in nodes if rng.random() < 0.5)
+            when = rng.uniform(0, _BUSY)
+            self._at(when, lambda side=side: self._sides.append(side))  # type: ignore[misc]
+            self._at(when + rng.uniform(*_APART), lambda side=side: self._sides.remove(side))  # type: ignore[misc]
+        for _ in range(self._faults.full_disks):
+            i, when = rng.choice(nodes), rng.uniform(0, _BUSY)
+            self._at(when, lambda i=i: self._fill(i, True))  # type: ignore[misc]
+            self._at(when + rng.uniform(*_APART), lambda i=i: self._fill(i, False))  # type: ignore[misc]
+
+    def _make_fatal(self, i: int) -> None:
+        self.participants[i].disk.fatal = self._rng.randrange(_OFTEN)
+
+    def _kill(self, i: int) -> None:
+        if self.participants[i].peer is not None:
+            self._die(i)
+
+    def _fill(self, i: int, full: bool) -> None:
+        self.participants[i].disk.full = full
