@@ -33,9 +33,12 @@ COMMANDS = {
     "paper": ("midst.cli.paper", "Reproduce the paper's figures, and say which of its claims hold."),
     "ledger": ("midst.cli.ledger", "Keep account of what repeated runs give away about one datum."),
     "explore": ("midst.cli.explore", "Watch runs on a page: who is exposed, and when."),
+    "up": ("midst.cli.up", "Start a whole network on this machine, over TLS, to see it work."),
+    "node": ("midst.cli.node", "Take part in a run as one participant."),
     "keys": ("midst.cli.keys", "Make keys and certificates, and say whom you trust."),
     "charter": ("midst.cli.charter", "Write, check and explain what the participants agree on."),
     "doctor": ("midst.cli.doctor", "Check whether a participant could take part now, and what to fix."),
+    "simnet": ("midst.cli.simnet", "Run the network's code under faults that a seed decides."),
 }
 
 _EXIT_CODES = """\b

@@ -113,7 +113,7 @@ def command(
     """Find a median, a quantile or a mean over a graph."""
     _check_files(save, keep_values, plot, show_values, record, inputs=(graph, values, weights))
     sought = _objective(objective, quantile, side)
-    known = _bounds(bounds)
+    known = parse_bounds(bounds)
     seed = secrets.randbits(32) if seed is None else seed
     drawn = streams(seed)
     numbers = None if values is None else check_values(read_numbers(values), nodes)
@@ -193,7 +193,12 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
     return Quantile(_LEVELS[name or "median"] if quantile is None else quantile, side or "low")
 
 
-def _bounds(text: str | None) -> tuple[float, float] | None:
+def parse_bounds(text: str | None) -> tuple[float, float] | None:
+    """LO:HI as two numbers.
+
+    Raises:
+        InputError: it is not.
+    """
     if text is None:
         return None
     try:

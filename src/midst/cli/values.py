@@ -8,6 +8,7 @@ Rules:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import click
 import numpy as np
@@ -23,18 +24,27 @@ def read_numbers(path: str) -> NDArray[np.float64]:
         InputError: the file cannot be read, has no numbers, or has a line that is not m finite numbers.
     """
     name = "standard input" if path == "-" else path
-    rows: list[list[float]] = []
     try:
         with click.open_file(path, encoding="utf-8-sig") as file:
-            for line, text in enumerate(file, start=1):
-                if words := text.partition("#")[0].replace(",", " ").split():
-                    rows.append(_parse_row(words, f"{name}, line {line}"))
-                    if len(rows[-1]) != len(rows[0]):
-                        raise InputError(f"{name}, line {line}: {len(rows[-1])} in a row, but {len(rows[0])} before")
+            return parse_numbers(file, name)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None
     except UnicodeDecodeError:
         raise InputError(f"{name}: not a text in UTF-8; write one number a line") from None
+
+
+def parse_numbers(lines: Iterable[str], name: str) -> NDArray[np.float64]:
+    """The numbers in some lines, as `read_numbers` gives them.
+
+    Raises:
+        InputError: there are none, or a line is not m finite numbers.
+    """
+    rows: list[list[float]] = []
+    for line, text in enumerate(lines, start=1):
+        if words := text.partition("#")[0].replace(",", " ").split():
+            rows.append(_parse_row(words, f"{name}, line {line}"))
+            if len(rows[-1]) != len(rows[0]):
+                raise InputError(f"{name}, line {line}: {len(rows[-1])} in a row, but {len(rows[0])} before")
     if not rows:
         raise InputError(f"{name}: no numbers; write one a line")
     array = np.array(rows)

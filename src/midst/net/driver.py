@@ -1,7 +1,7 @@
 """A participant on a real network: the peer, a transport and the clock, joined.
 
 Rules:
-- Everything runs in one thread, in the order in which it happens. The peer is asked what to do; nothing is decided here.
+- Everything runs in one thread, in the order in which it happens. The peer decides; nothing is decided here.
 - No wait is without end: the peer has the charter's deadlines, and is shown the clock at least every half second.
 - SIGTERM and SIGINT end it cleanly: the neighbours are told, and the journal stays, so that it can be run again.
 """

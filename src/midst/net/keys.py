@@ -181,11 +181,11 @@ def load_identity(key_file: str | Path) -> Identity:
     der = read_certificate(beside)
     said = describe(der, str(beside))
     check_name(said.name, f"{beside}: common name")
-    if _public_bytes(key.public_key()) != _public_bytes(_parse(der, str(beside)).public_key()):
+    if _public_bytes(key.public_key()) != _public_bytes(_public_key(der, str(beside))):
         raise InputError(f"{beside} is not the certificate of {path}; put the certificate of that key beside it")
     trusted = tuple(sorted((path.parent / "trusted").glob("*.crt")))
     for other in trusted:
-        describe(read_certificate(other), str(other))
+        read_certificate(other)
     return Identity(said.name, der, path, beside, trusted, key)
 
 
@@ -308,7 +308,7 @@ def verify(certificate: bytes, signature: bytes, data: bytes) -> None:
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-    key = _parse(certificate, "certificate").public_key()
+    key = _public_key(certificate, "certificate")
     try:
         if _kind(key) is None:
             raise InvalidSignature
@@ -456,12 +456,16 @@ def trust(certificates: Sequence[str | Path], folder: str | Path, *, replace: bo
 # Inside
 
 
-def _read_small(path: Path, what: str) -> bytes:
+def _read_small(path: Path, what: str, *, alone: bool = False) -> bytes:
+    """A file of reasonable size; one that its owner alone may touch, if so asked."""
     try:
         with path.open("rb") as file:
+            shared = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077
             text = file.read(_LARGEST + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    if alone and shared:
+        raise InputError(f"{path}: others may read or write this key; try: chmod 600 {path}")
     if len(text) > _LARGEST:
         raise InputError(f"{path}: too large for {what}")
     return text
@@ -470,9 +474,7 @@ def _read_small(path: Path, what: str) -> bytes:
 def _read_key(path: Path) -> PrivateKey:
     from cryptography.hazmat.primitives import serialization
 
-    text = _read_small(path, "a key")
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise InputError(f"{path}: others may read or write this key; try: chmod 600 {path}")
+    text = _read_small(path, "a key", alone=True)
     try:
         key = serialization.load_pem_private_key(text, None)
     except TypeError:
@@ -535,6 +537,14 @@ def _parse(der: bytes, where: str) -> x509.Certificate:
 
     try:
         return x509.load_der_x509_certificate(der)
+    except Exception:  # as in `describe`
+        raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
+
+
+def _public_key(der: bytes, where: str) -> object:
+    certificate = _parse(der, where)
+    try:
+        return certificate.public_key()
     except Exception:  # as in `describe`
         raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
 

@@ -2,12 +2,12 @@
 
 Rules:
 - Time is an argument, sending a callback, the disk a `Journal`. Nothing here waits.
-- Before the first word about the iteration two neighbours greet each other: HELLO, answered by WELCOME or by REFUSED
-  with words for a person. Nothing drawn for a neighbour leaves before it has shown the same charter.
+- Before the first word about the iteration two neighbours greet each other: each says HELLO and is answered by WELCOME,
+  or by REFUSED with words for a person. So both know that they have the same charter.
 - What a step depends on is in the journal before any frame that depends on it leaves. A journal that cannot be written
   ends the run before anything is sent.
 - A neighbour that has forgotten its journal would draw a second z(0) for the same session. It is recognised by its
-  instance number, and refused.
+  instance number, and refused. Nothing drawn for a neighbour is sent to it before it has that number on disk.
 - Whoever waits for a frame asks for it (WANT). Answers are never answered, so that duplicates cannot multiply.
 - A run ends with a `Found`, the same for all, or with an `Aborted` that says because of whom. An abort is told to all
   neighbours, who tell theirs.
@@ -32,6 +32,7 @@ from midst.net.seat import INSTANCE_BYTES, Entropy, Opening, Seat
 from midst.net.wire import (
     PROTOCOL,
     Abort,
+    Ask,
     BadFrame,
     Done,
     Hello,
@@ -39,6 +40,7 @@ from midst.net.wire import (
     NotYet,
     Refused,
     Step,
+    Told,
     Want,
     Welcome,
     encode_talk,
@@ -116,9 +118,22 @@ _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost"}
 
 @dataclass
 class Neighbour:
-    """What a participant knows of a neighbour."""
+    """What a participant knows of a neighbour.
+
+    Attributes:
+        name: its name.
+        met: we have its instance number on disk, and listen to it.
+        greeted: it has ours, and may be told what was drawn for it.
+        instance: its number, by which a lost journal is noticed.
+        heard: when it last gave a sign of life.
+        asked: when we last asked it for something.
+        done: whether it has the answer.
+        bad: how many frames it sent that cannot be.
+        trouble: what the transport last said about it.
+    """
 
     name: str
+    met: bool = False
     greeted: bool = False
     instance: bytes | None = None
     heard: float = 0.0
@@ -189,7 +204,7 @@ class Peer:
             said = self.seat.codec.decode(frame)
             neighbour.heard = now
             if isinstance(said, Step | Loose):
-                if neighbour.greeted and self.part.take(j, said):
+                if neighbour.met and self.part.take(j, said):
                     self._advance(now)
             else:
                 self._listen(j, said, now)
@@ -313,13 +328,19 @@ class Peer:
                     if refusal.kind == "journal lost":
                         self._abort("journal lost", neighbour.name, refusal.text)
                     return
-                self._meet(j, said.instance, said.wants, now)
-                self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round)))
+                if self._meet(j, said.instance):
+                    self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round)))
+                    if not neighbour.greeted and now - neighbour.asked > RETRY / 10:
+                        self._greet(j, now)
+            case Ask():
+                objection = self._object(j, said)
+                self._send(j, encode_talk(Told(objection.kind, objection.text) if objection else Told("", "")))
             case Welcome():
                 if self._lost_journal(j, said.instance):
                     self._abort("journal lost", neighbour.name, _lost(neighbour.name))
-                else:
-                    self._meet(j, said.instance, said.wants, now)
+                elif self._meet(j, said.instance):
+                    neighbour.greeted = True
+                    self._resend(j, said.wants)
             case Refused(kind, text):
                 self._abort("refused", neighbour.name, f"{neighbour.name} refuses ({kind}): {printable(text)}", True)
             case Want(round) if neighbour.greeted:
@@ -327,7 +348,7 @@ class Peer:
                     self._send(j, encode_talk(NotYet(self.part.round, tuple(self.waiting_for[:8]))))
                 else:
                     self._resend(j, round)
-            case Done(heard) if neighbour.greeted:
+            case Done(heard) if neighbour.met:
                 neighbour.done = True
                 if self.ending is not None and not heard:
                     self._send(j, encode_talk(Done(heard=True)))
@@ -340,6 +361,13 @@ class Peer:
 
     def _refuse(self, j: int, hello: Hello) -> Refused | None:
         """Why this HELLO is not accepted, in words for whoever sent it; None if it is."""
+        objection = self._object(j, hello)
+        if objection is None and (len(hello.instance) != INSTANCE_BYTES or self._lost_journal(j, hello.instance)):
+            return Refused("journal lost", _lost(self.neighbours[j].name))
+        return objection
+
+    def _object(self, j: int, hello: Hello | Ask) -> Refused | None:
+        """What is wrong with a version, a name or a charter."""
         charter, own, name = self.seat.charter, self.seat.name, self.neighbours[j].name
         if hello.version != PROTOCOL:
             return Refused("version", f"{own} speaks version {PROTOCOL} of the protocol, you speak {hello.version}")
@@ -348,24 +376,20 @@ class Peer:
         if hello.digest != charter.digest:
             keys = printable(", ".join(differing(charter.field_digests(), hello.fields)), 300) or "a key unknown here"
             return Refused("charter", f"your charter differs from {own}'s in: {keys}; compare with midst charter show")
-        if len(hello.instance) != INSTANCE_BYTES or self._lost_journal(j, hello.instance):
-            return Refused("journal lost", _lost(name))
         return None
 
     def _lost_journal(self, j: int, instance: bytes) -> bool:
         known = self.neighbours[j].instance
         return known is not None and known != instance
 
-    def _meet(self, j: int, instance: bytes, wants: int, now: float) -> None:
-        """A neighbour is who it should be; send what it wants."""
+    def _meet(self, j: int, instance: bytes) -> bool:
+        """Remember a neighbour's instance number, on disk; whether that succeeded."""
         neighbour = self.neighbours[j]
-        if neighbour.instance is None:
-            if not self._keep(Met(j, instance)):
-                return
-            neighbour.instance = instance
-        if not neighbour.greeted:
-            neighbour.greeted, neighbour.heard, neighbour.bad = True, now, 0
-        self._resend(j, wants)
+        if neighbour.instance is None and not self._keep(Met(j, instance)):
+            return False
+        neighbour.instance = instance
+        neighbour.met = True
+        return True
 
     def _resend(self, j: int, since: int) -> None:
         for frame in self.part.frames(j, since):

@@ -186,27 +186,22 @@ class TlsTransport:
         if link.j is not None and self.links.get(link.j) is link:
             del self.links[link.j]
 
-    def judge(self, der: bytes | None, expected: int | None) -> tuple[int | None, Problem | None]:
-        """Whose certificate it is, and what is wrong with it."""
-        now = datetime.now(UTC)
-        if expected is None:
-            expected = self._whose(der)
-        if expected is not None:
-            other = self.participants[expected]
-            return expected, check_certificate(der, other.name, other.fingerprint, now)
-        if der is None:
-            return None, Problem("no certificate", f"{self.own.name} needs a certificate from whoever calls")
+    def judge(self, der: bytes, dialled: int | None) -> tuple[int | None, Problem | None]:
+        """Whose certificate it is, as far as it is a neighbour's, and what is wrong with it."""
+        j = self._whose(der) if dialled is None else dialled
+        if j is not None:
+            other = self.participants[j]
+            return j, check_certificate(der, other.name, other.fingerprint, datetime.now(UTC))
         shown = fingerprint(der)
-        member = next((one.name for one in self.participants if one.fingerprint == shown), None)
-        if member is None:
-            advice = "compare midst keys show with the charter"
-            return None, Problem("unknown", f"certificate {shown} is of no neighbour of {self.own.name}; {advice}")
-        return None, Problem("unknown", f"{member} is no neighbour of {self.own.name} here; compare the charters")
+        for one in self.participants:
+            if one.fingerprint == shown:
+                text = f"{one.name} is no neighbour of {self.own.name} here; compare the charters"
+                return None, Problem("unknown", text)
+        advice = "compare midst keys show with the charter"
+        return None, Problem("unknown", f"certificate {shown} is of no neighbour of {self.own.name}; {advice}")
 
-    def _whose(self, der: bytes | None) -> int | None:
+    def _whose(self, der: bytes) -> int | None:
         """The neighbour who has this certificate; else the one whose name is in it."""
-        if der is None:
-            return None
         shown = fingerprint(der)
         try:
             name = describe(der).name
@@ -308,8 +303,7 @@ class Link(asyncio.Protocol):
             self._tls.unwrap()
         self._flush()
         # Closing at once could make TCP discard what the other end has not yet read; so it is told first.
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
+        self._transport.write_eof()
         self._timer = asyncio.get_running_loop().call_later(FLUSH, self.abort)
 
     def abort(self) -> None:
@@ -331,7 +325,9 @@ class Link(asyncio.Protocol):
             self._fail(error)
             return
         self._shaken = True
-        self.j, problem = self._owner.judge(self._tls.getpeercert(binary_form=True), self.dialled)
+        shown = self._tls.getpeercert(binary_form=True)
+        assert shown is not None, "the context requires a certificate"
+        self.j, problem = self._owner.judge(shown, self.dialled)
         if problem is None:
             self.send(b"")
             return
@@ -442,6 +438,7 @@ def _translate(who: str, error: ssl.SSLError) -> tuple[str, str]:
     if isinstance(error, ssl.SSLCertVerificationError):
         advice = "compare its fingerprint with its owner, then run: midst keys trust FILE"
         return "untrusted", f"the certificate of {who} is not trusted here; {advice}"
-    if error.reason in _ALERTS:
-        return "refused", f"{who} {_ALERTS[error.reason]}"
-    return "tls", f"TLS with {who} failed ({error.reason or 'no reason given'}); check what listens at its address"
+    reason = getattr(error, "reason", None)
+    if reason in _ALERTS:
+        return "refused", f"{who} {_ALERTS[reason]}"
+    return "tls", f"TLS with {who} failed ({reason or 'no reason given'}); check what listens at its address"

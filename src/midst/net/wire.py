@@ -2,9 +2,8 @@
 
 Rules:
 - Two families. **Steps** carry the iteration: one fixed size a charter, whatever they say, so that their length tells
-  nothing; a fixed binary layout, little-endian, drawn below. **Talk** (HELLO, WELCOME, WANT, NOT YET, DONE, REFUSED,
-  ABORT) is
-  msgpack, typed by msgspec, and never longer than `TALK_BYTES`.
+  nothing; a fixed binary layout, little-endian, drawn below. **Talk** (HELLO, WELCOME, REFUSED, ASK, TOLD, WANT, NOT
+  YET, DONE, ABORT) is msgpack, typed by msgspec, and never longer than `TALK_BYTES`.
 - A length is checked before anything is allocated, and every number before anybody uses it: finite, and within what
   the charter makes possible. Whatever cannot be right raises `BadFrame`, and nothing else is ever raised.
 - One meaning, one encoding: what is absent is zero on the wire, and a frame in which it is not is refused.
@@ -113,6 +112,23 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
     wants: int
 
 
+class Ask(msgspec.Struct, frozen=True, tag="ask", array_like=True):
+    """A HELLO that begins nothing: would it be accepted?"""
+
+    version: int
+    sender: str
+    receiver: str
+    digest: bytes
+    fields: dict[str, bytes]
+
+
+class Told(msgspec.Struct, frozen=True, tag="told", array_like=True):
+    """The answer to an ASK: why not, in words for a person; both empty if it would."""
+
+    kind: str
+    text: str
+
+
 class Welcome(msgspec.Struct, frozen=True, tag="welcome", array_like=True):
     """The answer to a HELLO that is accepted."""
 
@@ -155,7 +171,7 @@ class Abort(msgspec.Struct, frozen=True, tag="abort", array_like=True):
     text: str
 
 
-Talk = Hello | Welcome | Want | NotYet | Done | Refused | Abort
+Talk = Hello | Ask | Told | Welcome | Want | NotYet | Done | Refused | Abort
 _talk = msgspec.msgpack.Decoder(Talk)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from midst.errors import InputError, MissingExtra
+from midst.errors import MissingExtra
 from midst.net.charter import Charter, split_address
 from midst.net.keys import Identity
 from midst.net.seal import OVERHEAD, TICK, Seals, hello_bytes
@@ -91,9 +91,7 @@ class ZenohTransport:
                 await self._connect()
             except self._zenoh.ZError as error:
                 if self._listen is None:
-                    raise InputError(
-                        f"{self._name} cannot open zenoh as a peer; try another version of zenoh"
-                    ) from None
+                    raise
                 reason = "address already in use" if "in use" in str(error) else "zenoh cannot bind it"
                 raise cannot_bind(self._name, *self._listen, reason) from None
         self._keeping = asyncio.create_task(self._keep())

@@ -1,7 +1,8 @@
 """One seed: a random charter, run on a perfect network and on a bad one, and what must hold of the two.
 
 What must hold: every participant ends; with the right answer and the trajectory of the perfect network, bit for bit,
-or with an abort that names somebody; all answers are the same; nobody draws two z(0) in one session and sends both.
+or with an abort that names somebody; all answers are the same; nobody sends a neighbour two different frames for one
+round, so never a second z(0). (Unless crashes take journals with them, and all who could have noticed have crashed.)
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def run_trial(seed: int, faults: Faults = ROUGH, mode: str = "lockstep") -> Tria
     world = World(seats, seed, faults)
     results = world.run()
     wrong = list(_check(charter, values, world, results))
-    if mode == "lockstep":
+    if mode == "lockstep" and not faults.forgetful:  # who forgets before anybody has met it may draw anew
         wrong += _compare(calm, world)
     rounds = [result.rounds for result in results if isinstance(result, Found)]
     aborts = tuple(sorted(result.kind for result in results if isinstance(result, Aborted)))
@@ -123,7 +124,7 @@ def _check(charter: Charter, values: Any, world: World, results: list[Found | Ab
     if len({(result.value, result.rounds) for result in found}) > 1:
         wrong.append("two different answers")
     wrong += ["a wrong answer" for result in found if float(problem.distance(np.array(result.value[0]))) > result.bound]
-    wrong += ["two z(0) in one session" for one in world.participants if len(one.openings) > 1]
+    wrong += [f"node {i} sent node {j} two different frames of one round" for i, j in sorted(world.twice)]
     return wrong
 
 

@@ -39,11 +39,18 @@ class Participant:
         self.starts = 0
         self.result: Found | Aborted | None = None
         self.trajectory: dict[int, bytes] = {}
-        self.openings: set[bytes] = set()
 
 
 class World:
-    """A run of all participants of a charter, under faults."""
+    """A run of all participants of a charter, under faults.
+
+    Attributes:
+        now: the simulated time, in seconds.
+        frames: sent so far.
+        crashes: suffered so far.
+        twice: edges over which two different frames of one round (or number) were sent.
+        participants: by number.
+    """
 
     def __init__(self, seats: list[Seat], seed: int, faults: Faults) -> None:
         """Everything in place, nothing started."""
@@ -57,6 +64,8 @@ class World:
         self.now = 0.0
         self.frames = 0
         self.crashes = 0
+        self.twice: set[tuple[int, int]] = set()
+        self._steps: dict[tuple[int, int, bytes], bytes] = {}
         self.participants = [Participant(seat, SimFile(self._rng)) for seat in seats]
 
     @property
@@ -88,7 +97,7 @@ class World:
         one = self.participants[i]
         one.starts += 1
         self._note("start", i)
-        incarnation = one.starts if self._faults.forgetful else 0
+        incarnation = one.starts - 1 if self._faults.forgetful else 0
         entropy = Random(f"{self._seed}/{one.seat.name}/{incarnation}").randbytes
 
         def begin() -> None:
@@ -147,7 +156,6 @@ class World:
         self._at(following[-1], lambda: self._tick(i, peer))
 
     def _watch(self, one: Participant, peer: Peer) -> None:
-        one.openings.add(peer.opening.z)
         if peer.part.state.x is not None:
             t, sent = peer.part.state.round - 1, peer.part.state.x.tobytes()
             if one.trajectory.setdefault(t, sent) != sent:
@@ -158,6 +166,8 @@ class World:
     def _send(self, i: int, j: int, frame: bytes) -> None:
         self.frames += 1
         self._note("send", i, j, frame)
+        if frame[:1] in (b"S", b"L") and self._steps.setdefault((i, j, frame[:13]), frame) != frame:
+            self.twice.add((i, j))
         copies = 1 + (self._rng.random() < self._faults.duplicates)
         for _ in range(copies):
             if self._rng.random() >= self._faults.loss:

@@ -1,0 +1,370 @@
+"""`midst charter`: write, check and explain what the participants of a run agree on.
+
+Rules:
+- A charter is checked whole before it is written, and no file that exists is written over.
+- What a charter tells whom is said in plain words, and nothing is left out because it does not sound well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from midst.net.charter import Charter
+
+_A_FILE = click.Path(path_type=Path)
+_DEADLINES = ("start", "wait", "total", "linger")
+_MOST_EDGES = 20  # shown to people
+_EXAMPLES = """\b
+Examples:
+  midst charter new --session pay-2026 --graph ring --bounds 0:500000 --out pay.toml \\
+      alice.crt@alice.example.org:7001 bob.crt@bob.example.org:7001 carol.crt
+  midst charter new --from pay.toml --session pay-2027 --out pay-2027.toml
+  midst charter check pay.toml --name alice --key keys/alice.key
+  midst charter show pay.toml"""
+
+
+@click.group(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
+def command() -> None:
+    """Write, check and explain the charter: what the participants of one run agree on.
+
+    A charter is a TOML file without anything private in it. Everybody has a copy; nodes whose copies differ refuse each
+    other and say in what. It names one run: another run needs another session.
+    """
+
+
+@command.command(context_settings={"max_content_width": 100})
+@click.argument("certificates", nargs=-1, metavar="CERT[@HOST:PORT]...")
+@click.option("--out", type=_A_FILE, metavar="FILE", help="A new file. Default: to stdout.")
+@click.option("--session", required=True, help="The name of this one run.")
+@click.option("--from", "old", type=_A_FILE, metavar="FILE", help="Another charter to start from.")
+@click.option("--graph", metavar="KIND|FILE", help="A kind of graph, or a file of edges, as for midst run.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of a graph that is drawn.")
+@click.option("--edge", "edges", multiple=True, metavar="A-B", help="Two names; A:B where names have a hyphen. Repeat.")
+@click.option(
+    "--weight", "weights", multiple=True, metavar="NAME=W", help="How much a value counts. Default: 1. Repeat."
+)
+@click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
+@click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
+@click.option("--side", type=click.Choice(["low", "high", "any"]), help="Where there are two answers. Default: low.")
+@click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
+@click.option("--scale", type=float, help="Public, in place of bounds: about how far values lie from each other.")
+@click.option("--coordinates", type=int, metavar="M", help="How many numbers each value has. Default: 1.")
+@click.option("--c", type=float, help="Convergence parameter. Default: chosen from what is public.")
+@click.option("--theta", type=float, help="Averaging constant, in (0, 1). Default: 0.5.")
+@click.option("--mu", type=float, help="Mean of z(0). Default: chosen from what is public.")
+@click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1; see midst plan.")
+@click.option("--guard/--no-guard", default=None, help="Nodes step aside instead of sending their own value.")
+@click.option("--tolerance", type=float, help="Where no count ends the run, relative to the scale. Default: 1e-6.")
+@click.option("--patience", type=int, metavar="K", help="Rounds inside before a node proposes. Default: chosen.")
+@click.option("--root", metavar="NAME", help="Where a count's sums meet. Default: the first participant.")
+@click.option("--rounds", type=int, metavar="N", help="The most there may be. Default: 100000.")
+@click.option("--mode", type=click.Choice(["lockstep", "lossy"]), help="Default: lockstep.")
+@click.option("--period", type=float, help="Lossy mode: seconds between a node's activations. Default: 0.05.")
+@click.option("--start", type=float, metavar="S", help="Seconds until every neighbour must be heard. Default: 300.")
+@click.option("--wait", type=float, metavar="S", help="Seconds without progress of a neighbour. Default: 60.")
+@click.option("--total", type=float, metavar="S", help="Seconds for the whole run. Default: 3600.")
+@click.option("--linger", type=float, metavar="S", help="Seconds to stay for neighbours not done. Default: 10.")
+def new(
+    certificates: tuple[str, ...],
+    out: Path | None,
+    session: str,
+    old: Path | None,
+    graph: str | None,
+    seed: int,
+    edges: tuple[str, ...],
+    weights: tuple[str, ...],
+    bounds: str | None,
+    **settings: Any,
+) -> None:
+    """Write a charter for the participants with these certificates.
+
+    CERT is a participant's certificate, with the address at which others reach it; one without an address only dials.
+    Their order gives the participants their numbers. With --from, everything is as in that charter except for what is
+    given here; a certificate then replaces that of the same name, or adds a participant.
+    """
+    import msgspec
+
+    from midst.cli.keys import check_new
+    from midst.errors import InputError
+    from midst.files import write_whole
+    from midst.net.charter import make_charter, read_charter
+
+    if out is not None:
+        check_new(out)
+    plain: dict[str, Any] = {} if old is None else msgspec.to_builtins(read_charter(old))
+    if plain.get("session") == session:
+        raise InputError(f"{old} has this session already; a session names one run, so give a new one")
+    plain |= {"session": session, "participants": _participants(plain.get("participants", ()), certificates, weights)}
+    names = [one["name"] for one in plain["participants"]]
+    if graph is not None and edges:
+        raise InputError("give --graph or --edge, not both")
+    if graph is not None:
+        plain["edges"] = _edges_of_graph(graph, names, seed)
+    elif edges:
+        plain["edges"] = [_edge(text, names) for text in edges]
+    elif old is None:
+        raise InputError("who talks to whom? give --graph, such as --graph ring, or --edge A-B for every edge")
+    _settle_on(plain, bounds, settings)
+    charter = make_charter(plain, "charter")
+    text = charter.to_toml()
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write_whole(out, lambda file: file.write(text.encode()), mode=0o644)
+    click.echo(f"{out}: charter {charter.digest.hex()}; give it to all, who read it with: midst charter show", err=True)
+
+
+@command.command()
+@click.argument("file", type=_A_FILE)
+@click.option("--name", help="Also check that this participant can take part …")
+@click.option("--key", type=_A_FILE, metavar="FILE", help="… with this key.")
+def check(file: Path, name: str | None, key: Path | None) -> None:
+    """Check a charter: exit code 0 and its digest, or 2 and what is wrong."""
+    from midst.cli.keys import load_and_warn
+    from midst.errors import InputError
+    from midst.net.charter import check_identity, read_charter, strangers
+
+    if (name is None) != (key is None):
+        raise InputError("give --name and --key together, or neither")
+    charter = read_charter(file)
+    if name is not None and key is not None:
+        identity = load_and_warn(key)
+        check_identity(charter, name, identity)
+        if missing := strangers(charter, name, identity):
+            raise InputError(f"{key.parent / 'trusted'} lacks {', '.join(missing)}; add with: midst keys trust CERT")
+    click.echo(charter.digest.hex())
+
+
+@command.command()
+@click.argument("file", type=_A_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout.")
+def show(file: Path, as_json: bool) -> None:
+    """Explain a charter: who, what is found, with which parameters, and what the run tells whom."""
+    import json
+
+    from midst.net.charter import read_charter
+
+    charter = read_charter(file)
+    if as_json:
+        click.echo(json.dumps(_to_dict(charter)))
+        return
+    rows = list(_rows(charter))
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        click.echo(f"{name:>{width}}  {text}")
+    click.echo("\nWhat the run tells whom")
+    for line in told(charter):
+        click.echo(click.wrap_text(line, 100, initial_indent="- ", subsequent_indent="  "))
+
+
+# What was asked for
+
+
+def _participants(
+    before: Sequence[dict[str, Any]], specs: Sequence[str], weights: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The participants of an old charter with those of the certificates given, in order."""
+    from midst.errors import InputError
+    from midst.net.keys import check_name, describe, read_certificate
+
+    found = {one["name"]: dict(one) for one in before}
+    given: set[str] = set()
+    for spec in specs:
+        path, address = _split_spec(spec)
+        said = describe(read_certificate(path), path)
+        name = check_name(said.name, f"{path}: common name")
+        if said.authority:
+            raise InputError(f"{path} is the certificate of an authority, which takes part in no run")
+        if name in given:
+            raise InputError(f"{path}: {name} is given twice; give each participant once")
+        given.add(name)
+        one = found.setdefault(name, {"name": name})
+        one["fingerprint"] = said.fingerprint
+        if address is not None:
+            one["address"] = address
+    for text in weights:
+        name, _, weight = text.partition("=")
+        if name not in found:
+            raise InputError("--weight: no participant of that name; write NAME=W, such as alice=2")
+        if not (weight.isascii() and weight.isdecimal()) or len(weight) > 16:
+            raise InputError(f"--weight of {name} must be a whole number, such as {name}=2")
+        found[name]["weight"] = int(weight)
+    if not found:
+        raise InputError("who takes part? give a certificate for each, as in alice.crt@alice.example.org:7001")
+    return list(found.values())
+
+
+def _split_spec(spec: str) -> tuple[str, str | None]:
+    """File and address of FILE@HOST:PORT; a file with an @ in its name needs no address to be found."""
+    if Path(spec).exists():
+        return spec, None
+    path, at, address = spec.rpartition("@")
+    return (path, address) if at else (spec, None)
+
+
+def _edges_of_graph(spec: str, names: list[str], seed: int) -> list[list[str]]:
+    """The edges of a kind of graph or of a file, whose nodes are the participants, by name or by number."""
+    from midst.cli.run import read_graph
+    from midst.errors import InputError
+    from midst.graphs import KINDS
+    from midst.system import streams
+
+    try:
+        network = read_graph(spec, len(names) if spec.partition(":")[0] in KINDS else None, streams(seed).graph)
+    except InputError as error:
+        raise InputError(f"--graph {spec}, {len(names)} participants: {error}") from None
+    if network.n != len(names):
+        raise InputError(f"--graph {spec} has {network.n} nodes for {len(names)} participants")
+    own = list(network.labels or names)
+    if set(own) != set(names):
+        strange = min(set(own) - set(names))
+        raise InputError(f"--graph {spec}: {strange[:64]!a} is no participant; nodes are named after them, or 0, 1, …")
+    ends = zip(network.source.tolist(), network.target.tolist(), strict=True)
+    return [[own[a], own[b]] for a, b in ends if a < b]
+
+
+def _edge(text: str, names: list[str]) -> list[str]:
+    """The two names of A-B or A:B; names may have hyphens, as long as there is one way to read it."""
+    from midst.errors import InputError
+
+    separator = ":" if ":" in text else "-"
+    places = [k for k, letter in enumerate(text) if letter == separator]
+    found = [[text[:k], text[k + 1 :]] for k in places if text[:k] in names and text[k + 1 :] in names]
+    if len(found) != 1:
+        problem = "names no two participants" if not found else "can be read in more than one way; write A:B"
+        raise InputError(f"--edge {text[:140]!a} {problem}")
+    return found[0]
+
+
+def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, Any]) -> None:
+    """Puts the options given in place of what was there."""
+    from midst.errors import InputError
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    if "quantile" in given:
+        if "objective" in given:
+            raise InputError("give --objective or --quantile, not both")
+        given["objective"] = "quantile"
+    elif "objective" in given:
+        plain.pop("quantile", None)
+    if bounds is not None and "scale" in given:
+        raise InputError("give --bounds or --scale, not both")
+    if bounds is not None:
+        plain.pop("scale", None)
+        try:
+            low, high = map(float, bounds.split(":"))
+        except ValueError:
+            raise InputError("--bounds must be two numbers, LO:HI, such as 0:100") from None
+        given["bounds"] = [low, high]
+    elif "scale" in given:
+        plain.pop("bounds", None)
+    plain["deadlines"] = dict(plain.get("deadlines", {})) | {k: given.pop(k) for k in _DEADLINES if k in given}
+    plain |= given
+
+
+# What people see
+
+
+def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
+    parameters = charter.parameters.to_dict()
+    weighted = any(one.weight != 1 for one in charter.participants)
+    size = "" if charter.coordinates == 1 else f" in each of {charter.coordinates} coordinates"
+    yield "session", charter.session
+    yield "finds", f"the {charter.problem().title}{size} of {len(charter.names)} participants"
+    for number, one in enumerate(charter.participants):
+        weight = f", weight {one.weight}" if weighted else ""
+        place = one.address or "only dials"
+        yield "participants" if number == 0 else "", f"{number} {one.name}  {place}{weight}  {one.fingerprint}"
+    listed = ", ".join(f"{a} - {b}" for a, b in charter.edges[:_MOST_EDGES])
+    more = f", and {len(charter.edges) - _MOST_EDGES} more" if len(charter.edges) > _MOST_EDGES else ""
+    yield "edges", f"{len(charter.edges)}: {listed}{more}"
+    low, high = charter.value_range
+    about = "" if charter.scale is None else f", about {charter.scale:g} from each other"
+    yield "public", f"all values lie between {low:g} and {high:g}{about}"
+    chosen = {name: "" if getattr(charter, name) is not None else " (chosen)" for name in ("c", "mu", "sigma")}
+    numbers = {name: _one(parameters[name]) for name in ("c", "mu", "sigma")}
+    settled = ", ".join(f"{name} = {numbers[name]:g}{chosen[name]}" for name in numbers)
+    guard = "on" if charter.guard else "off"
+    yield "parameters", f"theta = {charter.theta:g}, {settled}; the guard is {guard}"
+    yield "ends", _ending(charter)
+    lossy = f", every node active each {charter.period:g} s" if charter.mode == "lossy" else ""
+    yield "mode", charter.mode + lossy
+    limits = charter.deadlines
+    waits = f"{limits.start:g} s to start, {limits.wait:g} s without progress, {limits.total:g} s in all"
+    yield "gives up", f"after {charter.rounds:,} rounds; {waits}"
+    yield "digest", charter.digest.hex()
+
+
+def _ending(charter: Charter) -> str:
+    if charter.rules is None:
+        return f"when all x are certified to lie within {charter.tolerance:g} of the scale of the answer"
+    meet = charter.names[charter.rules.root]
+    return f"when a count proves the answer exactly; sums meet at {meet}, patience {charter.rules.patience} rounds"
+
+
+def told(charter: Charter) -> list[str]:
+    """What a run by this charter tells whom, in plain words."""
+    lines = ["Everybody: this charter, and the answer."]
+    if charter.rules is not None:
+        lines.append(
+            "Everybody: each candidate for the answer (the value itself, and whose it is), and how much weight lies"
+            " below and above it. The last candidate is the answer, so everybody learns whose value it is."
+        )
+    else:
+        lines.append(
+            "Everybody: every few rounds the largest and the smallest x (not whose), and how far neighbours are from"
+            " agreement."
+        )
+    lines.append("Your neighbours: the start numbers z(0) of your common edge, and your number x in every round.")
+    if charter.objective == "mean":
+        lines.append(
+            "All your neighbours together, should they pool what they know: your value. What hides it from fewer is"
+            " z(0) on your edges with the others, of standard deviation sigma."
+        )
+    else:
+        lines.append(
+            "All your neighbours together, should they pool what they know: in every round on which side of your x"
+            " your value lies, which closes in on it; and in a count, your own answer."
+        )
+        own = "a number close to it, on purpose not it" if charter.guard else "your value itself"
+        lines.append(f"Your neighbours: in a round in which your value falls inside your interval, x is {own}.")
+    lonely = [name for name in charter.names if len(charter.neighbours(name)) == 1]
+    if lonely:
+        shown = ", ".join(lonely[:8]) + (f" and {len(lonely) - 8} more" if len(lonely) > 8 else "")
+        lines.append(f"One neighbour alone is all the neighbours of: {shown}. Give them a second one.")
+    lines.append(
+        "Who records the network: who talks to whom, when, and how much, but not the numbers; all rounds look alike."
+    )
+    lines.append("A neighbour that breaks the rules and sends what it likes can find out more, up to your value.")
+    lines.append("Each further run on the same values tells more; keep account with midst ledger.")
+    return lines
+
+
+def _to_dict(charter: Charter) -> dict[str, Any]:
+    import msgspec
+
+    parameters = charter.parameters.to_dict()
+    rules = charter.rules
+    settled: dict[str, Any] = {name: _one(parameters[name]) for name in ("c", "mu", "sigma", "scale")}
+    settled["theta"] = charter.theta
+    if rules is not None:
+        settled |= {"patience": rules.patience, "root": charter.names[rules.root]}
+    return {
+        "charter": msgspec.to_builtins(charter),
+        "finds": charter.problem().title,
+        "stop": charter.stop,
+        "settled": settled,
+        "told": told(charter),
+        "digest": charter.digest.hex(),
+    }
+
+
+def _one(number: float | list[float]) -> float:
+    """A parameter that is the same in every coordinate."""
+    return number[0] if isinstance(number, list) else number

@@ -1,0 +1,299 @@
+"""`midst doctor`: whether a participant could take part now, and if not, what to do.
+
+Rules:
+- Every check is a line: how it went, what was checked, and what was found or what to do about it. One failed check does
+  not keep the others from being made, unless they need what it was about.
+- Neighbours are met over the transport that the node itself uses. The doctor only listens: it says nothing about the
+  run, so a neighbour that is up and waits goes on waiting, and no session is used up.
+- What the participant has to change is a problem. What may well be right later, such as a neighbour that is not up yet,
+  is a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from midst.net.charter import Charter
+    from midst.net.keys import Identity
+
+Result = TypeVar("Result")
+
+_A_FILE = click.Path(path_type=Path)
+_DATAGRAM_FRAME = 1024  # bytes of the largest frame that is listened to where frames are datagrams
+_OWN_ANSWER = 2.0  # seconds
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a check found.
+
+    Attributes:
+        level: how bad it is.
+        what: was checked.
+        text: what was found and, unless it is well, what to do.
+    """
+
+    level: Literal["ok", "warning", "problem"]
+    what: str
+    text: str
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.option("--charter", "charter_file", type=_A_FILE, required=True, metavar="FILE", help="What all agreed on.")
+@click.option("--name", required=True, help="Your participant in it.")
+@click.option("--key", "key_file", type=_A_FILE, required=True, metavar="FILE", help="Your key, as in keys/NAME.key.")
+@click.option("--wait", type=click.FloatRange(0.1, 600), default=5.0, show_default=True, help="Seconds for neighbours.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout.")
+def command(charter_file: Path, name: str, key_file: Path, wait: float, as_json: bool) -> None:
+    """Check files, clock, address and neighbours of a participant, and say how to fix what is wrong.
+
+    Exit code 0 if there is no problem (there may be warnings), else 2.
+    """
+    import json
+
+    from midst.errors import InputError
+
+    lines: list[Line] = []
+    for line in examine(charter_file, name, key_file, wait):
+        lines.append(line)
+        if not as_json:
+            click.echo(f"{line.level}: {line.what}: {line.text}")
+    problems = sum(line.level == "problem" for line in lines)
+    if as_json:
+        click.echo(json.dumps({"problems": problems, "checks": [asdict(line) for line in lines]}))
+    if problems:
+        raise InputError(f"{problems} problem{'s' if problems > 1 else ''}; {name} could not take part now")
+
+
+def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Iterator[Line]:
+    """All checks, as they are made."""
+    from midst.net.charter import check_identity, read_charter
+    from midst.net.keys import load_identity
+
+    now = datetime.now(UTC)
+    charter = _attempt("charter", lambda: read_charter(charter_file))
+    yield charter if isinstance(charter, Line) else Line("ok", "charter", f"digest {charter.digest.hex()}")
+    identity = _attempt("key", lambda: load_identity(key_file))
+    if isinstance(identity, Line):
+        yield identity
+    else:
+        yield Line("ok", "key", f"{key_file}, of {identity.name}, readable by you alone")
+        yield from _check_folder(key_file)
+        yield from _check_expiry("your certificate", identity.certificate, now)
+    if isinstance(charter, Line):
+        return
+    number = _attempt("name", lambda: charter.number(name))
+    yield number if isinstance(number, Line) else Line("ok", "name", f"{name} is participant {number}")
+    if isinstance(number, Line) or isinstance(identity, Line):
+        return
+    matching = _attempt("fingerprint", lambda: check_identity(charter, name, identity))
+    yield matching if isinstance(matching, Line) else Line("ok", "fingerprint", "your certificate is the charter's")
+    if isinstance(matching, Line):
+        yield Line("warning", "neighbours", "not called, since they would refuse this certificate")
+        return
+    yield from _check_trusted(charter, name, identity, now)
+    yield from asyncio.run(_meet(charter, identity, number, wait))
+
+
+# Files and clock
+
+
+def _attempt(what: str, check: Callable[[], Result]) -> Result | Line:
+    """What a check gave, or the problem that it raised."""
+    from midst.errors import InputError
+
+    try:
+        return check()
+    except InputError as error:
+        return Line("problem", what, " ".join(str(error).split()))
+
+
+def _check_folder(key_file: Path) -> Iterator[Line]:
+    for folder in (key_file.absolute().parent, key_file.absolute().parent / "trusted"):
+        if folder.is_dir() and stat.S_IMODE(folder.stat().st_mode) & 0o022:
+            yield Line("warning", "folder", f"others may put files into {folder}; try: chmod 700 {folder}")
+
+
+def _check_expiry(what: str, certificate: bytes, now: datetime) -> Iterator[Line]:
+    from midst.net.keys import describe, expiry_warning
+
+    said = describe(certificate)
+    warning = expiry_warning(certificate, now)
+    if warning is None:
+        yield Line("ok", what, f"valid until {said.expires:%Y-%m-%d}; this host's clock says {now:%Y-%m-%d %H:%M} UTC")
+    else:
+        yield Line("warning" if said.begins <= now <= said.expires else "problem", what, warning)
+
+
+def _check_trusted(charter: Charter, name: str, identity: Identity, now: datetime) -> Iterator[Line]:
+    from midst.net.charter import strangers
+    from midst.net.keys import fingerprint, read_certificate
+
+    missing = strangers(charter, name, identity)
+    for stranger in missing:
+        yield Line("problem", stranger, f"its certificate is not trusted; try: midst keys trust {stranger}.crt")
+    known = {fingerprint(der): der for der in map(read_certificate, identity.trusted)}
+    for j in charter.neighbours(name):
+        other = charter.participants[j]
+        if other.fingerprint in known:
+            yield from _check_expiry(f"{other.name}'s certificate", known[other.fingerprint], now)
+        elif other.name not in missing:
+            yield Line("ok", f"{other.name}'s certificate", "must be one that a trusted authority has signed")
+
+
+# Address and neighbours
+
+
+@dataclass
+class _Calls:
+    """What a transport tells while neighbours are being met.
+
+    Attributes:
+        charter: whose participants are meant.
+        awaited: neighbours that are not done with.
+        linked_to: neighbours with which there was a link.
+        troubles: the latest kind and text of trouble, by neighbour; None for somebody unknown.
+        charters: in what the neighbours' charters differ, where they have said so.
+        done: set when nobody is awaited any more.
+    """
+
+    charter: Charter
+    awaited: set[int]
+    linked_to: set[int] = field(default_factory=set)
+    troubles: dict[int | None, tuple[str, str]] = field(default_factory=dict)
+    charters: dict[int, list[str]] = field(default_factory=dict)
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def linked(self, j: int) -> None:
+        """Both ends know each other."""
+        self.linked_to.add(j)
+
+    def hear(self, j: int, frame: bytes) -> None:
+        """A neighbour that is up says HELLO, with the digest of its charter."""
+        import msgspec
+
+        from midst.net.charter import differing
+        from midst.net.wire import Hello
+
+        try:
+            hello = msgspec.msgpack.decode(frame[1:], type=Hello)
+        except msgspec.DecodeError:
+            return
+        same = hello.digest == self.charter.digest
+        self.charters[j] = [] if same else differing(self.charter.field_digests(), hello.fields)
+        self.awaited.discard(j)
+        if not self.awaited:
+            self.done.set()
+
+    def trouble(self, j: int | None, kind: str, text: str) -> None:
+        """Something did not work; the transport goes on trying."""
+        self.troubles[j] = kind, text
+
+
+async def _meet(charter: Charter, identity: Identity, number: int, wait: float) -> list[Line]:
+    """Bind, dial, be dialled, and listen, for as long as it takes or `wait` seconds."""
+    from midst.errors import InputError
+    from midst.net.tls import TlsTransport
+    from midst.net.transport import Transport
+    from midst.net.udp import UdpTransport
+    from midst.net.wire import TALK_BYTES
+
+    lines = await _find_names(charter, number)
+    transport: Transport
+    if charter.mode == "lossy":
+        transport = UdpTransport(charter, identity, number, _DATAGRAM_FRAME)
+    else:
+        transport = TlsTransport(charter, identity, number, TALK_BYTES)
+    calls = _Calls(charter, set(charter.neighbours(identity.name)))
+    address = charter.participants[number].address
+    try:
+        await transport.open(calls)
+    except InputError as error:
+        if address is not None and await asyncio.to_thread(_is_own_node, identity, address):
+            running = f"your node runs already at {address}; it says itself how its neighbours are"
+            return [*lines, Line("ok", "address", running)]
+        return [*lines, Line("problem", "address", " ".join(str(error).split()))]
+    lines.append(Line("ok", "address", f"can listen at {address}" if address else "none; this participant only dials"))
+    try:
+        async with asyncio.timeout(wait):
+            await calls.done.wait()
+    except TimeoutError:
+        pass
+    finally:
+        await transport.close()
+    lines += [_neighbour(calls, identity.name, j, wait) for j in charter.neighbours(identity.name)]
+    if None in calls.troubles:
+        lines.append(Line("warning", "somebody", calls.troubles[None][1]))
+    return lines
+
+
+async def _find_names(charter: Charter, number: int) -> list[Line]:
+    """Whether the hosts of the neighbours that are dialled can be found."""
+    from midst.net.charter import split_address
+    from midst.net.transport import dials
+
+    lines = []
+    for j in charter.neighbours(charter.names[number]):
+        address = charter.participants[j].address
+        if address is None or not dials(charter, number, j):
+            continue
+        host, port = split_address(address)
+        try:
+            await asyncio.get_running_loop().getaddrinfo(host, port)
+        except OSError:
+            advice = "check the name in the charter, and this host's name service"
+            lines.append(Line("problem", charter.names[j], f"no host is called {host}; {advice}"))
+    return lines
+
+
+def _neighbour(calls: _Calls, own: str, j: int, wait: float) -> Line:
+    """How it went with a neighbour."""
+    from midst.net.transport import dials
+
+    charter = calls.charter
+    name = charter.names[j]
+    if j in calls.charters:
+        if not calls.charters[j]:
+            return Line("ok", name, "is up and has the same charter")
+        keys = ", ".join(calls.charters[j])
+        return Line("problem", name, f"has another charter; it differs in: {keys}; compare with midst charter show")
+    if j in calls.linked_to:
+        return Line(
+            "warning", name, f"is up, but did not say within {wait:g} s which charter it has; try a longer --wait"
+        )
+    if j in calls.troubles:
+        kind, text = calls.troubles[j]
+        return Line("warning" if kind == "unreachable" else "problem", name, text)
+    if dials(charter, charter.number(own), j):
+        return Line("warning", name, f"did not answer within {wait:g} s; is its node up?")
+    place = charter.participants[charter.number(own)].address
+    return Line(
+        "warning", name, f"did not call within {wait:g} s; is its node up, and does a firewall let it reach {place}?"
+    )
+
+
+def _is_own_node(identity: Identity, address: str) -> bool:
+    """Whether whoever listens at the own address has the own certificate."""
+    import socket
+
+    from midst.net.charter import split_address
+
+    context = identity.context(server=False)
+    context.load_verify_locations(cadata=identity.certificate)
+    try:
+        with (
+            socket.create_connection(split_address(address), timeout=_OWN_ANSWER) as plain,
+            context.wrap_socket(plain) as tls,
+        ):
+            return tls.getpeercert(binary_form=True) == identity.certificate
+    except OSError:
+        return False

@@ -1,0 +1,263 @@
+"""`midst node`: take part in a run as one participant.
+
+Rules:
+- The value comes from a file, from the output of a command, or from standard input: never from an argument or the
+  environment, which other users of the machine can read. It is not repeated anywhere.
+- Everything is checked before the first byte is sent: files, charter, key, certificate, value, journal, address.
+- z(0) is drawn from the operating system. There is no seed here: whoever knows it would know what hides the value.
+- The answer goes to stdout, what happens on the way to stderr: lines for people, or JSON with --log json.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from midst.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from midst.net.charter import Charter
+    from midst.net.local import TransportName
+    from midst.net.peer import Ending
+    from midst.net.seat import Seat
+
+_A_FILE = click.Path(path_type=Path)
+_LONGEST_COMMAND = 60.0  # seconds
+_LAST_LOOK = 2.0  # seconds for a page to hear how it ended
+_EXAMPLES = """\b
+Examples:
+  midst node --charter pay.toml --name alice --key keys/alice.key --value-file salary.txt
+  get-salary | midst node --charter pay.toml --name alice --key keys/alice.key --json"""
+_STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
+_TRANSPORT = "How to reach the neighbours. Default: tls, and udp for a charter in lossy mode."
+
+
+@click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
+@click.option("--charter", "charter_file", type=_A_FILE, required=True, metavar="FILE", help="What all agreed on.")
+@click.option("--name", required=True, help="Your participant in it.")
+@click.option("--key", "key_file", type=_A_FILE, required=True, metavar="FILE", help="Your key, as in keys/NAME.key.")
+@click.option("--value-file", type=_A_FILE, metavar="FILE", help="Holds your value. Default: standard input.")
+@click.option("--value-command", metavar="CMD", help="Prints your value; run without a shell.")
+@click.option("--state", type=_A_FILE, metavar="DIR", help=_STATE)
+@click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), help=_TRANSPORT)
+@click.option("--router", "routers", multiple=True, metavar="ENDPOINT", help="Of zenoh: tcp/host:port. Repeat.")
+@click.option("--listen", metavar="HOST:PORT", help="Bind here, where that is not the charter's address.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /healthz there.")
+@click.option("--explore", is_flag=True, help="Serve a page on this machine that follows this node.")
+@click.option("--log", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
+def command(
+    charter_file: Path,
+    name: str,
+    key_file: Path,
+    value_file: Path | None,
+    value_command: str | None,
+    state: Path | None,
+    transport: TransportName | None,
+    routers: tuple[str, ...],
+    listen: str | None,
+    metrics: str | None,
+    explore: bool,
+    log: str,
+    as_json: bool,
+) -> None:
+    """Take part in a run as one participant.
+
+    The journal makes it safe to kill and to start again: the same command goes on where it was. Exit code 4 means that
+    the run was aborted, and the message says because of whom.
+    """
+    from midst.net.charter import check_identity, read_charter, split_address
+    from midst.net.journal import DiskFile, Journal
+    from midst.net.keys import expiry_warning, load_identity
+    from midst.net.local import make_transport
+    from midst.net.seat import take_seat
+
+    charter = read_charter(charter_file)
+    identity = load_identity(key_file)
+    number = check_identity(charter, name, identity)
+    own_address, watched = (None if text is None else split_address(text) for text in (listen, metrics))
+    kind = _choose_transport(charter, transport)
+    seat = take_seat(charter, name, read_value(value_file, value_command))
+    tell = make_teller(log)
+    warning = expiry_warning(identity.certificate, _now())
+    if warning:
+        tell("expiry", warning)
+    folder = state or _default_state()
+    file = DiskFile(folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal")
+    try:
+        largest = seat.codec.largest(charter.mode == "lossy")
+        carrier = make_transport(kind, charter, identity, number, largest, listen=own_address, routers=routers)
+        started = time.monotonic()
+        ending = asyncio.run(_run(seat, Journal(file, str(folder)), carrier, tell, watched, explore))
+    finally:
+        file.close()
+    if ending.aborted is not None:
+        raise ending.aborted
+    assert ending.found is not None
+    report = {
+        "name": name,
+        "session": charter.session,
+        "objective": charter.problem().title,
+        **ending.found.to_dict(),
+        "seconds": round(time.monotonic() - started, 3),
+        "sent": carrier.sent,
+        "received": carrier.received,
+    }
+    _report(report, as_json)
+
+
+async def _run(
+    seat: Seat, journal: Any, transport: Any, tell: Any, watched: tuple[str, int] | None, explore: bool
+) -> Ending:
+    from midst.net.driver import Driver
+    from midst.net.local import moment
+    from midst.net.metrics import serve
+
+    with ExitStack() as stack:
+        feed = stack.enter_context(_following(seat, tell)) if explore else None
+        watch = (lambda peer: feed.publish(moment(peer))) if feed is not None else None
+        driver = Driver(seat, journal, transport, watch=watch, tell=tell)
+        server = await serve(driver, *watched) if watched is not None else None
+        try:
+            ending = await driver.run()
+        finally:
+            if server is not None:
+                server.close()
+        if feed is not None:
+            found = ending.found
+            feed.publish(
+                {
+                    "kind": "end",
+                    "node": seat.number,
+                    "value": list(found.value) if found else None,
+                    "rounds": found.rounds if found else 0,
+                    "exposed": found.exposed if found else None,
+                    "text": str(ending.aborted or "proved"),
+                }
+            )
+            await asyncio.sleep(_LAST_LOOK)
+        return ending
+
+
+def _following(seat: Seat, tell: Any) -> Any:
+    """A page that shows this node, and nothing of any other."""
+    from contextlib import contextmanager
+
+    from midst.explorer.live import Feed, serve
+
+    @contextmanager
+    def page() -> Any:
+        charter = seat.charter
+        edges = [[seat.number, j] for j in seat.node.neighbours]
+        feed = Feed()
+        feed.publish(
+            {
+                "kind": "start",
+                "names": list(charter.names),
+                "edges": edges,
+                "objective": charter.problem().title,
+                "all": False,
+                "self": seat.number,
+                "guard": charter.guard,
+            }
+        )
+        with serve(feed) as address:
+            tell("explore", f"follow this node at {address}")
+            yield feed
+
+    return page()
+
+
+def read_value(file: Path | None, shell: str | None) -> NDArray[np.float64]:
+    """The private value, from where it may come from; errors never repeat it.
+
+    Raises:
+        InputError: it is not there, or not numbers.
+    """
+    from midst.cli.values import parse_numbers, read_numbers
+
+    if file is not None and shell is not None:
+        raise InputError("give --value-file or --value-command, not both")
+    if shell is not None:
+        return parse_numbers(_output(shell).splitlines(), "--value-command").reshape(-1)
+    if file is None and sys.stdin.isatty():
+        raise InputError("no value: give --value-file or --value-command, or pipe it in; never as an argument")
+    return read_numbers("-" if file is None else str(file)).reshape(-1)
+
+
+def _output(shell: str) -> str:
+    try:
+        words = shlex.split(shell)
+        done = subprocess.run(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=_LONGEST_COMMAND)
+        text = done.stdout.decode()
+    except ValueError:
+        raise InputError("--value-command: quotes do not match, or its output is not text") from None
+    except (OSError, IndexError):
+        raise InputError("--value-command: cannot be run; give a program and its arguments") from None
+    except subprocess.TimeoutExpired:
+        raise InputError(f"--value-command: no end after {_LONGEST_COMMAND:.0f} s") from None
+    if done.returncode != 0:
+        raise InputError(f"--value-command: ended with code {done.returncode}")
+    return text
+
+
+def _choose_transport(charter: Charter, asked: TransportName | None) -> TransportName:
+    lossy = charter.mode == "lossy"
+    if asked is None:
+        return "udp" if lossy else "tls"
+    if lossy != (asked == "udp"):
+        raise InputError(f'--transport {asked} is not for mode = "{charter.mode}"; leave it out')
+    return asked
+
+
+def _default_state() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "midst"
+
+
+def _now() -> Any:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC)
+
+
+def make_teller(log: str) -> Callable[[str, str], None]:
+    """What writes log lines: for people, or a JSON object each."""
+
+    def tell(kind: str, text: str) -> None:
+        line = f"midst: {text}"
+        if log == "json":
+            line = json.dumps({"time": _now().isoformat(timespec="milliseconds"), "event": kind, "text": text})
+        click.echo(line, err=True)
+
+    return tell
+
+
+def _report(report: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(report))
+        return
+    proof = "; ".join(f"{c['below']} below, {c['above']} above, of {c['total']}" for c in report["counts"])
+    rows = [
+        (report["objective"], str(report["value"])),
+        ("proof", proof or f"residuals: within {report['bound']:.3g}"),
+        ("exposed", "yes: this node sent its own value" if report["exposed"] else "no"),
+        ("rounds", f"{report['rounds']} in {report['seconds']:.1f} s"),
+        ("bytes", f"{report['sent']:,} sent, {report['received']:,} received"),
+    ]
+    width = max(len(head) for head, _ in rows)
+    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))

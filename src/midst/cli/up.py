@@ -1,0 +1,225 @@
+"""`midst up`: a whole network on this machine, to see it work.
+
+Rules:
+- Real processes, real keys, real TLS, on loopback only; nothing is left behind.
+- The values are the user's own, all of them, so their public bounds may be read off them; a network of strangers agrees
+  on bounds in its charter.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from midst.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from midst.graphs import Graph
+    from midst.net.charter import Charter
+    from midst.net.local import Event, TransportName
+
+_EXAMPLES = """\b
+Examples:
+  midst up --graph ring --nodes 5
+  midst up --graph rgg --nodes 15 --seed-values 7 --explore
+  midst up --graph complete --values values.txt --quantile 0.9 --json"""
+_VALUES = "One number (or row of numbers) a line. Default: N(0, 1), drawn."
+_LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
+
+
+@click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
+@click.option("--graph", required=True, metavar="KIND|FILE", help="As for midst run.")
+@click.option("--nodes", type=int, metavar="N", help="How many; not needed with --values or a graph from a file.")
+@click.option("--values", metavar="FILE|-", help=_VALUES)
+@click.option("--seed-values", type=click.IntRange(min=0), metavar="S", help="Repeats the drawn values and graph.")
+@click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
+@click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
+@click.option("--bounds", metavar="LO:HI", help="Public: where all values lie. Default: read off the values.")
+@click.option("--guard", is_flag=True, help="Nodes step aside instead of sending their own value.")
+@click.option("--mode", type=click.Choice(["lockstep", "lossy"]), default="lockstep", show_default=True)
+@click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), help="Default: tls, and udp in lossy mode.")
+@click.option("--deadline", type=click.FloatRange(1, 86_400), default=600.0, show_default=True, help="Seconds, in all.")
+@click.option("--explore", is_flag=True, help="Open a page that follows the network.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
+def command(
+    graph: str,
+    nodes: int | None,
+    values: str | None,
+    seed_values: int | None,
+    objective: str | None,
+    quantile: float | None,
+    bounds: str | None,
+    guard: bool,
+    mode: str,
+    transport: TransportName | None,
+    deadline: float,
+    explore: bool,
+    as_json: bool,
+) -> None:
+    """Start a whole network on this machine: real processes, throw-away keys, mutual TLS on loopback."""
+    import numpy as np
+
+    from midst.cli.run import parse_bounds, read_graph
+    from midst.cli.values import read_numbers
+    from midst.net.local import make_party, run_party, unanimous
+    from midst.problems import check_values
+
+    seed = secrets.randbits(32) if seed_values is None else seed_values
+    rng = np.random.default_rng(seed)
+    numbers = None if values is None else check_values(read_numbers(values), nodes)
+    network = read_graph(graph, nodes if numbers is None else len(numbers), rng)
+    numbers = rng.standard_normal(network.n) if numbers is None else check_values(numbers, network.n)
+    if objective is not None and quantile is not None:
+        raise InputError("give --objective or --quantile, not both")
+    if (transport == "udp") != (mode == "lossy") and transport is not None:
+        raise InputError(f"--transport {transport} is not for --mode {mode}; leave it out")
+    settings: dict[str, Any] = {
+        "objective": "quantile" if quantile is not None else objective or "median",
+        "bounds": parse_bounds(bounds) or _read_off(network, numbers),
+        "coordinates": 1 if numbers.ndim == 1 else numbers.shape[1],
+        "guard": guard,
+        "mode": mode,
+        "deadlines": {"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
+    } | ({} if quantile is None else {"quantile": quantile})
+    kind: TransportName = transport or ("udp" if mode == "lossy" else "tls")
+    with ExitStack() as stack:
+        party = stack.enter_context(make_party(network, **settings))
+        followers: list[Callable[[Event], None]] = []
+        page = stack.enter_context(_page(party.charter)) if explore else None
+        if page is not None:
+            followers.append(page)
+        began = time.monotonic()
+        bar = stack.enter_context(_progress(network.n))
+        if bar is not None:
+            followers.append(bar)
+        every = 0.0 if explore else 0.05
+        ends = run_party(party, numbers, kind, lambda event: _tell_all(followers, event), every=every)
+        seconds = time.monotonic() - began
+        value = unanimous(ends)
+        if bar is not None:
+            bar({"kind": "over"})
+        _report(party.charter, value, ends, seconds, seed if values is None else None, as_json)
+        if page is not None:
+            _stay()
+
+
+def _tell_all(followers: list[Callable[[Event], None]], event: Event) -> None:
+    for follower in followers:
+        follower(event)
+
+
+def _read_off(graph: Graph, numbers: NDArray[np.float64]) -> list[float]:
+    """Bounds about the values, as only somebody who has them all can choose."""
+    from midst.problems import Problem
+
+    problem = Problem(graph, numbers)
+    low, high = problem.centre - 2 * problem.scale, problem.centre + 2 * problem.scale
+    return [float(min(low.min(), numbers.min())), float(max(high.max(), numbers.max()))]
+
+
+@contextmanager
+def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
+    """A page that follows the network."""
+    from midst.explorer.live import Feed, serve
+
+    feed = Feed()
+    edges = [[charter.number(a), charter.number(b)] for a, b in charter.edges]
+    title = charter.problem().title
+    start = {"names": list(charter.names), "edges": edges, "objective": title, "all": True, "self": None}
+    feed.publish({"kind": "start", **start, "guard": charter.guard})
+    with serve(feed) as address:
+        click.echo(f"midst: follow the network at {address}", err=True)
+        click.launch(address)
+
+        def follow(event: Event) -> None:
+            if event["kind"] == "end":
+                value = event.get("value")
+                listed = value if isinstance(value, list) or value is None else [value]
+                text = event["error"] or "proved"
+                ending = {"value": listed, "rounds": event.get("rounds", 0), "exposed": event.get("exposed")}
+                event = {"kind": "end", "node": event["node"], "text": text, **ending}
+            feed.publish(event)
+
+        yield follow
+
+
+def _stay() -> None:
+    click.echo("midst: the page stays until you press Ctrl-C", err=True)
+    try:
+        time.sleep(_LAST_LOOK)
+    except KeyboardInterrupt:
+        click.echo("", err=True)
+
+
+@contextmanager
+def _progress(nodes: int) -> Iterator[Callable[[Event], None] | None]:
+    """A line on stderr that follows the network, on a terminal; nothing is left of it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn(f"{nodes} processes, round {{task.fields[round]:,}}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} have the answer"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task("", total=nodes, round=0)
+
+        def follow(event: Event) -> None:
+            if event["kind"] == "round":
+                display.update(task, round=event["t"] + 1)
+            elif event["kind"] == "end":
+                display.advance(task)
+            else:
+                display.stop()
+
+        yield follow
+
+
+def _report(charter: Charter, value: Any, ends: list[Event], seconds: float, seed: int | None, as_json: bool) -> None:
+    names = charter.names
+    traffic = [end["sent"] + end["received"] for end in ends]
+    rounds = max(end["rounds"] for end in ends)
+    exposed = [name for name, end in zip(names, ends, strict=True) if end["exposed"]]
+    if as_json:
+        result = {
+            "value": value,
+            "certified": all(end["certified"] for end in ends),
+            "rounds": rounds,
+            "seconds": round(seconds, 3),
+            "bytes_per_node": round(sum(traffic) / len(traffic)),
+            "exposed": exposed,
+            "nodes": len(names),
+            "first_round": round(max(end["first"] for end in ends), 3),
+            "seed_values": seed,
+        }
+        click.echo(json.dumps(result))
+        return
+    proof = "; ".join(f"{c['below']} below, {c['above']} above, of {c['total']}" for c in ends[0]["counts"])
+    rows = [
+        (charter.problem().title, str(value)),
+        ("proof", (proof or f"residuals: within {ends[0]['bound']:.3g}") + ", told by every node"),
+        ("nodes", f"{len(names)} processes, {len(charter.edges)} links"),
+        ("rounds", f"{rounds} in {seconds:.2f} s"),
+        ("bytes", f"{round(sum(traffic) / len(traffic)):,} a node, sent and received"),
+        ("exposed", f"{len(exposed)} of {len(names)}: {', '.join(exposed) or 'none'}"),
+    ]
+    if seed is not None:
+        rows.append(("seed", f"{seed} (values and graph; z(0) is never repeated)"))
+    width = max(len(head) for head, _ in rows)
+    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))

@@ -1,0 +1,243 @@
+"""A whole network on this machine: throw-away keys, real processes, real TLS on loopback, and nothing left behind.
+
+Rules:
+- Every participant is a process of its own with its own key, journal and value; they share nothing but the charter.
+- Processes are forked from one that has loaded everything, so a hundred of them start in a second and share memory.
+- Keys and journals are in a temporary folder that goes when it is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import random
+import secrets
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from midst.errors import Aborted, InputError, MidstError
+from midst.graphs import Graph
+from midst.net.charter import Charter, make_charter
+from midst.net.driver import Driver
+from midst.net.journal import DiskFile, Journal
+from midst.net.keys import Identity, make_identity
+from midst.net.peer import Peer
+from midst.net.seat import take_seat
+from midst.net.transport import Transport
+
+TransportName = Literal["tls", "zenoh", "udp"]
+Event = dict[str, Any]
+_PORTS = range(20_000, 32_000)  # below those that the system hands out to whoever dials
+_GRACE = 5.0  # seconds for a process to go by itself
+
+
+@dataclass(frozen=True)
+class Party:
+    """What a network of this machine is made of."""
+
+    charter: Charter
+    identities: tuple[Identity, ...]
+    folder: Path
+
+
+@contextmanager
+def make_party(graph: Graph, **settings: Any) -> Iterator[Party]:
+    """Throw-away keys and a charter for a graph, in a folder that is removed afterwards.
+
+    Args:
+        graph: who talks to whom.
+        settings: further keys of the charter.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="midst-"))
+    try:
+        names = [f"node{i}" for i in range(graph.n)]
+        made = [make_identity(name, folder / name, days=1) for name in names]
+        ports = free_ports(graph.n)
+        participants = [
+            {"name": one.name, "fingerprint": one.fingerprint, "address": f"127.0.0.1:{port}"}
+            for one, port in zip(made, ports, strict=True)
+        ]
+        edges = [[names[i], names[j]] for i, j in zip(graph.source, graph.target, strict=True) if i < j]
+        plain = {"session": f"up-{secrets.token_hex(8)}", "participants": participants, "edges": edges, **settings}
+        charter = make_charter(plain, "midst up")
+        trusting = tuple(
+            replace(one, trusted=tuple(made[j].certificate_file for j in charter.neighbours(one.name))) for one in made
+        )
+        yield Party(charter, trusting, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody uses now."""
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+            try:
+                sock.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise InputError(f"{count} free ports are needed, and there are {len(found)}; try fewer nodes")
+
+
+def make_transport(
+    name: TransportName,
+    charter: Charter,
+    identity: Identity,
+    number: int,
+    largest: int,
+    *,
+    listen: tuple[str, int] | None = None,
+    routers: Sequence[str] = (),
+) -> Transport:
+    """A transport by its name, imported when it is asked for.
+
+    Raises:
+        InputError: routers are given to one that has none.
+        MissingExtra: it is not installed.
+    """
+    if name == "zenoh":
+        from midst.net.zenoh import ZenohTransport
+
+        return ZenohTransport(charter, identity, number, largest, connect=routers, listen=listen)
+    if routers:
+        raise InputError("--router is for --transport zenoh")
+    if name == "tls":
+        from midst.net.tls import TlsTransport
+
+        return TlsTransport(charter, identity, number, largest, listen=listen)
+    from midst.net.udp import UdpTransport
+
+    return UdpTransport(charter, identity, number, largest, listen=listen)
+
+
+def run_party(
+    party: Party,
+    values: np.ndarray[Any, np.dtype[np.float64]],
+    transport: TransportName,
+    follow: Callable[[Event], None] | None = None,
+    *,
+    every: float = 0.05,
+) -> list[Event]:
+    """Run every participant in a process of its own, until all have ended.
+
+    Args:
+        party: the charter and the keys.
+        values: one, or one row, a participant.
+        transport: how they talk.
+        follow: told about rounds now and then, and about ends.
+        every: seconds between two events about rounds of one participant; 0 for all of them.
+
+    Returns:
+        One event of kind "end" a participant, in their order.
+    """
+    context = multiprocessing.get_context("fork")
+    pipes: dict[Connection, int] = {}
+    processes = []
+    for i, value in enumerate(values):
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_live, args=(party, i, value, transport, every, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        pipes[ours] = i
+        processes.append(process)
+    ends: dict[int, Event] = {}
+    try:
+        while pipes:
+            for ready in wait(list(pipes)):
+                assert isinstance(ready, Connection)
+                i = pipes[ready]
+                try:
+                    event = ready.recv()
+                except EOFError:
+                    del pipes[ready]
+                    ends.setdefault(i, _end(i, error="its process died"))
+                    continue
+                if event["kind"] == "end":
+                    ends[i] = event
+                if follow is not None:
+                    follow(event)
+    finally:
+        for process in processes:
+            process.join(_GRACE if not pipes else 0.0)
+            if process.is_alive():
+                process.kill()
+                process.join()
+    return [ends[i] for i in range(len(values))]
+
+
+def _live(party: Party, i: int, value: Any, transport: TransportName, every: float, pipe: Connection) -> None:
+    """A participant's process."""
+    try:
+        event = asyncio.run(_participate(party, i, value, transport, every, pipe))
+    except MidstError as error:
+        event = _end(i, error=str(error))
+    except BaseException as error:
+        event = _end(i, error=f"unexpected {type(error).__name__}")
+    pipe.send(event)
+    pipe.close()
+    os._exit(0)  # what the parent had open is the parent's to close
+
+
+async def _participate(party: Party, i: int, value: Any, kind: TransportName, every: float, pipe: Connection) -> Event:
+    charter, started, last, first = party.charter, time.monotonic(), [0.0], [0.0]
+    seat = take_seat(charter, charter.names[i], value)
+    file = DiskFile(party.folder / f"{charter.names[i]}.journal")
+    largest = seat.codec.largest(charter.mode == "lossy")
+    transport = make_transport(kind, charter, party.identities[i], i, largest)
+
+    def watch(peer: Peer) -> None:
+        now = time.monotonic()
+        if peer.part.round > 0 and not first[0]:
+            first[0] = now - started
+        if now - last[0] >= every or peer.part.found is not None:
+            last[0] = now
+            pipe.send(moment(peer))
+
+    driver = Driver(seat, Journal(file, charter.names[i]), transport, watch=watch)
+    ending = await driver.run()
+    costs: dict[str, Any] = {"sent": transport.sent, "received": transport.received, "first": first[0]}
+    if ending.found is None:
+        assert isinstance(ending.aborted, Aborted)
+        return _end(i, error=str(ending.aborted), **costs)
+    return _end(i, **ending.found.to_dict(), **costs)
+
+
+def moment(peer: Peer) -> Event:
+    """Where a participant stands, as an event: what it broadcast, and on which branch it was."""
+    state = peer.part.state
+    numbers = [] if state.x is None else peer.seat.in_data_units(state.x).reshape(-1).tolist()
+    branches = [] if state.branch is None else np.asarray(state.branch).reshape(-1).tolist()
+    return {"kind": "round", "node": peer.seat.number, "t": state.round - 1, "x": numbers, "branch": branches}
+
+
+def _end(i: int, error: str = "", **result: Any) -> Event:
+    return {"kind": "end", "node": i, "error": error, **result}
+
+
+def unanimous(ends: Sequence[Event]) -> Any:
+    """The value that all have found.
+
+    Raises:
+        Aborted: somebody has none.
+    """
+    for end in ends:
+        if end["error"]:
+            raise Aborted("aborted", f"node{end['node']}", end["error"])
+    values = {str(end["value"]) for end in ends}
+    assert len(values) == 1, "participants proved different answers"
+    return ends[0]["value"]

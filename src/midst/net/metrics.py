@@ -1,0 +1,85 @@
+"""`/metrics` for Prometheus and `/healthz`, where they are asked for.
+
+Rules:
+- Numbers about the work, never about the value: rounds, bytes, links, for whom it waits, whether it is over.
+- A server of fifty lines: two pages, GET, no keep-alive, small requests, few at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from midst.errors import InputError
+from midst.net.driver import Driver
+
+_MOST_BYTES = 4096
+_PATIENCE = 5.0  # seconds for a request to arrive
+
+
+async def serve(driver: Driver, host: str, port: int) -> asyncio.Server:
+    """Answer at an address until the server is closed.
+
+    Raises:
+        InputError: the address cannot be bound.
+    """
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            line = await asyncio.wait_for(reader.readline(), _PATIENCE)
+            status, body = respond(driver, line)
+            head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {len(body)}\r\n"
+            writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+            await writer.drain()
+        except (TimeoutError, ValueError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    try:
+        return await asyncio.start_server(answer, host, port, limit=_MOST_BYTES, backlog=8)
+    except OSError as error:
+        reason = error.strerror or "cannot be bound"
+        raise InputError(f"--metrics {host}:{port}: {reason}; choose another port") from None
+
+
+def respond(driver: Driver, line: bytes) -> tuple[str, bytes]:
+    """Status and body for a request line."""
+    match line.split():
+        case [b"GET", b"/metrics", *_]:
+            return "200 OK", page(driver).encode()
+        case [b"GET", b"/healthz", *_]:
+            waiting = ", ".join(driver.peer.waiting_for) if driver.peer else ""
+            return "200 OK", (f"waiting for {waiting}\n" if waiting else "ok\n").encode()
+        case [b"GET", *_]:
+            return "404 Not Found", b"try /metrics or /healthz\n"
+        case _:
+            return "405 Method Not Allowed", b"GET only\n"
+
+
+def page(driver: Driver) -> str:
+    """The numbers, in Prometheus's text format."""
+    peer = driver.peer
+    neighbours = list(peer.neighbours.values()) if peer else []
+    ending = peer.ending if peer else None
+    rows = [
+        ("rounds_total", "counter", "Rounds completed.", peer.part.round if peer and hasattr(peer, "part") else 0),
+        ("sent_bytes_total", "counter", "Bytes sent.", driver.transport.sent),
+        ("received_bytes_total", "counter", "Bytes received.", driver.transport.received),
+        ("neighbours", "gauge", "Neighbours in the charter.", len(neighbours)),
+        (
+            "neighbours_greeted",
+            "gauge",
+            "Neighbours that have shown the same charter.",
+            sum(n.greeted for n in neighbours),
+        ),
+        ("waiting_for", "gauge", "Neighbours this node waits for.", len(peer.waiting_for) if peer else 0),
+        ("finished", "gauge", "1 once the answer is proved.", int(ending is not None and ending.found is not None)),
+        ("aborted", "gauge", "1 once the run was aborted.", int(ending is not None and ending.aborted is not None)),
+        ("uptime_seconds", "gauge", "Seconds since the start.", round(time.monotonic() - driver.started, 3)),
+    ]
+    lines = [
+        f"# HELP midst_{name} {text}\n# TYPE midst_{name} {kind}\nmidst_{name} {number}\n"
+        for name, kind, text, number in rows
+    ]
+    return "".join(lines)

@@ -1,0 +1,237 @@
+"""`midst keys`: what it makes, shows and refuses."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from midst.cli import main
+from midst.cli.keys import in_groups
+from midst.net import keys
+
+SECRET = "31337.4242"
+
+
+def invoke(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["keys", *map(str, arguments)])
+
+
+def done_well(*arguments: str | Path) -> Result:
+    done = invoke(*arguments)
+    assert done.exit_code == 0, done.stderr
+    return done
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own folder to work in, with alice's keys, bob's certificate and an authority's keys in it."""
+    monkeypatch.chdir(tmp_path)
+    keys.make_identity("alice", "keys")
+    bob = keys.make_identity("bob", "elsewhere")
+    Path("bob.crt").write_bytes(bob.certificate_file.read_bytes())
+    keys.make_identity("board", "authority", authority=True)
+    return tmp_path
+
+
+def everything(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_init_makes_a_key_and_shows_its_fingerprint() -> None:
+    done = done_well("init", "carol", "--kind", "p256", "--days", "20")
+    made = keys.load_identity("keys/carol.key")
+    assert done.stdout == f"carol  {made.fingerprint}\n"
+    assert "keys/carol.key: the private key, readable by you alone" in done.stderr
+    assert keys.describe(made.certificate).kind == "p256"
+    assert "PRIVATE" not in done.output
+    assert stat.S_IMODE(made.key_file.stat().st_mode) == 0o600
+
+
+def test_from_nothing_to_an_authority_that_signed(folder: Path) -> None:
+    done = done_well("request", "keys/alice.key")
+    asked = keys.read_request("keys/alice.csr")
+    assert done.stdout == f"alice  {in_groups(asked.fingerprint)}\n"
+    done = done_well("sign", "keys/alice.csr", "--key", "authority/board.key", "--out", "alice.crt", "--days", "90")
+    signed = keys.describe(keys.read_certificate("alice.crt"))
+    assert done.stdout == f"request of alice  {in_groups(asked.fingerprint)}\ncertificate  {signed.fingerprint}\n"
+    assert timedelta(days=89) < signed.expires - datetime.now(UTC) < timedelta(days=91)
+    Path("alice.crt").rename("keys/alice.crt")
+    assert keys.load_identity("keys/alice.key").fingerprint == signed.fingerprint
+    done = done_well("trust", "authority/board.crt")
+    assert "board is an authority" in done.stderr
+
+
+def test_trust_shows_what_to_compare() -> None:
+    done = done_well("trust", "bob.crt")
+    fingerprint = keys.fingerprint(keys.read_certificate("bob.crt"))
+    assert done.stdout == f"bob  {in_groups(fingerprint)}\n"
+    assert done.stdout.replace(" ", "")[3:-1] == fingerprint.removeprefix("sha256:")
+    assert "by telephone" in done.stderr
+    assert Path("keys/trusted/bob.crt").exists()
+    done_well("trust", "bob.crt")  # again: nothing changes
+
+
+def test_trust_of_another_certificate_must_be_said() -> None:
+    done_well("trust", "bob.crt")
+    renewed = keys.make_identity("bob", "renewed").certificate_file
+    before = Path("keys/trusted/bob.crt").read_bytes()
+    done = invoke("trust", renewed)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "if bob has a new one, add --replace" in done.stderr
+    assert Path("keys/trusted/bob.crt").read_bytes() == before
+    done_well("trust", renewed, "--replace")
+    assert keys.read_certificate("keys/trusted/bob.crt") == keys.read_certificate(renewed)
+
+
+def test_show() -> None:
+    done_well("trust", "bob.crt", "authority/board.crt")
+    done = done_well("show")
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()[::2]] == ["alice", "board", "bob"]
+    assert "ed25519, an authority, valid until" in done.stdout
+    assert done.stderr == ""
+    rows = json.loads(done_well("show", "--json").stdout)
+    assert [row["name"] for row in rows] == ["alice", "board", "bob"]
+    assert [row["authority"] for row in rows] == [False, True, False]
+    assert rows[0]["fingerprint"] == keys.load_identity("keys/alice.key").fingerprint
+    assert rows == json.loads(done_well("show", "keys", "--json").stdout)
+    assert rows[:1] == json.loads(done_well("show", "keys/alice.key", "--json").stdout)
+
+
+def test_expiry_is_warned_about_by_all_that_load_an_identity() -> None:
+    done_well("init", "carol", "--days", "20")
+    done_well("init", "council", "--days", "20", "--authority")
+    warning = "midst: warning: the certificate of carol expires in 19 days"
+    done = done_well("show", "keys/carol.crt")
+    assert done.stderr.startswith(warning)
+    assert json.loads(done_well("show", "keys/carol.crt", "--json").stdout)[0]["warning"].startswith("the certificate")
+    assert done_well("request", "keys/carol.key").stderr.startswith(warning)
+    done = done_well("sign", "keys/carol.csr", "--key", "keys/council.key", "--out", "signed.crt")
+    assert "warning: the certificate of council expires" in done.stderr
+    assert "warning: the certificate of carol" in done_well("trust", "signed.crt").stderr
+
+
+def test_help_says_where_keys_are() -> None:
+    assert "./keys" in invoke("--help").stdout
+    for name in ("init", "request", "sign", "trust", "show"):
+        assert invoke(name, "--help").exit_code == 0
+
+
+# What is refused
+
+
+def file(name: str, text: str = SECRET) -> Callable[[], object]:
+    return lambda: Path(name).write_text(text)
+
+
+def nothing() -> None:
+    pass
+
+
+def request() -> None:
+    Path("alice.csr").write_bytes(keys.make_request(keys.load_identity("keys/alice.key")))
+
+
+def damaged_request() -> None:
+    request()
+    text = Path("alice.csr").read_text()
+    middle = len(text) // 2
+    Path("alice.csr").write_text(text[:middle] + ("A" if text[middle] != "A" else "B") + text[middle + 1 :])
+
+
+SIGN = ("sign", "alice.csr", "--key", "authority/board.key", "--out", "out.crt")
+DAMAGED = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
+    "no command": (nothing, ("walk",), "No such command 'walk'"),
+    # init
+    "no name": (nothing, ("init",), "Missing argument 'NAME'"),
+    "two names": (nothing, ("init", "carol", "dave"), "unexpected extra argument"),
+    "capital": (nothing, ("init", "Carol"), "name must be 1 to 64"),
+    "blank": (nothing, ("init", "ca rol"), "name must be 1 to 64"),
+    "path": (nothing, ("init", "../carol"), "name must be 1 to 64"),
+    "dots": (nothing, ("init", ".."), "name must be 1 to 64"),
+    "long": (nothing, ("init", "c" * 65), "name must be 1 to 64"),
+    "empty": (nothing, ("init", ""), "name must be 1 to 64"),
+    "rsa": (nothing, ("init", "carol", "--kind", "rsa"), "'rsa' is not one of"),
+    "no days": (nothing, ("init", "carol", "--days", "0"), "days must be a whole number from 1"),
+    "negative days": (nothing, ("init", "carol", "--days", "-5"), "days must be a whole number from 1"),
+    "half days": (nothing, ("init", "carol", "--days", "1.5"), "'1.5' is not a valid integer"),
+    "for ever": (nothing, ("init", "carol", "--days", "99999"), "days must be a whole number from 1"),
+    "again": (nothing, ("init", "alice"), "keys/alice.key exists"),
+    "certificate there": (file("keys/carol.crt"), ("init", "carol"), "keys/carol.crt exists"),
+    "folder is a file": (file("thing"), ("init", "carol", "--folder", "thing"), "thing: cannot be made"),
+    # request
+    "no key": (nothing, ("request",), "Missing argument 'KEY'"),
+    "key missing": (nothing, ("request", "none.key"), "none.key: No such file"),
+    "certificate for a key": (nothing, ("request", "keys/alice.crt"), "a key file ends in .key"),
+    "request over a key": (nothing, ("request", "keys/alice.key", "--out", "keys/alice.key"), "is not written over"),
+    "request into nowhere": (nothing, ("request", "keys/alice.key", "--out", "none/a"), "folder none does not exist"),
+    "request over a folder": (nothing, ("request", "keys/alice.key", "--out", "."), "is not written over"),
+    "key open to all": (lambda: Path("keys/alice.key").chmod(0o644), ("request", "keys/alice.key"), "chmod 600"),
+    "key without certificate": (lambda: Path("keys/alice.crt").unlink(), ("request", "keys/alice.key"), "No such file"),
+    # sign
+    "nothing to sign": (nothing, SIGN, "alice.csr: No such file"),
+    "text to sign": (file("alice.csr"), SIGN, "alice.csr: not a request"),
+    "certificate to sign": (lambda: Path("bob.crt").rename("alice.csr"), SIGN, "alice.csr: not a request"),
+    "damaged request": (damaged_request, SIGN, "alice.csr: "),
+    "signed by a participant": (request, (*SIGN[:3], "keys/alice.key", *SIGN[4:]), "alice is no authority"),
+    "signed by nobody": (request, (*SIGN[:3], "none.key", *SIGN[4:]), "none.key: No such file"),
+    "signed over the key": (request, (*SIGN[:5], "keys/alice.key"), "is not written over"),
+    "signed over the certificate": (request, (*SIGN[:5], "keys/alice.crt"), "is not written over"),
+    "signed into nowhere": (request, (*SIGN[:5], "none/alice.crt"), "folder none does not exist"),
+    "signed for no days": (request, (*SIGN, "--days", "0"), "days must be a whole number from 1"),
+    "no out": (request, SIGN[:4], "Missing option '--out'"),
+    "no authority": (request, ("sign", "alice.csr", "--out", "out.crt"), "Missing option '--key'"),
+    "authority signs itself": (
+        lambda: Path("alice.csr").write_bytes(keys.make_request(keys.load_identity("authority/board.key"))),
+        SIGN,
+        "board is the authority's own name",
+    ),
+    # trust
+    "trust nobody": (nothing, ("trust",), "Missing argument"),
+    "trust nothing": (nothing, ("trust", "none.crt"), "none.crt: No such file"),
+    "trust a text": (file("x.crt"), ("trust", "bob.crt", "x.crt"), "x.crt: expected one certificate"),
+    "trust a key": (nothing, ("trust", "bob.crt", "keys/alice.key"), "found a private key"),
+    "trust a folder": (nothing, ("trust", "keys"), "keys: Is a directory"),
+    "trust from nowhere": (nothing, ("trust", "bob.crt", "--folder", "none"), "first make your own key"),
+    "trusted is a file": (file("keys/trusted"), ("trust", "bob.crt"), "keys/trusted: cannot be made"),
+    # show
+    "show nothing": (nothing, ("show", "none.crt"), "none.crt: No such file"),
+    "show an empty folder": (lambda: Path("empty").mkdir(), ("show", "empty"), "empty: no certificate in this folder"),
+    "show a text": (file("x.crt"), ("show", "x.crt"), "x.crt: expected one certificate"),
+    "show a damaged one": (file("keys/z.crt", DAMAGED), ("show",), "keys/z.crt: the certificate is damaged"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusals(case: str, folder: Path) -> None:
+    prepare, arguments, message = REFUSALS[case]
+    prepare()
+    before = everything(folder)
+    done = invoke(*arguments)
+    assert message in done.stderr
+    assert done.stderr.startswith("midst: error: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert SECRET not in done.output
+    assert everything(folder) == before
+
+
+def test_an_authority_that_has_expired_signs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    request()
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+            return datetime.now(UTC) + timedelta(days=400)
+
+    monkeypatch.setattr(keys, "datetime", Later)
+    done = invoke(*SIGN)
+    assert done.exit_code == 2
+    assert "the authority's certificate is valid from" in done.stderr
+    assert not Path("out.crt").exists()

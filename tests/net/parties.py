@@ -1,0 +1,113 @@
+"""Participants of a network, for tests: real keys, a charter, and ears that remember."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from midst.net.charter import Charter, make_charter
+from midst.net.keys import Identity, load_identity, make_identity
+from midst.net.transport import Transport
+
+NAMES = ("alice", "bob", "carol", "dave", "erin", *(f"p{k}" for k in range(5, 20)))
+
+
+@dataclass(frozen=True)
+class Party:
+    """Everybody: the charter, and each one's identity."""
+
+    charter: Charter
+    identities: tuple[Identity, ...]
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    """A port that is free, and below those that the system gives to whoever dials."""
+    while True:
+        port = secrets.choice(range(15_000, 32_000))
+        with socket.socket(socket.AF_INET, kind) as sock, suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
+
+
+def make_party(
+    folder: Path,
+    edges: Sequence[tuple[int, int]] = ((0, 1),),
+    *,
+    kind: str = "ed25519",
+    identities: Sequence[Identity] | None = None,
+    addressless: Iterable[int] = (),
+    ports: Sequence[int] | None = None,
+    session: str = "s1",
+) -> Party:
+    """Participants on loopback who trust each other's certificates."""
+    n = 1 + max(max(edge) for edge in edges)
+    if identities is None:
+        for name in NAMES[:n]:
+            make_identity(name, folder / name, kind)  # type: ignore[arg-type]
+        identities = [trusting(folder / name / f"{name}.key", folder, NAMES[:n]) for name in NAMES[:n]]
+    ports = ports or [free_port() for _ in range(n)]
+    participants = [
+        {"name": one.name, "fingerprint": one.fingerprint}
+        | ({} if i in addressless else {"address": f"127.0.0.1:{ports[i]}"})
+        for i, one in enumerate(identities)
+    ]
+    named = [[identities[i].name, identities[j].name] for i, j in edges]
+    plain = {"session": session, "participants": participants, "edges": named, "bounds": [0, 1]}
+    return Party(make_charter(plain, "charter"), tuple(identities))
+
+
+def trusting(key_file: Path, folder: Path, names: Iterable[str]) -> Identity:
+    """The identity, with the certificates of these others in its folder trusted."""
+    trusted = key_file.parent / "trusted"
+    trusted.mkdir(exist_ok=True)
+    for name in names:
+        shutil.copy(folder / name / f"{name}.crt", trusted)
+    return load_identity(key_file)
+
+
+class Memory:
+    """Ears that remember what they heard."""
+
+    def __init__(self) -> None:
+        self.links: list[int] = []
+        self.frames: list[tuple[int, bytes]] = []
+        self.troubles: list[tuple[int | None, str, str]] = []
+
+    def linked(self, j: int) -> None:
+        self.links.append(j)
+
+    def hear(self, j: int, frame: bytes) -> None:
+        self.frames.append((j, frame))
+
+    def trouble(self, j: int | None, kind: str, text: str) -> None:
+        self.troubles.append((j, kind, text))
+
+    def kinds(self) -> set[str]:
+        return {kind for _, kind, _ in self.troubles}
+
+
+async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait for something to come true."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.003)
+
+
+@asynccontextmanager
+async def opened(*transports: Transport) -> AsyncIterator[list[Memory]]:
+    """The transports, open; closed in the end, after which nothing is left running."""
+    before = asyncio.all_tasks()
+    memories = [Memory() for _ in transports]
+    try:
+        for transport, memory in zip(transports, memories, strict=True):
+            await transport.open(memory)
+        yield memories
+    finally:
+        await asyncio.gather(*(transport.close() for transport in transports))
+    assert asyncio.all_tasks() <= before

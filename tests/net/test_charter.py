@@ -1,0 +1,565 @@
+"""The charter: what is read is what was written, what is the same has one digest, and what cannot be run is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midst import Mean, Quantile
+from midst.cli import main
+from midst.errors import InputError
+from midst.net import charter as module
+from midst.net import keys
+from midst.net.charter import (
+    Charter,
+    Deadlines,
+    Participant,
+    check_identity,
+    differing,
+    make_charter,
+    parse_charter,
+    read_charter,
+    split_address,
+    strangers,
+)
+
+
+def participant(k: int, name: str, **others: Any) -> dict[str, Any]:
+    return {"name": name, "fingerprint": f"sha256:{k:064x}", "address": f"127.0.0.1:{7001 + k}"} | others
+
+
+def plain(**others: Any) -> dict[str, Any]:
+    """A charter of three on a path, as plain values."""
+    three = [participant(k, name) for k, name in enumerate(("alice", "bob", "carol"))]
+    edges = [["alice", "bob"], ["bob", "carol"]]
+    return {"session": "s-1", "participants": three, "edges": edges, "bounds": [0.0, 100.0]} | others
+
+
+def make(**others: Any) -> Charter:
+    return make_charter(plain(**others), "charter.toml")
+
+
+# Charters of all kinds
+
+names = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,9}", fullmatch=True)
+hosts = st.one_of(
+    st.from_regex(r"[a-z][a-z0-9-]{0,8}(\.[a-z]{2,5}){0,2}", fullmatch=True),
+    st.ip_addresses(v=4).filter(lambda one: not (one.is_unspecified or one.is_multicast)).map(str),
+    st.ip_addresses(v=6).filter(lambda one: not (one.is_unspecified or one.is_multicast)).map(lambda one: f"[{one}]"),
+)
+positive = st.floats(1e-3, 1e3)
+
+
+@st.composite
+def charters(draw: st.DrawFn) -> Charter:
+    called = draw(st.lists(names, min_size=2, max_size=6, unique=True))
+    n = len(called)
+    objective = draw(st.sampled_from(["median", "maximum", "minimum", "mean", "quantile"]))
+    side = draw(st.sampled_from(["low", "high"])) if objective in ("median", "quantile") else "low"
+    mode = "lockstep" if objective == "mean" else draw(st.sampled_from(["lockstep", "lossy"]))
+    dialling = set(draw(st.sets(st.integers(1, n - 1), max_size=1))) if mode == "lockstep" else set()
+    ports = draw(st.lists(st.integers(1, 65535), min_size=n, max_size=n, unique=True))
+    tree = {(draw(st.integers(0, k - 1)) if k not in dialling else 0, k) for k in range(1, n)}
+    tree = {(a if a not in dialling else 0, b) for a, b in tree}
+    more = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=5))
+    pairs = tree | {(a, b) for a, b in more if a < b and not {a, b} & dialling}
+    low = draw(st.floats(-1e6, 1e6))
+    public: dict[str, Any] = draw(
+        st.one_of(
+            st.fixed_dictionaries({"bounds": st.tuples(st.just(low), positive.map(lambda width: low + 1 + width))}),
+            st.fixed_dictionaries({"scale": positive}),
+        )
+    )
+    optional = st.fixed_dictionaries(
+        {},
+        optional={
+            "coordinates": st.integers(1, 3),
+            "c": positive,
+            "theta": st.floats(0.01, 0.99),
+            "mu": st.floats(-1e3, 1e3),
+            "sigma": st.floats(0, 1e3),
+            "tolerance": st.floats(1e-12, 1),
+            "root": st.sampled_from(called),
+            "rounds": st.integers(1, 10**9),
+            "period": positive,
+            "deadlines": st.builds(Deadlines, start=positive, wait=positive, total=positive, linger=positive),
+        }
+        | ({} if objective == "mean" else {"patience": st.integers(1, 10**9), "guard": st.booleans()}),
+    )
+    return Charter(
+        session=draw(names),
+        participants=tuple(
+            Participant(
+                name=name,
+                fingerprint=f"sha256:{k:064x}",
+                address=None if k in dialling else f"{draw(hosts)}:{ports[k]}",
+                weight=draw(st.integers(1, 2**40)),
+            )
+            for k, name in enumerate(called)
+        ),
+        edges=tuple((called[a], called[b]) for a, b in draw(st.permutations(sorted(pairs)))),
+        objective=objective,
+        quantile=draw(st.floats(0, 1)) if objective == "quantile" else None,
+        side=side,
+        mode=mode,
+        **public,
+        **draw(optional),
+    )
+
+
+@given(charters())
+@settings(max_examples=150)
+def test_what_is_written_is_read(charter: Charter) -> None:
+    again = parse_charter(charter.to_toml(), "charter.toml")
+    assert again == charter
+    assert again.digest == charter.digest
+    assert again.field_digests() == charter.field_digests()
+    assert again.to_toml() == charter.to_toml()
+
+
+@given(charters(), st.data())
+@settings(max_examples=60)
+def test_the_digest_is_of_what_was_settled(charter: Charter, data: st.DataObject) -> None:
+    """Other orders, other spellings, and what was chosen written out: the same run."""
+    written: dict[str, Any] = msgspec.to_builtins(charter)
+    parameters = charter.parameters
+    written |= {name: float(getattr(parameters, name).flat[0]) for name in ("c", "mu", "sigma")}
+    written |= {"root": charter.root or charter.names[0]}
+    if charter.rules is not None:
+        written["patience"] = charter.rules.patience
+    written["edges"] = [list(edge)[:: data.draw(st.sampled_from([1, -1]))] for edge in reversed(written["edges"])]
+    shuffled = {key: written[key] for key in data.draw(st.permutations(sorted(written))) if written[key] is not None}
+    again = make_charter(shuffled, "charter.toml")
+    assert again.digest == charter.digest
+    assert differing(charter.field_digests(), again.field_digests()) == []
+
+
+def test_formatting_changes_nothing() -> None:
+    text = make().to_toml()
+    tables = text.split("\n\n")
+    other = "# agreed\n" + "\n\n".join([tables[0], *tables[2:], tables[1]]).replace(" = ", "=").replace("0.0,", "0,")
+    assert other != text
+    assert parse_charter(other, "other.toml").digest == make().digest
+    short = re.sub(
+        r"^(midst|objective|side|coordinates|theta|guard|tolerance|rounds|mode|period) = .*\n", "", text, flags=re.M
+    )
+    assert parse_charter(short.replace(tables[1], ""), "short.toml").digest == make().digest
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [({"mu": 0.0}, {"mu": -0.0}), ({"c": 1}, {"c": 1.0}), ({"bounds": [-0.0, 100]}, {}), ({"root": "alice"}, {})],
+)
+def test_equal_numbers_are_the_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert make(**one).digest == make(**other).digest
+
+
+def test_a_charter_made_in_python_is_the_one_in_the_file() -> None:
+    three = tuple(Participant(**one) for one in plain()["participants"])
+    made = Charter(session="s-1", participants=three, edges=(("alice", "bob"), ("bob", "carol")), bounds=(0, 100))
+    assert made.digest == make().digest
+    with pytest.raises(InputError, match="theta must be in"):
+        msgspec.structs.replace(made, theta=2.0)
+
+
+CHANGES: dict[str, Any] = {
+    "session": "s-2",
+    "participants": [participant(k, name) for k, name in enumerate(("bob", "alice", "carol"))],
+    "edges": [["alice", "bob"], ["bob", "carol"], ["alice", "carol"]],
+    "objective": "maximum",
+    "side": "high",
+    "bounds": [0.0, 101.0],
+    "coordinates": 2,
+    "c": 0.5,
+    "theta": 0.4,
+    "mu": 0.25,
+    "sigma": 0.2,
+    "guard": True,
+    "tolerance": 1e-7,
+    "patience": 9,
+    "root": "carol",
+    "rounds": 7,
+    "mode": "lossy",
+    "period": 0.1,
+    "deadlines": {"wait": 61.0},
+}
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_what_differs_is_named(key: str) -> None:
+    own, other = make(), make(**{key: CHANGES[key]})
+    assert own.digest != other.digest
+    found = differing(own.field_digests(), other.field_digests())
+    follows = {"bounds": {"c", "mu"}, "c": {"mu"}, "participants": {"edges", "root"}}.get(key, set())
+    assert key in found
+    assert set(found) - {key} <= follows
+
+
+def test_every_key_has_its_digest() -> None:
+    digests = make().field_digests()
+    assert digests.keys() == set(Charter.__struct_fields__)
+    assert {len(digest) for digest in digests.values()} == {8}
+    assert set(CHANGES) | {"midst", "quantile", "scale"} == digests.keys()
+    assert len(make().digest) == 32
+
+
+def test_keys_of_another_version_are_not_repeated() -> None:
+    own = make().field_digests()
+    other = {key: digest for key, digest in own.items() if key != "guard"} | {"\x1b[2J": b"12345678"}
+    assert differing(own, other) == ["guard", "keys unknown to this version of midst"]
+
+
+# What it means
+
+
+def test_numbers_neighbours_and_graph() -> None:
+    charter = make()
+    assert charter.names == ("alice", "bob", "carol")
+    assert [charter.number(name) for name in charter.names] == [0, 1, 2]
+    assert [charter.neighbours(name) for name in charter.names] == [(1,), (0, 2), (1,)]
+    assert charter.graph.labels == charter.names
+    with pytest.raises(InputError, match="dave is no participant; the charter has alice, bob, carol"):
+        charter.number("dave")
+
+
+@pytest.mark.parametrize(
+    ("others", "goal", "stop"),
+    [
+        ({}, Quantile(0.5, "low"), "count"),
+        ({"side": "any"}, Quantile(0.5, "any"), "count"),
+        ({"side": "any", "participants": [participant(0, "alice", weight=2), *plain()["participants"][1:]]},
+         Quantile(0.5, "any"), "certified"),
+        ({"objective": "maximum"}, Quantile(1), "count"),
+        ({"objective": "minimum"}, Quantile(0), "count"),
+        ({"objective": "mean"}, Mean(), "certified"),
+        ({"objective": "quantile", "quantile": 0.9, "side": "high"}, Quantile(0.9, "high"), "count"),
+    ],
+)  # fmt: skip
+def test_goals(others: dict[str, Any], goal: Quantile | Mean, stop: str) -> None:
+    charter = make(**others)
+    assert (charter.goal, charter.stop) == (goal, stop)
+
+
+def test_parameters_are_the_simulators() -> None:
+    charter = make(coordinates=2, sigma=0.3)
+    assert charter.problem().values.shape == (3, 2)
+    np.testing.assert_allclose(charter.parameters.c, [1 / 25] * 2)
+    np.testing.assert_allclose(charter.parameters.mu, [-2] * 2)
+    np.testing.assert_allclose(charter.parameters.sigma, [0.3] * 2)
+    assert charter.rules is not None
+    assert charter.rules.patience == 8
+
+
+def test_values_range() -> None:
+    assert make().value_range == (0, 100)
+    assert make(bounds=None, scale=2.0).value_range == (-2000, 2000)
+    with pytest.raises(InputError, match="value of node 1 lies outside"):
+        make().problem([1, 101, 3])
+
+
+def test_who_may_sit_where(tmp_path: Path) -> None:
+    people = {name: keys.make_identity(name, tmp_path / name) for name in ("alice", "bob", "carol")}
+    three = [participant(k, name, fingerprint=one.fingerprint) for k, (name, one) in enumerate(people.items())]
+    charter = make(participants=three)
+    assert check_identity(charter, "bob", people["bob"]) == 1
+    with pytest.raises(InputError, match="is the key of bob, not of alice"):
+        check_identity(charter, "alice", people["bob"])
+    with pytest.raises(InputError, match="dave is no participant"):
+        check_identity(charter, "dave", people["bob"])
+    with pytest.raises(InputError, match="but the charter has"):
+        check_identity(charter, "bob", keys.make_identity("bob", tmp_path / "other"))
+    assert strangers(charter, "bob", people["bob"]) == ("alice", "carol")
+    keys.trust([people["carol"].certificate_file], tmp_path / "bob")
+    assert strangers(charter, "bob", keys.load_identity(people["bob"].key_file)) == ("alice",)
+    board = keys.make_identity("board", tmp_path / "board", authority=True)
+    keys.trust([board.certificate_file], tmp_path / "bob")
+    assert strangers(charter, "bob", keys.load_identity(people["bob"].key_file)) == ()
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("alice.example.org:7001", ("alice.example.org", 7001)),
+        ("Alice.Example.org:7001", ("alice.example.org", 7001)),
+        ("localhost:1", ("localhost", 1)),
+        ("node_1:65535", ("node_1", 65535)),
+        ("10.0.0.1:80", ("10.0.0.1", 80)),
+        ("[::1]:7001", ("::1", 7001)),
+        ("[0:0::0:1]:07001", ("::1", 7001)),
+    ],
+)
+def test_addresses(address: str, parts: tuple[str, int]) -> None:
+    assert split_address(address) == parts
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "", ":", "alice", "alice:", ":7001", "alice:0", "alice:65536", "alice:99999999999", "alice:-1", "alice:٣",
+        "alice:70 01", "al ice:7001", "alice\n:7001", "-alice:7001", "alice..org:7001", ".alice:7001", "::1:7001",
+        "[alice]:7001", "[10.0.0.1]:7001", "[::1:7001", "0.0.0.0:7001", "[::]:7001", "224.0.0.1:7001", "1.2.3:7001",
+        "256.1.1.1:7001", "http://alice:7001", "alice:7001/x", "a" * 300 + ":7001", "alice@host:7001", '"alice":7001',
+    ],
+)  # fmt: skip
+def test_bad_addresses(address: str) -> None:
+    with pytest.raises(InputError, match="address"):
+        split_address(address)
+    with pytest.raises(InputError, match=r"^charter.toml: participants\[0\]: address"):
+        make(participants=[participant(0, "alice", address=address), *plain()["participants"][1:]])
+
+
+# What is refused
+
+Change = Callable[[str], str]
+
+
+def put(old: str, new: str) -> Change:
+    """The text with something else in one place, which must be there."""
+
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new, 1)
+
+    return change
+
+
+def add(line: str) -> Change:
+    return lambda text: f"{line}\n{text}"
+
+
+BIG = "9" * 400
+REFUSED: dict[str, tuple[Change, str]] = {
+    # the file
+    "nothing": (lambda _: "", "missing required field session"),
+    "a number": (lambda _: "31337.4242\n", "not TOML"),
+    "not toml": (lambda _: "{", "not TOML"),
+    "cut": (lambda text: text[:-40], "not TOML"),
+    "key twice": (add('session = "s-2"'), "not TOML"),
+    "deep": (lambda _: "a = " + "[" * 100_000, "not TOML"),
+    "huge number": (add(f"c = {'9' * 5000}"), "not TOML"),
+    "nul": (lambda text: text + "\0", "not TOML"),
+    "unknown key": (add("salary = 1"), "unknown field salary"),
+    "unknown key of a participant": (put("weight = 1", "wieght = 1"), "participants[0]: Object contains unknown field"),
+    "unknown deadline": (put("[deadlines]", "[deadlines]\nend = 1"), "deadlines: Object contains unknown field"),
+    # the format
+    "future": (put("midst = 1", "midst = 2"), "this midst reads 1"),
+    "format as text": (put("midst = 1", 'midst = "1"'), "midst: Expected int"),
+    # the session
+    "session missing": (put('session = "s-1"\n', ""), "session"),
+    "session empty": (put('"s-1"', '""'), "session must be 1 to 64"),
+    "session with a slash": (put('"s-1"', '"../s"'), "session must be 1 to 64"),
+    "session with capitals": (put('"s-1"', '"S"'), "session must be 1 to 64"),
+    "session too long": (put('"s-1"', f'"{"s" * 65}"'), "session must be 1 to 64"),
+    "session a number": (put('"s-1"', "1"), "session: Expected str"),
+    "session a date": (put('"s-1"', "2026-01-01"), "session: Expected str"),
+    # participants
+    "no participants": (lambda text: text.partition("[[")[0] + "participants = []", "unknown field participants"),
+    "name missing": (put('name = "alice"\n', ""), "participants[0]: Object missing required field name"),
+    "name empty": (put('name = "alice"', 'name = ""'), "participants[0]: name must be"),
+    "name with a blank": (put('name = "alice"', 'name = "al ice"'), "participants[0]: name must be"),
+    "name a path": (put('name = "alice"', 'name = "../alice"'), "participants[0]: name must be"),
+    "name with a capital": (put('name = "alice"', 'name = "Alice"'), "participants[0]: name must be"),
+    "name too long": (put('name = "alice"', f'name = "{"a" * 65}"'), "participants[0]: name must be"),
+    "name with a line": (put('name = "alice"', r'name = "a\nb"'), "participants[0]: name must be"),
+    "name an option": (put('name = "alice"', 'name = "-rf"'), "participants[0]: name must be"),
+    "name twice": (put('name = "bob"', 'name = "alice"'), "alice and alice have the same name"),
+    "fingerprint missing": (lambda text: re.sub("fingerprint.*\n", "", text, count=1), "field fingerprint"),
+    "fingerprint short": (put("00000000", ""), "participants[0]: fingerprint of alice"),
+    "fingerprint md5": (put("sha256:", "md5:"), "participants[0]: fingerprint of alice"),
+    "fingerprint capitals": (put("sha256:0", "sha256:A"), "participants[0]: fingerprint of alice"),
+    "fingerprint twice": (put("0001", "0000"), "alice and bob have the same fingerprint"),
+    "address twice": (put("7002", "7001"), "alice and bob have the same address"),
+    "address twice otherwise": (put("127.0.0.1:7002", "127.0.0.1:07001"), "alice and bob have the same address"),
+    "address a number": (put('"127.0.0.1:7001"', "7001"), "participants[0].address: Expected str"),
+    "weight negative": (put("weight = 1", "weight = -1"), "participants[0]: weight of alice"),
+    "weight a fraction": (put("weight = 1", "weight = 1.5"), "participants[0].weight: Expected int"),
+    "weight huge": (put("weight = 1", f"weight = {2**50 + 1}"), "participants[0]: weight of alice"),
+    "weight beyond": (put("weight = 1", f"weight = {BIG}"), "participants[0]"),
+    "weights together": (lambda text: text.replace("weight = 1", f"weight = {2**49}"), "more than 2^50"),
+    "weights zero": (lambda text: text.replace("weight = 1", "weight = 0"), "all weights are zero"),
+    "weight true": (put("weight = 1", "weight = true"), "participants[0].weight: Expected int"),
+    # edges
+    "edges missing": (lambda text: re.sub(r"edges = \[.*?\n\]\n", "", text, flags=re.S), "field edges"),
+    "no edge": (lambda text: re.sub(r"edges = \[.*?\n\]\n", "edges = []\n", text, flags=re.S), "edges: graph has 3"),
+    "edge to nobody": (put('["alice", "bob"]', '["alice", "dave"]'), "dave is no participant"),
+    "edge to something odd": (put('["alice", "bob"]', r'["alice", "\u001b[2J"]'), r"'\x1b[2J' is no participant"),
+    "edge to itself": (put('["alice", "bob"]', '["alice", "alice"]'), "joins a participant to itself"),
+    "edge twice": (put('["alice", "bob"]', '["carol", "bob"]'), "is given twice"),
+    "edge backwards": (put('["alice", "bob"]', '["bob", "carol"]'), "is given twice"),
+    "edge of three": (put('["alice", "bob"]', '["alice", "bob", "carol"]'), "edges[0]: Expected array of length 2"),
+    "edge of one": (put('["alice", "bob"]', '["alice"]'), "edges[0]: Expected array of length 2"),
+    "edge as text": (put('["alice", "bob"]', '"alice-bob"'), "edges[0]: Expected array"),
+    "edges of numbers": (put('["alice", "bob"]', "[0, 1]"), "edges[0][0]: Expected str"),
+    "falls apart": (put('["alice", "bob"],\n', ""), "edges: graph has 2 components ({alice} and {bob, carol})"),
+    "nobody to dial": (
+        lambda text: text.replace('address = "127.0.0.1:7001"\n', "").replace('address = "127.0.0.1:7002"\n', ""),
+        "edges: alice - bob: neither has an address",
+    ),
+    # what is found
+    "unknown objective": (put('"median"', '"mode"'), "objective: Invalid enum value 'mode'"),
+    "quantile alone": (add("quantile = 0.9"), "quantile: give it with"),
+    "quantile missing": (put('"median"', '"quantile"'), "quantile: give it with"),
+    "quantile too large": (put('"median"', '"quantile"\nquantile = 1.1'), "quantile must be in [0, 1]"),
+    "quantile negative": (put('"median"', '"quantile"\nquantile = -0.1'), "quantile must be in [0, 1]"),
+    "quantile nan": (put('"median"', '"quantile"\nquantile = nan'), "quantile must be a number"),
+    "quantile as text": (put('"median"', '"quantile"\nquantile = "0.9"'), "quantile: Expected float"),
+    "unknown side": (put('"low"', '"middle"'), "side: Invalid enum value"),
+    "side of a maximum": (lambda text: text.replace('"median"', '"maximum"').replace('"low"', '"any"'), "only one max"),
+    "side of a mean": (lambda text: text.replace('"median"', '"mean"').replace('"low"', '"any"'), "only one mean"),
+    # what is public
+    "nothing public": (put("bounds = [0.0, 100.0]\n", ""), "give exactly one of the two"),
+    "both": (add("scale = 1.0"), "give exactly one of the two"),
+    "bounds reversed": (put("[0.0, 100.0]", "[100.0, 0.0]"), "bounds must be two finite"),
+    "bounds equal": (put("[0.0, 100.0]", "[1.0, 1.0]"), "bounds must be two finite"),
+    "bounds infinite": (put("[0.0, 100.0]", "[0.0, inf]"), "bounds must be two finite"),
+    "bounds nan": (put("[0.0, 100.0]", "[nan, 1.0]"), "bounds must be two finite"),
+    "bounds too wide": (put("[0.0, 100.0]", "[-1e308, 1e308]"), "scale must be between"),
+    "bounds too narrow": (put("[0.0, 100.0]", "[0.0, 1e-308]"), "scale must be between"),
+    "three bounds": (put("[0.0, 100.0]", "[0.0, 1.0, 2.0]"), "bounds: Expected array of length 2"),
+    "bounds as text": (put("[0.0, 100.0]", '"0:100"'), "bounds: Expected array"),
+    "bounds beyond": (put("[0.0, 100.0]", f"[0.0, {BIG}]"), "bounds"),
+    "scale zero": (put("bounds = [0.0, 100.0]", "scale = 0.0"), "scale must be between"),
+    "scale negative": (put("bounds = [0.0, 100.0]", "scale = -1.0"), "scale must be between"),
+    "scale infinite": (put("bounds = [0.0, 100.0]", "scale = inf"), "scale must be between"),
+    "scale nan": (put("bounds = [0.0, 100.0]", "scale = nan"), "scale must be between"),
+    "no coordinates": (put("coordinates = 1", "coordinates = 0"), "coordinates must be at least 1"),
+    "too many coordinates": (put("coordinates = 1", "coordinates = 10000000"), "coordinates must be at least 1"),
+    "half a coordinate": (put("coordinates = 1", "coordinates = 1.5"), "coordinates: Expected int"),
+    # parameters
+    "c zero": (add("c = 0.0"), "c must be positive"),
+    "c negative": (add("c = -1"), "c must be positive"),
+    "c infinite": (add("c = inf"), "c must be finite"),
+    "c nan": (add("c = nan"), "c must be finite"),
+    "c as text": (add('c = "1"'), "c: Expected float"),
+    "c true": (add("c = true"), "c: Expected float"),
+    "c tiny": (add("c = 1e-320"), "c is out of range"),
+    "c beyond": (add(f"c = {BIG}"), "c"),
+    "theta zero": (put("theta = 0.5", "theta = 0.0"), "theta must be in (0, 1]"),
+    "theta one": (put("theta = 0.5", "theta = 1.0"), "theta = 1 does not converge"),
+    "theta beyond": (put("theta = 0.5", "theta = 1.5"), "theta must be in (0, 1]"),
+    "theta nan": (put("theta = 0.5", "theta = nan"), "theta must be in (0, 1]"),
+    "mu nan": (add("mu = nan"), "mu must be finite"),
+    "mu infinite": (add("mu = inf"), "mu must be finite"),
+    "sigma negative": (add("sigma = -1.0"), "sigma must not be negative"),
+    "sigma infinite": (add("sigma = inf"), "sigma must be finite"),
+    "sigma huge": (add("sigma = 1e308"), "c is out of range"),
+    "guard a number": (put("guard = false", "guard = 1"), "guard: Expected bool"),
+    "guard of a mean": (lambda text: text.replace('"median"', '"mean"').replace("= false", "= true"), "guard: a mean"),
+    "tolerance zero": (put("tolerance = 1e-06", "tolerance = 0.0"), "tolerance must be a positive"),
+    "tolerance nan": (put("tolerance = 1e-06", "tolerance = nan"), "tolerance must be a positive"),
+    "tolerance infinite": (put("tolerance = 1e-06", "tolerance = inf"), "tolerance must be a positive"),
+    "patience zero": (add("patience = 0"), "patience must be from 1"),
+    "patience of a mean": (lambda text: "patience = 9\n" + text.replace('"median"', '"mean"'), "leave patience out"),
+    "root nobody": (add('root = "dave"'), "root: dave is no participant"),
+    "root a number": (add("root = 0"), "root: Expected str"),
+    # how
+    "no rounds": (put("rounds = 100000", "rounds = 0"), "rounds must be from 1"),
+    "too many rounds": (put("rounds = 100000", "rounds = 1000000001"), "rounds must be from 1"),
+    "unknown mode": (put('"lockstep"', '"async"'), "mode: Invalid enum value"),
+    "lossy mean": (lambda text: text.replace('"median"', '"mean"').replace('"lockstep"', '"lossy"'), "mode: a mean"),
+    "lossy without address": (
+        lambda text: text.replace('address = "127.0.0.1:7003"\n', "").replace('"lockstep"', '"lossy"'),
+        "carol has no address; in lossy mode everybody needs one",
+    ),
+    "period zero": (put("period = 0.05", "period = 0.0"), "period must be from"),
+    "period nan": (put("period = 0.05", "period = nan"), "period must be from"),
+    "no start": (put("start = 300.0", "start = 0.0"), "deadlines: start must be a positive"),
+    "wait negative": (put("wait = 60.0", "wait = -1.0"), "deadlines: wait must be a positive"),
+    "endless": (put("total = 3600.0", "total = inf"), "deadlines: total must be a positive"),
+    "linger nan": (put("linger = 10.0", "linger = nan"), "deadlines: linger must be a positive"),
+    "deadline as text": (put("wait = 60.0", 'wait = "60 s"'), "deadlines.wait: Expected float"),
+    "deadlines a number": (lambda text: re.sub(r"\[deadlines\].*?\n\n", "", "deadlines = 5\n" + text, flags=re.S),
+                           "deadlines: Expected object"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals(case: str, tmp_path: Path) -> None:
+    change, message = REFUSED[case]
+    path = tmp_path / "charter.toml"
+    path.write_text(change(make().to_toml()))
+    with pytest.raises(InputError) as refused:
+        read_charter(path)
+    said = str(refused.value)
+    assert message in said
+    assert said.startswith(f"{path}: ")
+    assert said.isprintable()
+    assert len(said) < 400
+    assert "31337" not in said
+    for command in (["check", str(path)], ["show", str(path)], ["new", "--from", str(path), "--session", "s-2"]):
+        done = CliRunner().invoke(main, ["charter", *command])
+        assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"midst: error: {said}\n")
+
+
+def test_one_participant_alone() -> None:
+    with pytest.raises(InputError, match="at least two are needed"):
+        make(participants=plain()["participants"][:1], edges=[])
+
+
+def test_files_that_are_no_charters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_charter(tmp_path / "none.toml")
+    with pytest.raises(InputError, match="directory"):
+        read_charter(tmp_path)
+    path = tmp_path / "charter.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="not a text in UTF-8"):
+        read_charter(path)
+    monkeypatch.setattr(module, "_LARGEST_FILE", 10)
+    path.write_text(make().to_toml())
+    with pytest.raises(InputError, match="larger than"):
+        read_charter(path)
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: data.decode("latin-1")))
+def test_any_text_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_charter(text, "charter.toml")
+    assert len(" ".join(str(refused.value).split()).splitlines()) == 1
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+anything = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from([*Charter.__struct_fields__]), anything)
+@settings(max_examples=400)
+def test_any_value_of_a_key_is_accepted_or_refused(key: str, value: Any) -> None:
+    """No value brings anything but an InputError, and what is accepted can be written and read."""
+    try:
+        charter = make(**{key: value})
+    except InputError as refused:
+        assert str(refused).startswith("charter.toml: ")  # noqa: PT017
+        return
+    assert parse_charter(charter.to_toml(), "again.toml").digest == charter.digest
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={name: st.floats() | st.sampled_from([1e308, 1e-308]) for name in ("c", "theta", "mu", "sigma")}
+        | {"bounds": st.tuples(st.floats(), st.floats())},
+    )
+)
+@settings(max_examples=200)
+def test_numbers_at_the_end_of_the_range(numbers: dict[str, Any]) -> None:
+    try:
+        make(**numbers)
+    except InputError as refused:
+        assert len(str(refused).splitlines()) == 1  # noqa: PT017

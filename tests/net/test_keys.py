@@ -1,0 +1,475 @@
+"""Keys and certificates, judged by OpenSSL itself: the handshakes here are real, over memory instead of a socket."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midst.cli import main
+from midst.errors import InputError
+from midst.net import keys
+from midst.net.keys import Identity, check_certificate, load_identity, make_identity
+
+NOW = datetime.now(UTC)
+PEM = serialization.Encoding.PEM
+
+
+@pytest.fixture
+def alice(tmp_path: Path) -> Identity:
+    return make_identity("alice", tmp_path / "alice")
+
+
+@pytest.fixture
+def bob(tmp_path: Path) -> Identity:
+    return make_identity("bob", tmp_path / "bob", "p256")
+
+
+def trusting(one: Identity, *others: Identity) -> Identity:
+    """The identity again, now that it trusts the others."""
+    keys.trust([other.certificate_file for other in others], one.key_file.parent)
+    return load_identity(one.key_file)
+
+
+def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[bytes | None, bytes | None]:
+    """What each side, client first, was shown by the other; raises what OpenSSL raises."""
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(back, there, server_side=False), server.wrap_bio(there, back, server_side=True)]
+    waiting = list(ends)
+    while waiting:
+        for end in tuple(waiting):
+            try:
+                end.do_handshake()
+                waiting.remove(end)
+            except ssl.SSLWantReadError:
+                pass
+    assert {end.version() for end in ends} == {"TLSv1.3"}
+    return ends[0].getpeercert(True), ends[1].getpeercert(True)
+
+
+def meet(one: Identity, other: Identity) -> list[keys.Problem | None]:
+    """A handshake each way, and what everybody thinks of what was shown."""
+    found = []
+    for client, server in ((one, other), (other, one)):
+        shown_by_server, shown_by_client = shake_hands(client.context(False), server.context(True))
+        found.append(check_certificate(shown_by_server, server.name, server.fingerprint, NOW))
+        found.append(check_certificate(shown_by_client, client.name, client.fingerprint, NOW))
+    return found
+
+
+def write_identity(folder: Path, key_pem: bytes, certificate_pem: bytes, name: str = "alice") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.crt").write_bytes(certificate_pem)
+    path = folder / f"{name}.key"
+    path.touch(0o600)
+    path.write_bytes(key_pem)
+    return path
+
+
+def from_elsewhere(folder: Path, name: str, authority: trustme.CA, **how: datetime) -> Identity:
+    """An identity with a certificate that somebody else's software made."""
+    made = authority.issue_cert(name, common_name=name, key_type=trustme.KeyType.ECDSA, **how)
+    return load_identity(write_identity(folder, made.private_key_pem.bytes(), made.cert_chain_pems[0].bytes(), name))
+
+
+# Handshakes
+
+
+def test_two_who_trust_each_other_meet(alice: Identity, bob: Identity) -> None:
+    assert meet(trusting(alice, bob), trusting(bob, alice)) == [None] * 4
+
+
+def test_an_authority_spares_collecting_certificates(alice: Identity, bob: Identity, tmp_path: Path) -> None:
+    board = make_identity("board", tmp_path / "board", authority=True)
+    signed = []
+    for one in (alice, bob):
+        request = tmp_path / f"{one.name}.csr"
+        request.write_bytes(keys.make_request(one))
+        one.certificate_file.write_bytes(keys.sign_request(keys.read_request(request), board))
+        signed.append(trusting(one, board))
+    assert meet(*signed) == [None] * 4
+    assert signed[0].certificate != alice.certificate
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_stranger_is_not_listened_to(alice: Identity, bob: Identity, tmp_path: Path, trusted: bool) -> None:
+    mallory = make_identity("bob", tmp_path / "mallory")
+    own = trusting(alice, bob) if trusted else alice
+    forger = trusting(mallory, alice)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(own.context(False), forger.context(True))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(forger.context(False), own.context(True))
+
+
+def test_a_participant_cannot_sign_for_another(alice: Identity, bob: Identity, tmp_path: Path) -> None:
+    mallory = make_identity("mallory", tmp_path / "mallory")
+    key = ed25519.Ed25519PrivateKey.generate()
+    forged = keys._certify("bob", key.public_key(), "mallory", mallory._key, NOW + timedelta(days=9), False)
+    plain = key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    false_bob = trusting(load_identity(write_identity(tmp_path / "false", plain, forged, "bob")), alice)
+    with pytest.raises(ssl.SSLCertVerificationError, match="invalid CA certificate"):
+        shake_hands(trusting(alice, mallory).context(False), false_bob.context(True))
+
+
+def test_nobody_gets_in_without_a_certificate(alice: Identity) -> None:
+    anonymous = ssl.create_default_context(cafile=alice.certificate_file)
+    anonymous.check_hostname = False
+    anonymous.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
+        shake_hands(anonymous, alice.context(True))
+
+
+def test_tls_1_2_is_refused(alice: Identity, bob: Identity) -> None:
+    old = trusting(bob, alice).context(False)
+    old.minimum_version = ssl.TLSVersion.TLSv1_2
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError, match="UNSUPPORTED_PROTOCOL"):
+        shake_hands(old, trusting(alice, bob).context(True))
+
+
+@pytest.mark.parametrize(
+    ("begins", "expires", "kind"),
+    [(-20, -10, "expired"), (10, 20, "not yet valid")],
+)
+def test_out_of_date_gets_a_readable_refusal(
+    alice: Identity, tmp_path: Path, begins: int, expires: int, kind: str
+) -> None:
+    authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
+    days = [NOW + timedelta(days=n) for n in (begins, expires)]
+    late = from_elsewhere(tmp_path / "late", "bob", authority, not_before=days[0], not_after=days[1])
+    problems = meet(trusting(alice, late), trusting(late, alice))
+    assert [problem.kind for problem in problems if problem] == [kind, kind]
+    assert all("bob" in problem.text for problem in problems if problem)
+
+
+def test_a_right_certificate_with_the_wrong_name(alice: Identity, bob: Identity) -> None:
+    shown, _ = shake_hands(trusting(alice, bob).context(False), trusting(bob, alice).context(True))
+    problem = check_certificate(shown, "carol", bob.fingerprint, NOW)
+    assert problem is not None
+    assert problem.kind == "wrong name"
+    assert "expected carol, but the certificate is of bob" in problem.text
+
+
+def test_a_renewed_certificate_is_not_the_charters(alice: Identity, tmp_path: Path) -> None:
+    renewed = make_identity("alice", tmp_path / "again")
+    problem = check_certificate(renewed.certificate, "alice", alice.fingerprint, NOW)
+    assert problem is not None
+    assert problem.kind == "unknown"
+    assert alice.fingerprint in problem.text
+    assert renewed.fingerprint in problem.text
+
+
+def test_no_certificate_and_nonsense() -> None:
+    for der, kind in ((None, "no certificate"), (b"", "unknown"), (b"\x30\x03\x02\x01\x00", "unknown")):
+        problem = check_certificate(der, "alice", f"sha256:{0:064x}", NOW)
+        assert problem is not None
+        assert problem.kind == kind
+
+
+@given(data=st.data())
+@settings(max_examples=500)
+def test_a_damaged_certificate_is_a_problem_and_never_an_exception(data: st.DataObject) -> None:
+    whole = bytearray(CERTIFICATE)
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(whole)))
+    for der in (bytes(whole), bytes(whole[:cut])):
+        problem = check_certificate(der, "alice", keys.fingerprint(CERTIFICATE), NOW)
+        assert (problem is None) == (der == CERTIFICATE)
+        assert problem is None or (problem.text.isprintable() and len(problem.text) < 400)
+        try:
+            keys.verify(der, b"signature", b"data")
+        except InputError:
+            continue
+        raise AssertionError("a signature that nobody made was accepted")
+
+
+def _certificate(name: str) -> bytes:
+    key = ed25519.Ed25519PrivateKey.generate()
+    return ssl.PEM_cert_to_DER_cert(
+        keys._certify(name, key.public_key(), name, key, NOW + timedelta(days=365), False).decode()
+    )
+
+
+CERTIFICATE = _certificate("alice")
+
+
+@pytest.mark.parametrize("name", ["Bob", "bob\nmidst: ok", "bob\x1b[2J", "../bob", "β", "-rf"])
+def test_a_name_that_is_not_allowed_is_never_repeated(name: str) -> None:
+    der = _certificate_of_any(name)
+    problem = check_certificate(der, "bob", keys.fingerprint(der), NOW)
+    assert problem is not None
+    assert problem.kind == "wrong name"
+    assert "somebody whose name is not allowed" in problem.text
+    assert name not in (keys.expiry_warning(der, NOW + timedelta(days=400)) or "")
+
+
+def _certificate_of_any(name: str) -> bytes:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1, NOW, NOW + timedelta(days=9))
+    return builder.sign(key, keys._hash_for(key)).public_bytes(serialization.Encoding.DER)
+
+
+# Signatures
+
+
+@pytest.mark.parametrize("who", ["alice", "bob"])
+def test_signatures(who: str, request: pytest.FixtureRequest) -> None:
+    identity: Identity = request.getfixturevalue(who)
+    signature = identity.sign(b"label: text")
+    keys.verify(identity.certificate, signature, b"label: text")
+    for certificate, made, text in (
+        (identity.certificate, signature, b"label: other"),
+        (identity.certificate, signature[:-1], b"label: text"),
+        (identity.certificate, b"", b"label: text"),
+        (CERTIFICATE, signature, b"label: text"),
+    ):
+        with pytest.raises(InputError, match="not of this certificate's key"):
+            keys.verify(certificate, made, text)
+
+
+# Files
+
+
+@pytest.mark.parametrize("kind", keys.KINDS)
+def test_what_is_made(kind: keys.Kind, tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        made = make_identity("alice.example", tmp_path / "new" / "keys", kind, days=7)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(made.key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(made.key_file.parent.stat().st_mode) == 0o700
+    assert sorted(path.name for path in made.key_file.parent.iterdir()) == ["alice.example.crt", "alice.example.key"]
+    assert b"BEGIN PRIVATE KEY" in made.key_file.read_bytes()
+    assert timedelta(days=6.9) < made.expires - datetime.now(UTC) < timedelta(days=7.1)
+    assert made == load_identity(made.key_file)
+    assert repr(made) == f"<Identity alice.example {made.fingerprint}>"
+    certificate = x509.load_der_x509_certificate(made.certificate)
+    assert certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca is False
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["alice.example"]
+    assert keys.describe(made.certificate).kind == kind
+
+
+def test_an_authority_may_sign_but_not_delegate(tmp_path: Path) -> None:
+    board = make_identity("board", tmp_path, authority=True)
+    constraints = x509.load_der_x509_certificate(board.certificate).extensions.get_extension_for_class(
+        x509.BasicConstraints
+    )
+    assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (True, True, 0)
+    assert keys.describe(board.certificate).authority
+
+
+def test_a_signed_certificate_does_not_outlive_its_authority(alice: Identity, tmp_path: Path) -> None:
+    board = make_identity("board", tmp_path, days=10, authority=True)
+    (tmp_path / "csr").write_bytes(keys.make_request(alice))
+    signed = keys.sign_request(keys.read_request(tmp_path / "csr"), board, days=100)
+    assert keys.describe(ssl.PEM_cert_to_DER_cert(signed.decode())).expires == board.expires
+
+
+def test_a_key_is_never_written_over(alice: Identity) -> None:
+    before = alice.key_file.read_bytes()
+    folder = alice.key_file.parent
+    with pytest.raises(InputError, match="exists"):
+        make_identity("alice", folder)
+    alice.certificate_file.unlink()
+    with pytest.raises(InputError, match="exists"):
+        make_identity("alice", folder)
+    with pytest.raises(InputError, match="exists"):  # two at once: the second finds the key of the first
+        keys._write_key(alice.key_file, keys._make_key("ed25519"))
+    assert alice.key_file.read_bytes() == before
+
+
+def test_a_certificate_that_cannot_be_written_leaves_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keys, "write_whole", full)
+    with pytest.raises(OSError, match="No space"):
+        make_identity("alice", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_cannot_be_written_whole_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keys.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        make_identity("alice", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_trust_is_all_or_nothing(alice: Identity, bob: Identity, tmp_path: Path) -> None:
+    folder = alice.key_file.parent
+    other = make_identity("bob", tmp_path / "other")
+    carol = make_identity("carol", tmp_path / "carol")
+    assert keys.trust([bob.certificate_file, bob.certificate_file], folder) == (folder / "trusted" / "bob.crt",)
+    with pytest.raises(InputError, match="another certificate of bob"):
+        keys.trust([carol.certificate_file, other.certificate_file], folder)
+    assert load_identity(alice.key_file).trusted == (folder / "trusted" / "bob.crt",)
+    with pytest.raises(InputError, match="another certificate of bob is given too"):
+        keys.trust([bob.certificate_file, other.certificate_file], folder, replace=True)
+    keys.trust([carol.certificate_file, other.certificate_file], folder, replace=True)
+    trusted = load_identity(alice.key_file).trusted
+    assert [keys.read_certificate(path) for path in trusted] == [other.certificate, carol.certificate]
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (timedelta(days=-1), "is valid from"),
+        (timedelta(days=300), None),
+        (timedelta(days=336.5), "expires in 28 days"),
+        (timedelta(days=366), "expired on"),
+    ],
+)
+def test_expiry_is_warned_about(alice: Identity, after: timedelta, said: str | None) -> None:
+    warning = keys.expiry_warning(alice.certificate, NOW + after)
+    assert warning is None if said is None else said in str(warning)
+
+
+def test_files_that_change_under_a_running_node(alice: Identity, bob: Identity) -> None:
+    alice.certificate_file.write_bytes(bob.certificate_file.read_bytes())
+    with pytest.raises(InputError, match="has changed since it was read"):
+        alice.context(True)
+    alice.key_file.unlink()
+    with pytest.raises(InputError, match="has changed since it was read"):
+        alice.context(False)
+
+
+# What is refused
+
+PLAIN = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+LOCKED = (serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"pass phrase"))
+
+
+def _key_of(key: object, how: tuple[object, object] = PLAIN) -> bytes:
+    return key.private_bytes(PEM, *how)  # type: ignore[attr-defined, no-any-return]
+
+
+BAD_KEYS = {
+    "empty": (b"", "not a private key"),
+    "text": (b"31337.4242\n", "not a private key"),
+    "certificate": (ssl.DER_cert_to_PEM_cert(CERTIFICATE).encode(), "not a private key"),
+    "cut": (_key_of(ed25519.Ed25519PrivateKey.generate())[:60], "not a private key"),
+    "binary": (bytes(range(256)), "not a private key"),
+    "too large": (b"x" * 70_000, "too large for a key"),
+    "locked": (_key_of(ed25519.Ed25519PrivateKey.generate(), LOCKED), "pass phrase"),
+    "rsa": (_key_of(rsa.generate_private_key(65537, 1024)), "ed25519 or p256"),
+    "p384": (_key_of(ec.generate_private_key(ec.SECP384R1())), "ed25519 or p256"),
+    "another's": (_key_of(ed25519.Ed25519PrivateKey.generate()), "is not the certificate of"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_KEYS)
+def test_bad_keys(case: str, alice: Identity) -> None:
+    text, message = BAD_KEYS[case]
+    alice.key_file.write_bytes(text)
+    refuse(alice, message)
+
+
+PEM_TEXT = ssl.DER_cert_to_PEM_cert(CERTIFICATE).encode()
+BAD_CERTIFICATES = {
+    "empty": (b"", "found 0 of them"),
+    "text": (b"31337.4242\n", "found 0 of them"),
+    "key": (_key_of(ed25519.Ed25519PrivateKey.generate()), "a private key"),
+    "two": (PEM_TEXT * 2, "found 2 of them"),
+    "cut": (PEM_TEXT[:100], "found 0 of them"),
+    "not base64": (PEM_TEXT.replace(b"M", b"?"), "damaged"),
+    "not ascii": (PEM_TEXT.replace(b"M", b"\xff"), "damaged"),
+    "altered": (PEM_TEXT.replace(b"MII", b"MIJ", 1), "damaged"),
+    "too large": (b"x" * 70_000, "too large for a certificate"),
+    "two names": ("names", "has 2 common names"),
+    "no name": ("nameless", "has 0 common names"),
+    "bad name": ("Alice", "common name must be"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CERTIFICATES)
+def test_bad_certificates(case: str, alice: Identity) -> None:
+    text, message = BAD_CERTIFICATES[case]
+    alice.certificate_file.write_bytes(text if isinstance(text, bytes) else _with_names(text))
+    refuse(alice, message)
+
+
+def refuse(identity: Identity, message: str) -> None:
+    """Who loads it hears why not, in one line, and nothing is written."""
+    with pytest.raises(InputError, match=message) as refused:
+        load_identity(identity.key_file)
+    before = sorted(identity.key_file.parent.iterdir())
+    for arguments in (["request", str(identity.key_file)], ["show", str(identity.key_file)]):
+        done = CliRunner().invoke(main, ["keys", *arguments])
+        assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"midst: error: {refused.value}\n")
+        assert "31337" not in done.output
+        assert done.stderr.count("\n") == 1
+    assert sorted(identity.key_file.parent.iterdir()) == before
+
+
+def _with_names(what: str) -> bytes:
+    names = {"names": ["alice", "bob"], "nameless": [], "Alice": ["Alice"]}[what]
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name) for name in names])
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1, NOW, NOW + timedelta(days=9))
+    return builder.sign(key, keys._hash_for(key)).public_bytes(PEM)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o610])
+def test_a_key_that_others_may_touch_is_refused(mode: int, alice: Identity) -> None:
+    alice.key_file.chmod(mode)
+    with pytest.raises(InputError, match="chmod 600"):
+        load_identity(alice.key_file)
+    alice.key_file.chmod(0o400)
+    assert load_identity(alice.key_file) == alice
+
+
+def test_kinds_that_midst_does_not_use(tmp_path: Path) -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "alice")])
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1, NOW, NOW + timedelta(days=9))
+    der = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+    assert keys.describe(der).kind is None
+    with pytest.raises(InputError, match="not of this certificate's key"):
+        keys.verify(der, key.sign(b"data", padding.PKCS1v15(), hashes.SHA256()), b"data")
+    request = x509.CertificateSigningRequestBuilder(subject).sign(key, hashes.SHA256())
+    (tmp_path / "alice.csr").write_bytes(request.public_bytes(PEM))
+    with pytest.raises(InputError, match="ed25519 or p256"):
+        keys.read_request(tmp_path / "alice.csr")
+
+
+def test_other_refusals(alice: Identity, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a key file ends in"):
+        load_identity(alice.certificate_file)
+    with pytest.raises(InputError, match="No such file"):
+        load_identity(tmp_path / "none.key")
+    with pytest.raises(InputError, match="directory"):
+        keys.read_certificate(tmp_path)
+    (tmp_path / "alice" / "trusted").mkdir()
+    (tmp_path / "alice" / "trusted" / "bob.crt").write_text("31337.4242")
+    with pytest.raises(InputError, match="expected one certificate"):
+        load_identity(alice.key_file)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be made"):
+        make_identity("alice", tmp_path / "file" / "keys")
+    with pytest.raises(InputError, match="kind must be one of"):
+        make_identity("bob", tmp_path, "rsa")  # type: ignore[arg-type]
+    for days in (0, -1, 36_501, 1.5, True):
+        with pytest.raises(InputError, match="days must be"):
+            make_identity("bob", tmp_path, days=days)  # type: ignore[arg-type]
+    for name in ("", "Bob", "a b", "../bob", ".bob", "b" * 65, "bob\n", "é"):
+        with pytest.raises(InputError, match="1 to 64 of the characters"):
+            make_identity(name, tmp_path)
