@@ -131,7 +131,8 @@ def test_fifteen_nodes_of_a_complete_graph_in_one_process(tmp_path: Path) -> Non
 
     async def main() -> None:
         transports = [make(party, i) for i in range(15)]
-        async with opened(*transports) as memories:
+        async with opened(*reversed(transports)) as memories:
+            memories.reverse()
             await until(lambda: all(len(set(memory.links)) == 14 for memory in memories), 20)
             for i, transport in enumerate(transports):
                 for j in range(15):
@@ -196,7 +197,8 @@ def test_a_newer_link_replaces_one_that_is_half_dead(party: Party) -> None:
     """The first connection hangs in a relay: bob cannot know that alice has gone and come back."""
 
     async def main() -> None:
-        async with opened(make(party, 1)) as (bob,), Relay(port_of(party, 1)) as relay:
+        transport = make(party, 1)
+        async with opened(transport) as (bob,), Relay(port_of(party, 1)) as relay:
             plain = make_party_at(party, 1, relay.own_port)
             async with opened(make(plain, 0)) as (first,):
                 await until(lambda: bob.links and first.links)
@@ -205,7 +207,9 @@ def test_a_newer_link_replaces_one_that_is_half_dead(party: Party) -> None:
                 async with opened_at(second, free_port()) as again:
                     await until(lambda: again.links and bob.links.count(0) == 2)
                     second.send(1, b"I am back")
-                    await until(lambda: (0, b"I am back") in bob.frames)
+                    transport.send(0, b"so I see")
+                    await until(lambda: (0, b"I am back") in bob.frames and again.frames == [(1, b"so I see")])
+                    assert len([link for link in transport._all if link.j == 0]) == 1
                 relay.stuck = False
 
     asyncio.run(main())
@@ -317,7 +321,7 @@ def refused(party: Party, identities: tuple[Identity, Identity]) -> tuple[Memory
 
     async def main() -> tuple[Memory, Memory]:
         ends = make(party, 0, identity=identities[0]), make(party, 1, identity=identities[1])
-        async with opened(*ends) as (alice, bob):
+        async with opened(*reversed(ends)) as (bob, alice):
             await until(lambda: alice.troubles and bob.troubles)
             assert alice.links == []
             assert bob.links == []
@@ -522,7 +526,7 @@ def test_a_frame_too_large_ends_the_link_before_it_is_kept(party: Party) -> None
 )
 def test_a_link_that_does_not_begin_with_a_welcome(party: Party, first: bytes, kind: str, words: str) -> None:
     async def main() -> None:
-        async with opened(make(party, 1)) as (bob,), pretending(party, 0, 1) as (reader, writer):
+        async with opened(make(party, 1, largest=10)) as (bob,), pretending(party, 0, 1) as (reader, writer):
             writer.write(len(first).to_bytes(4, "big") + first + bytes(4) + b"\0\0\0\1x")
             await reader.read()
             assert bob.troubles[0][:2] == (0, kind)

@@ -210,7 +210,7 @@ def _split_spec(spec: str) -> tuple[str, str | None]:
 
 def _edges_of_graph(spec: str, names: list[str], seed: int) -> list[list[str]]:
     """The edges of a kind of graph or of a file, whose nodes are the participants, by name or by number."""
-    from midst.cli.run import read_graph
+    from midst.cli.options import read_graph
     from midst.errors import InputError
     from midst.graphs import KINDS
     from midst.system import streams
@@ -244,6 +244,7 @@ def _edge(text: str, names: list[str]) -> list[str]:
 
 def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, Any]) -> None:
     """Puts the options given in place of what was there."""
+    from midst.cli.options import parse_bounds
     from midst.errors import InputError
 
     given = {name: value for name, value in settings.items() if value is not None}
@@ -257,11 +258,7 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
         raise InputError("give --bounds or --scale, not both")
     if bounds is not None:
         plain.pop("scale", None)
-        try:
-            low, high = map(float, bounds.split(":"))
-        except ValueError:
-            raise InputError("--bounds must be two numbers, LO:HI, such as 0:100") from None
-        given["bounds"] = [low, high]
+        given["bounds"] = parse_bounds(bounds)
     elif "scale" in given:
         plain.pop("bounds", None)
     plain["deadlines"] = dict(plain.get("deadlines", {})) | {k: given.pop(k) for k in _DEADLINES if k in given}

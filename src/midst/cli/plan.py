@@ -50,7 +50,7 @@ def command(
 
     Every choice is simulated on the same data, drawn from the prior, until the median is proved by a count.
     """
-    from midst.cli.run import read_graph
+    from midst.cli.options import read_graph
     from midst.privacy.adversaries import parse_adversary
     from midst.privacy.planner import Setting, make_plan
     from midst.privacy.priors import parse_prior

@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from numpy.random import Generator
 
-from midst import graphs
 from midst.cli.account import open_account
+from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph
 from midst.cli.values import read_numbers
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
-from midst.graphs import KINDS, Graph
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.privacy.dp import parse_mechanism, privatise
 from midst.privacy.priors import parse_prior
@@ -36,9 +34,6 @@ from midst.solving import Progress, solve
 from midst.system import streams
 
 _LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
-_SWITCHES = {"true": True, "false": False}
-_GRAPH = f"""A kind ({", ".join(KINDS)}), with options as in rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of
-edges, .graphml, .npz."""
 _STOP = """When a count proves the answer exactly; when it is certified to within the tolerance; or when its error is,
 as only a simulation can know. Default: count where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
@@ -52,7 +47,7 @@ _A_FILE = click.Path(path_type=Path)
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
-@click.option("--graph", required=True, metavar="KIND|FILE", help=_GRAPH)
+@click.option("--graph", required=True, metavar="KIND|FILE", help=GRAPH_HELP)
 @click.option("--nodes", type=int, metavar="N", help="How many; not needed with --values or a graph from a file.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Repeats a run; drawn and reported if not given.")
 @click.option("--values", metavar="FILE|-", help="One number (or row of numbers) a line. Default: N(0, 1), drawn.")
@@ -191,49 +186,6 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
     if name == "mean":
         return Mean()
     return Quantile(_LEVELS[name or "median"] if quantile is None else quantile, side or "low")
-
-
-def parse_bounds(text: str | None) -> tuple[float, float] | None:
-    """LO:HI as two numbers.
-
-    Raises:
-        InputError: it is not.
-    """
-    if text is None:
-        return None
-    try:
-        low, high = map(float, text.split(":"))
-    except ValueError:
-        raise InputError("--bounds must be two numbers, LO:HI, such as 0:100") from None
-    return low, high
-
-
-def read_graph(spec: str, nodes: int | None, rng: Generator) -> Graph:
-    """The graph of `KIND`, `KIND:name=number,…` or a file."""
-    kind, _, options = spec.partition(":")
-    if kind not in KINDS and (Path(spec).exists() or "." in kind or "/" in kind):
-        loaded = graphs.load(spec)
-        if nodes is not None and nodes != loaded.n:
-            raise InputError(f"{spec} has {loaded.n} nodes, not {nodes}; leave --nodes out, or give one value a node")
-        return loaded
-    if kind in KINDS and nodes is None:
-        raise InputError(f"how many nodes has the {kind}? give --nodes or --values")
-    return graphs.make(kind, nodes or 0, rng=rng, **_graph_options(kind, options))
-
-
-def _graph_options(kind: str, text: str) -> dict[str, float]:
-    options: dict[str, float] = {}
-    for option in filter(None, text.split(",")):
-        name, _, value = option.partition("=")
-        try:
-            options[name] = (
-                _SWITCHES[value] if value in _SWITCHES else int(value) if value.isdecimal() else float(value)
-            )
-        except ValueError:
-            raise InputError(f"--graph: {option!r} is not name=number; an example: rgg:radius=0.4") from None
-        if name in ("kind", "n", "rng"):
-            raise InputError(f"{kind} has no option {name!r}; use --nodes and --seed")
-    return options
 
 
 # What people see

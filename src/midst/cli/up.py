@@ -69,7 +69,7 @@ def command(
     """Start a whole network on this machine: real processes, throw-away keys, mutual TLS on loopback."""
     import numpy as np
 
-    from midst.cli.run import parse_bounds, read_graph
+    from midst.cli.options import parse_bounds, read_graph
     from midst.cli.values import read_numbers
     from midst.net.local import make_party, run_party, unanimous
     from midst.problems import check_values

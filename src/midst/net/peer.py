@@ -32,7 +32,6 @@ from midst.net.seat import INSTANCE_BYTES, Entropy, Opening, Seat
 from midst.net.wire import (
     PROTOCOL,
     Abort,
-    Ask,
     BadFrame,
     Done,
     Hello,
@@ -40,7 +39,6 @@ from midst.net.wire import (
     NotYet,
     Refused,
     Step,
-    Told,
     Want,
     Welcome,
     encode_talk,
@@ -332,9 +330,6 @@ class Peer:
                     self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round)))
                     if not neighbour.greeted and now - neighbour.asked > RETRY / 10:
                         self._greet(j, now)
-            case Ask():
-                objection = self._object(j, said)
-                self._send(j, encode_talk(Told(objection.kind, objection.text) if objection else Told("", "")))
             case Welcome():
                 if self._lost_journal(j, said.instance):
                     self._abort("journal lost", neighbour.name, _lost(neighbour.name))
@@ -342,7 +337,7 @@ class Peer:
                     neighbour.greeted = True
                     self._resend(j, said.wants)
             case Refused(kind, text):
-                self._abort("refused", neighbour.name, f"{neighbour.name} refuses ({kind}): {printable(text)}", True)
+                self._abort("refused", neighbour.name, f"{neighbour.name} refuses ({kind}): {printable(text)}")
             case Want(round) if neighbour.greeted:
                 if round > self.part.round:
                     self._send(j, encode_talk(NotYet(self.part.round, tuple(self.waiting_for[:8]))))
@@ -361,13 +356,6 @@ class Peer:
 
     def _refuse(self, j: int, hello: Hello) -> Refused | None:
         """Why this HELLO is not accepted, in words for whoever sent it; None if it is."""
-        objection = self._object(j, hello)
-        if objection is None and (len(hello.instance) != INSTANCE_BYTES or self._lost_journal(j, hello.instance)):
-            return Refused("journal lost", _lost(self.neighbours[j].name))
-        return objection
-
-    def _object(self, j: int, hello: Hello | Ask) -> Refused | None:
-        """What is wrong with a version, a name or a charter."""
         charter, own, name = self.seat.charter, self.seat.name, self.neighbours[j].name
         if hello.version != PROTOCOL:
             return Refused("version", f"{own} speaks version {PROTOCOL} of the protocol, you speak {hello.version}")
@@ -376,6 +364,8 @@ class Peer:
         if hello.digest != charter.digest:
             keys = printable(", ".join(differing(charter.field_digests(), hello.fields)), 300) or "a key unknown here"
             return Refused("charter", f"your charter differs from {own}'s in: {keys}; compare with midst charter show")
+        if len(hello.instance) != INSTANCE_BYTES or self._lost_journal(j, hello.instance):
+            return Refused("journal lost", _lost(name))
         return None
 
     def _lost_journal(self, j: int, instance: bytes) -> bool:
@@ -479,7 +469,6 @@ class Peer:
         kind: str,
         about: str,
         text: str,
-        quiet: bool = False,
         told_by: int | None = None,
         origin: str | None = None,
     ) -> None:
@@ -489,11 +478,10 @@ class Peer:
         self.ending = Ending(aborted=Aborted(kind, about, text))
         if kind in _FINAL and told_by is None:
             self._keep(Broken(kind, about, text))
-        if not quiet:
-            abort = Abort(kind, about, origin or self.seat.name, printable(text))
-            for j, neighbour in self.neighbours.items():
-                if j != told_by and neighbour.greeted:
-                    self._send(j, encode_talk(abort))
+        abort = Abort(kind, about, origin or self.seat.name, printable(text))
+        for j, neighbour in self.neighbours.items():
+            if j != told_by and neighbour.greeted:
+                self._send(j, encode_talk(abort))
 
 
 def _lost(name: str) -> str:

@@ -256,10 +256,10 @@ class Link(asyncio.Protocol):
             self._shake()
         if not self._shaken:
             return
-        tls, arriving = self._tls, self._arriving
-        while (arriving.pending or tls.pending()) and not self._closing:
+        # One read takes all of a record, and OpenSSL takes no bytes of the next: when none wait, there is no more to read.
+        while self._arriving.pending and not self._closing:
             try:
-                chunk = tls.read(_RECORD)
+                chunk = self._tls.read(_RECORD)
             except ssl.SSLWantReadError:
                 break
             except ssl.SSLError as error:

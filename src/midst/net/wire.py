@@ -2,8 +2,8 @@
 
 Rules:
 - Two families. **Steps** carry the iteration: one fixed size a charter, whatever they say, so that their length tells
-  nothing; a fixed binary layout, little-endian, drawn below. **Talk** (HELLO, WELCOME, REFUSED, ASK, TOLD, WANT, NOT
-  YET, DONE, ABORT) is msgpack, typed by msgspec, and never longer than `TALK_BYTES`.
+  nothing; a fixed binary layout, little-endian, drawn below. **Talk** (HELLO, WELCOME, REFUSED, WANT, NOT YET, DONE,
+  ABORT) is msgpack, typed by msgspec, and never longer than `TALK_BYTES`.
 - A length is checked before anything is allocated, and every number before anybody uses it: finite, and within what
   the charter makes possible. Whatever cannot be right raises `BadFrame`, and nothing else is ever raised.
 - One meaning, one encoding: what is absent is zero on the wire, and a frame in which it is not is refused.
@@ -24,7 +24,6 @@ it, and carries the words of its round of the count and of the one before.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import struct
 from dataclasses import dataclass
 
@@ -48,8 +47,6 @@ _WORD = struct.Struct("<BIIIIdIQQIdIIIIQQI")
 _STEP = struct.Struct(f"<c{SESSION_BYTES}sI{DIGEST_BYTES}s{SHARE_BYTES}s")
 _LOOSE = struct.Struct(f"<c{SESSION_BYTES}sI{SHARE_BYTES}s")
 _NO_SHARE = bytes(SHARE_BYTES)
-_ABSENT = (0,), (0,), (0, 0, 0.0), (0, 0, 0), (0, 0.0, 0, 0, 0), (0, 0, 0, 0)  # the six parts of a word
-_CUTS = (1, 2, 3, 6, 9, 14, 18)
 
 
 class BadFrame(Exception):  # noqa: N818
@@ -112,23 +109,6 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
     wants: int
 
 
-class Ask(msgspec.Struct, frozen=True, tag="ask", array_like=True):
-    """A HELLO that begins nothing: would it be accepted?"""
-
-    version: int
-    sender: str
-    receiver: str
-    digest: bytes
-    fields: dict[str, bytes]
-
-
-class Told(msgspec.Struct, frozen=True, tag="told", array_like=True):
-    """The answer to an ASK: why not, in words for a person; both empty if it would."""
-
-    kind: str
-    text: str
-
-
 class Welcome(msgspec.Struct, frozen=True, tag="welcome", array_like=True):
     """The answer to a HELLO that is accepted."""
 
@@ -171,7 +151,7 @@ class Abort(msgspec.Struct, frozen=True, tag="abort", array_like=True):
     text: str
 
 
-Talk = Hello | Ask | Told | Welcome | Want | NotYet | Done | Refused | Abort
+Talk = Hello | Welcome | Want | NotYet | Done | Refused | Abort
 _talk = msgspec.msgpack.Decoder(Talk)
 
 
@@ -296,25 +276,20 @@ class Codec:
 
     def _words_at(self, frame: bytes, start: int) -> tuple[Word, ...]:
         places = range(start, start + self._words_bytes, _WORD.size)
-        return tuple(self._word(_WORD.unpack_from(frame, place)) for place in places)
+        return tuple(self._word(frame[place : place + _WORD.size]) for place in places)
 
-    def _word(self, parts: tuple[float, ...]) -> Word:
-        flags = int(parts[0])
-        sections = [parts[start:end] for start, end in itertools.pairwise(_CUTS)]
-        there = [bool(flags >> bit & 1) for bit in range(len(_ABSENT))]
-        if flags >= 1 << len(_ABSENT) or any(
-            section != absent for section, absent, given in zip(sections, _ABSENT, there, strict=True) if not given
-        ):
-            raise BadFrame("a word that says what its flags deny")
-        distance, parent, proposal, total, candidate, verdict = sections
+    def _word(self, raw: bytes) -> Word:
+        flags, *parts = _WORD.unpack(raw)
         word = Word(
-            distance=int(distance[0]) if there[0] else None,
-            parent=int(parent[0]) if there[1] else None,
-            proposal=Proposal(*proposal) if there[2] else None,  # type: ignore[arg-type]
-            sum=Sum(*total) if there[3] else None,  # type: ignore[arg-type]
-            candidate=Candidate(*candidate) if there[4] else None,  # type: ignore[arg-type]
-            verdict=Verdict(*verdict) if there[5] else None,  # type: ignore[arg-type]
+            distance=parts[0] if flags & 1 else None,
+            parent=parts[1] if flags & 2 else None,
+            proposal=Proposal(*parts[2:5]) if flags & 4 else None,
+            sum=Sum(*parts[5:8]) if flags & 8 else None,
+            candidate=Candidate(*parts[8:13]) if flags & 16 else None,
+            verdict=Verdict(*parts[13:17]) if flags & 32 else None,
         )
+        if _pack_word(word) != raw:
+            raise BadFrame("a word that says what its flags deny")
         self._check_word(word)
         return word
 
@@ -358,12 +333,12 @@ def _pack_word(word: Word) -> bytes:
         sum(1 << bit for bit, part in enumerate(there) if part is not None),
         word.distance or 0,
         word.parent or 0,
-        *((proposal.since, proposal.holder, proposal.value) if proposal else _ABSENT[2]),
-        *(total or _ABSENT[3]),
+        *((proposal.since, proposal.holder, proposal.value) if proposal else (0, 0, 0.0)),
+        *(total or (0, 0, 0)),
         *(
             (candidate.number, candidate.value, candidate.holder, candidate.since, candidate.announced)
             if candidate
-            else _ABSENT[4]
+            else (0, 0.0, 0, 0, 0)
         ),
-        *(verdict or _ABSENT[5]),
+        *(verdict or (0, 0, 0, 0)),
     )

@@ -147,7 +147,7 @@ class ZenohTransport:
             "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
             "transport": {
                 "unicast": {"open_timeout": 3000, "max_sessions": len(neighbours) + 32},
-                "link": {"rx": {"max_message_size": 2 * self._most}},
+                "link": {"rx": {"max_message_size": 2 * self._most}, "tx": {"queue": {"size": {"data": 16}}}},
                 "shared_memory": {"enabled": False},
             },
         }

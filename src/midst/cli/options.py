@@ -1,0 +1,58 @@
+"""What several commands ask for in the same words: a graph, and public bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from numpy.random import Generator
+
+from midst import graphs
+from midst.errors import InputError
+from midst.graphs import KINDS, Graph
+
+GRAPH_HELP = f"""A kind ({", ".join(KINDS)}), with options as in rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of
+edges, .graphml, .npz."""
+_SWITCHES = {"true": True, "false": False}
+
+
+def parse_bounds(text: str | None) -> tuple[float, float] | None:
+    """LO:HI as two numbers.
+
+    Raises:
+        InputError: it is not.
+    """
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        raise InputError("--bounds must be two numbers, LO:HI, such as 0:100") from None
+    return low, high
+
+
+def read_graph(spec: str, nodes: int | None, rng: Generator) -> Graph:
+    """The graph of `KIND`, `KIND:name=number,…` or a file."""
+    kind, _, options = spec.partition(":")
+    if kind not in KINDS and (Path(spec).exists() or "." in kind or "/" in kind):
+        loaded = graphs.load(spec)
+        if nodes is not None and nodes != loaded.n:
+            raise InputError(f"{spec} has {loaded.n} nodes, not {nodes}; leave --nodes out, or give one value a node")
+        return loaded
+    if kind in KINDS and nodes is None:
+        raise InputError(f"how many nodes has the {kind}? give --nodes or --values")
+    return graphs.make(kind, nodes or 0, rng=rng, **_graph_options(kind, options))
+
+
+def _graph_options(kind: str, text: str) -> dict[str, float]:
+    options: dict[str, float] = {}
+    for option in filter(None, text.split(",")):
+        name, _, value = option.partition("=")
+        try:
+            options[name] = (
+                _SWITCHES[value] if value in _SWITCHES else int(value) if value.isdecimal() else float(value)
+            )
+        except ValueError:
+            raise InputError(f"--graph: {option!r} is not name=number; an example: rgg:radius=0.4") from None
+        if name in ("kind", "n", "rng"):
+            raise InputError(f"{kind} has no option {name!r}; use --nodes and --seed")
+    return options

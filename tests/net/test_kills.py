@@ -1,0 +1,351 @@
+"""`midst node` killed, stopped, out of disk, and run again: never a wrong answer, never a second z(0), always an end."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import (
+    Network,
+    Outcome,
+    Running,
+    Shelf,
+    check_journals,
+    network,
+    nobody_calls,
+    port_of,
+    read_journal,
+    rounds_done,
+    until,
+)
+
+from midst import graphs
+from midst.net.peer import Began, Broken, Ended, Met
+
+pytestmark = pytest.mark.timeout(180)
+
+TORTURE = "MIDST_RUNS" in os.environ
+KILLS = max(200, int(os.environ["MIDST_RUNS"]) // 50) if TORTURE else 6
+
+
+def ring(n: int) -> graphs.Graph:
+    return graphs.make("ring", n, rng=np.random.default_rng(0))
+
+
+def draw(n: int, seed: int = 3) -> Any:
+    return np.random.default_rng(seed).uniform(0, 100, n)
+
+
+def the_only(outcomes: list[Outcome]) -> Any:
+    """The value that all of them print."""
+    (value,) = {one.answer["value"] for one in outcomes}
+    return value
+
+
+# Killed at random
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(60 * KILLS)
+def test_kills_at_random(tmp_path: Path) -> None:
+    """Sessions one after the other, until so many processes were killed while they ran."""
+    rng = Random(20260)
+    killed, session, hits = 0, 0, Counter[str]()
+    while killed < KILLS:
+        session += 1
+        killed += torment(tmp_path / str(session), rng, min(KILLS - killed, 40), hits)
+    assert hits["before round 0"] + hits["under way"] + hits["after the answer"] == killed
+    assert hits["under way"] >= killed // 3
+
+
+def torment(folder: Path, rng: Random, kills: int, hits: Counter[str]) -> int:
+    """One session, in which processes are killed, alone and together, and started again a little later; how many."""
+    n = rng.choice([5, 6, 7]) if TORTURE else 5
+    mean = rng.random() < 0.4
+    values = np.array([rng.uniform(0, 100) for _ in range(n)])
+    rare: dict[str, Any] = {"objective": "mean", "tolerance": 1e-12, "c": 50.0} if mean else {"patience": 700}
+    killed = 0
+    with network(folder, ring(n), values, session=f"s{rng.getrandbits(32)}", **rare) as net, Shelf(net) as shelf:
+        running = {one.name: one for one in net.start_all()}
+        openings: dict[str, Any] = {}
+        deadline = time.monotonic() + 60 + 3 * kills
+        while killed < kills and any(one.alive for one in running.values()):
+            pause(net, rng, running)
+            alive = [one for one in running.values() if one.alive]
+            victims = rng.sample(alive, min(len(alive), rng.choice([1, 1, 1, 2, 3]), kills - killed))
+            for one in victims:
+                one.process.kill()
+            for one in victims:
+                one.process.communicate()
+                if one.process.returncode == -signal.SIGKILL:
+                    killed += 1
+                    hits[whereabouts(net, one.name)] += 1
+                    remember(net, one.name, openings)
+                    running[one.name] = net.start(one.name)
+        outcomes = [one.wait(max(deadline - time.monotonic(), 1.0)) for one in running.values()]
+    for name, known in openings.items():
+        assert set(shelf.openings(name)) == {known}
+    assert check_journals(net, shelf) > 0
+    check_answers(net, outcomes)
+    return killed
+
+
+def pause(net: Network, rng: Random, running: dict[str, Running]) -> None:
+    """A moment, by the clock or by somebody's progress; so that kills fall into beginnings, and in between."""
+    if rng.random() < 0.3:
+        time.sleep(rng.choice([0.05, 1.0]) * rng.random())
+        return
+    name = rng.choice(list(running))
+    size, more = length(net, name), rng.choice([1, 300, 8000]) * rng.random()
+    until(lambda: length(net, name) > size + more or not running[name].alive, 60)
+
+
+def length(net: Network, name: str) -> int:
+    """Of a journal, in bytes."""
+    return net.journal(name).stat().st_size if net.journal(name).exists() else 0
+
+
+def whereabouts(net: Network, name: str) -> str:
+    """How far a killed process had come, by its journal."""
+    records = read_journal(net.journal(name)) if net.journal(name).exists() else []
+    if records and isinstance(records[0], Ended):
+        return "after the answer"
+    return "under way" if rounds_done(net.journal(name)) else "before round 0"
+
+
+def remember(net: Network, name: str, openings: dict[str, Any]) -> None:
+    """What a killed process had drawn: the same at every death."""
+    records = read_journal(net.journal(name)) if net.journal(name).exists() else []
+    if records and isinstance(records[0], Began):
+        assert openings.setdefault(name, records[0].opening) == records[0].opening
+
+
+def check_answers(net: Network, outcomes: list[Outcome]) -> None:
+    """The right answer, or an abort that names somebody; nothing else."""
+    problem = net.charter.problem(net.values)
+    found = [one.answer for one in outcomes if one.code == 0]
+    assert len({(one["value"], one["rounds"]) for one in found}) <= 1
+    for one in found:
+        assert problem.distance(np.array(one["value"])) <= one["bound"]
+    for one in outcomes:
+        assert one.code in (0, 4), one.err
+        if one.code == 4:
+            last = one.err.splitlines()[-1]
+            assert last.startswith("midst: aborted: ")
+            assert any(name in last for name in net.charter.names)
+            assert "waited" in last, "only a wait that was too long may end it; nobody did anything wrong"
+    assert found, "restarts were quick, so somebody must have the answer"
+
+
+# Killed on purpose
+
+
+def under_way(net: Network, rounds: int = 10) -> dict[str, Running]:
+    """Everybody, running, and so many rounds on."""
+    running = {one.name: one for one in net.start_all()}
+    until(lambda: all(length(net, name) > 200 * rounds for name in running), 60)
+    assert all(rounds_done(net.journal(name)) >= rounds for name in running)
+    return running
+
+
+def long_run(folder: Path, n: int = 3, **settings: Any) -> Any:
+    return network(folder, ring(n), draw(n), **{"patience": 400, "deadlines": {"linger": 5}} | settings)
+
+
+def test_power_failure(tmp_path: Path) -> None:
+    with long_run(tmp_path) as net, Shelf(net) as shelf:
+        for one in under_way(net).values():
+            one.process.kill()
+        before = {name: net.journal(name).read_bytes() for name in net.charter.names}
+        assert the_only(net.run()) == np.median(net.values)
+    for name, data in before.items():
+        assert any(data in path.read_bytes() for path in (tmp_path / "shelf").glob(f"{name}.*")), "it went on from there"
+    check_journals(net, shelf)
+
+
+def test_a_write_cut_short_is_taken_back(tmp_path: Path) -> None:
+    with long_run(tmp_path) as net, Shelf(net) as shelf:
+        running = under_way(net)
+        running["p1"].kill()
+        path = net.journal("p1")
+        path.write_bytes(path.read_bytes()[:-3])
+        running["p1"] = net.start("p1")
+        assert the_only([one.wait() for one in running.values()]) == np.median(net.values)
+    check_journals(net, shelf)
+
+
+def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
+    with long_run(tmp_path) as net:
+        running = under_way(net)
+        running["p1"].kill()
+        running["p0"].kill()
+        data = bytearray(net.journal("p1").read_bytes())
+        data[len(data) // 2] ^= 1
+        net.journal("p1").write_bytes(data)
+        with nobody_calls(port_of(net.charter, 0)):
+            end = net.start("p1").wait()
+    assert (end.code, end.out) == (2, "")
+    assert "damaged; the session cannot be resumed, start a new one" in end.err
+    assert len(end.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_a_lost_journal_is_refused(tmp_path: Path, met: bool) -> None:
+    """Whether the node that has forgotten everything is welcomed first, or says hello first."""
+    with long_run(tmp_path, patience=100_000) as net:
+        running = under_way(net)
+        running["p1"].kill()
+        first = read_journal(net.journal("p1"))[0]
+        assert isinstance(first, Began)
+        if not met:  # nobody is there who remembers it but in a journal
+            running["p0"].kill()
+            running["p2"].kill()
+        net.journal("p1").unlink()
+        running["p1"] = net.start("p1")
+        if not met:
+            until(lambda: length(net, "p1") > 0)
+            running |= {name: net.start(name) for name in ("p0", "p2")}
+        ends = {name: one.wait(20) for name, one in running.items()}
+        drawn = read_journal(net.journal("p1"))[0]
+        assert isinstance(drawn, Began)
+        assert drawn.opening.z != first.opening.z
+        for name, end in ends.items():
+            assert (end.code, end.out) == (4, "")
+            assert "p1 has lost its journal of this session and drew anew; start a new session" in end.err, name
+        for name in ("p0", "p2"):
+            kept = net.journal(name).read_bytes()
+            assert not any(drawn.opening.z[k : k + 8] in kept for k in range(0, len(drawn.opening.z), 8))
+        blamed = [name for name in ("p0", "p2") if any(isinstance(r, Broken) for r in read_journal(net.journal(name)))]
+        assert blamed
+        again = net.start(blamed[0]).wait(10)
+        assert again.code == 4
+        assert "this session is over, start a new one" in again.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_by_its_operator_and_run_again(tmp_path: Path, number: signal.Signals) -> None:
+    with long_run(tmp_path) as net, Shelf(net) as shelf:
+        running = under_way(net)
+        running["p2"].signal(number)
+        ends = {name: one.wait(10) for name, one in running.items()}
+        for end in ends.values():
+            assert (end.code, end.out) == (4, "")
+            assert end.err.splitlines()[-1] == "midst: aborted: p2 was stopped by its operator"
+        assert the_only(net.run()) == np.median(net.values)
+    check_journals(net, shelf)
+
+
+def test_nobody_comes(tmp_path: Path) -> None:
+    with network(tmp_path, ring(3), draw(3), deadlines={"start": 1.5}) as net:
+        started = time.monotonic()
+        end = net.start("p0").wait(20)
+        assert time.monotonic() - started < 15
+    assert (end.code, end.out) == (4, "")
+    assert "aborted: p0 waited 2 s for p1, p2 in round 0 (p" in end.err
+    assert "connection refused at 127.0.0.1:" in end.err
+
+
+def test_somebody_does_not_come_back(tmp_path: Path) -> None:
+    with long_run(tmp_path, patience=100_000, deadlines={"wait": 2, "linger": 1}) as net:
+        running = under_way(net)
+        running.pop("p1").kill()
+        ends = {name: one.wait(20) for name, one in running.items()}
+    for end in ends.values():
+        assert (end.code, end.out) == (4, "")
+        assert "waited 2 s for p1 in round " in end.err
+
+
+# The disk
+
+
+def test_full_from_the_start(tmp_path: Path) -> None:
+    with network(tmp_path, ring(3), draw(3)) as net:
+        with nobody_calls(port_of(net.charter, 1), port_of(net.charter, 2)):
+            end = net.start("p0", within=["sh", "-c", 'ulimit -f 0; exec "$@"', "sh"]).wait(20)
+        assert (end.code, end.out) == (1, "")
+        assert end.err == "midst: error: File too large\n"
+        assert length(net, "p0") == 0
+        assert the_only(net.run()) == np.median(net.values)
+
+
+def test_full_under_way(tmp_path: Path) -> None:
+    with long_run(tmp_path) as net, Shelf(net) as shelf:
+        running = under_way(net)
+        limit = length(net, "p1") + 5000
+        resource.prlimit(running["p1"].process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+        ends = {name: one.wait(20) for name, one in running.items()}
+        for end in ends.values():
+            assert (end.code, end.out) == (4, "")
+            assert "p1 cannot write its journal (" in end.err
+        assert length(net, "p1") <= limit
+        check_journals(net, shelf)  # nothing was sent that is not on disk
+        assert the_only(net.run()) == np.median(net.values)
+    check_journals(net, shelf)
+
+
+# Run again
+
+
+def test_after_the_end_the_answer_is_there_at_once(tmp_path: Path) -> None:
+    with network(tmp_path, ring(3), draw(3)) as net:
+        first = [one.answer for one in net.run()]
+        for name in net.charter.names:
+            (record,) = read_journal(net.journal(name))
+            assert isinstance(record, Ended), "the session's secrets are gone"
+        with nobody_calls(*(port_of(net.charter, i) for i in range(3))):
+            again = net.start("p1").wait(10).answer
+    assert again["sent"] == again["received"] == 0
+    known = ("name", "session", "objective", "value", "counts", "rounds", "exposed")
+    assert [again[key] for key in known] == [first[1][key] for key in known]
+
+
+def test_a_second_process_of_the_same_participant_is_refused(tmp_path: Path) -> None:
+    with long_run(tmp_path) as net:
+        running = under_way(net)
+        end = net.start("p0").wait(10)
+        assert (end.code, end.out) == (2, "")
+        assert "another midst node is running this session" in end.err
+        assert the_only([one.wait() for one in running.values()]) == np.median(net.values)
+
+
+@pytest.mark.parametrize("when", ["under way", "after the end"])
+def test_a_value_that_has_changed_is_refused(tmp_path: Path, when: str) -> None:
+    with network(tmp_path, ring(3), draw(3), **({} if when == "after the end" else {"patience": 100_000})) as net:
+        if when == "after the end":
+            net.run()
+        else:
+            for one in under_way(net).values():
+                one.kill()
+        before = net.journal("p0").read_bytes()
+        with nobody_calls(port_of(net.charter, 1), port_of(net.charter, 2)):
+            end = net.start("p0", given=[], stdin="31.25\n").wait(10)
+        assert (end.code, end.out) == (2, "")
+        assert end.err == (
+            "midst: error: the value of p0 is not the one this session began with; start a new session\n"
+        )
+        assert net.journal("p0").read_bytes() == before
+
+
+# Other transports
+
+
+@pytest.mark.parametrize("transport", ["zenoh", "udp"])
+def test_killed_and_started_again_over(tmp_path: Path, transport: str) -> None:
+    lossy = {"mode": "lossy", "period": 0.01} if transport == "udp" else {}
+    with long_run(tmp_path, patience=200, **lossy) as net:
+        running = {one.name: one for one in net.start_all("--transport", transport)}
+        until(lambda: all(length(net, name) > 4000 for name in running), 60)
+        running["p1"].kill()
+        drawn = read_journal(net.journal("p1"))
+        assert isinstance(drawn[0], Began)
+        assert sum(isinstance(record, Met) for record in drawn) == 2
+        running["p1"] = net.start("p1", "--transport", transport)
+        assert the_only([one.wait() for one in running.values()]) == np.median(net.values)

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from table import Table, charter_of
+
+from midst.errors import Aborted, InputError
+from midst.net.lockstep import LockStep
+from midst.net.wire import Abort, Done, Hello, Step, Want, Welcome, encode_talk
+
+VALUES = [1.0, -2.0, 5.0]
+
+
+def steps(frame):
+    return frame[:1] == b"S"
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer"),
+    [
+        ({}, 1.0),
+        ({"objective": "maximum"}, 5.0),
+        ({"objective": "minimum"}, -2.0),
+        ({"objective": "quantile", "quantile": 0.9}, 5.0),
+        ({"guard": True}, 1.0),
+        ({"mode": "lossy"}, 1.0),
+    ],
+)
+def test_all_find_the_same_proved_answer(settings, answer):
+    endings = Table(charter_of(**settings), VALUES).run()
+    assert {ending.found.value for ending in endings} == {(answer,)}
+    assert {ending.found.counts[0][2] for ending in endings} == {3}
+    assert len({ending.found.rounds for ending in endings}) == 1
+
+
+def test_a_mean_is_proved_to_the_tolerance():
+    endings = Table(charter_of(objective="mean", tolerance=1e-9), VALUES).run()
+    assert len({ending.found.value for ending in endings}) == 1
+    found = endings[0].found
+    assert abs(found.value[0] - np.mean(VALUES)) <= found.bound <= 1e-9 * 5
+
+
+def test_an_even_median_between_two_values_is_proved_to_the_tolerance():
+    endings = Table(charter_of(4, side="any"), [1.0, 2.0, 3.0, 4.0]).run()
+    assert 2.0 <= endings[0].found.value[0] <= 3.0
+    assert endings[0].found.counts == ()
+
+
+def test_weights_count():
+    people = charter_of()
+    heavy = charter_of(
+        participants=[
+            {"name": one.name, "fingerprint": one.fingerprint, "address": one.address, "weight": weight}
+            for one, weight in zip(people.participants, (1, 5, 1), strict=True)
+        ]
+    )
+    assert Table(heavy, VALUES).run()[0].found.value == (-2.0,)
+
+
+def test_vectors_coordinate_by_coordinate():
+    rows = [[1.0, 7.0], [2.0, -3.0], [3.0, 0.5]]
+    endings = Table(charter_of(coordinates=2), rows).run()
+    assert endings[0].found.value == (2.0, 0.5)
+    assert endings[0].found.to_dict()["value"] == [2.0, 0.5]
+
+
+def test_frames_have_one_size_whatever_the_branch():
+    table = Table(charter_of(5), [0.0, 1.0, 2.0, 3.0, 4.0])
+    table.run()
+    branches = {peer.part.state.branch.item() for peer in table.peers}
+    assert len({len(frame) for _, _, frame in table.sent if steps(frame)}) == 1
+    assert len(branches) > 1
+
+
+def test_nothing_drawn_leaves_before_the_neighbour_has_our_number_on_disk():
+    table = Table(charter_of(2), [1.0, 2.0])
+    table.pass_time()
+    table.deliver(change=lambda i, j, frame: None if frame[:9] == encode_talk(Welcome(b"", 0))[:9] else frame)
+    assert not [1 for _, _, frame in table.sent if steps(frame)]
+
+
+# Resuming
+
+
+def test_a_participant_killed_after_any_frame_goes_on_to_the_same_end():
+    calm = Table(charter_of(), VALUES)
+    calm.run()
+    frames = [(i, j, frame) for i, j, frame in calm.sent if steps(frame)]
+    for victim in range(3):
+        for moment in range(1, 60, 7):
+            table = Table(charter_of(), VALUES)
+            table.pass_time()
+            table.deliver(most=moment)
+            table.mail.clear()
+            table.sit(victim)
+            endings = table.run()
+            assert {ending.found.value for ending in endings} == {(1.0,)}
+            assert {frame for frame in table.sent if steps(frame[2])} == set(frames)
+
+
+def test_who_has_ended_says_so_again_and_needs_nobody():
+    table = Table(charter_of(), VALUES)
+    first = table.run()[0].found
+    again = table.sit(0)
+    assert again.over
+    assert again.ending.found == first
+    assert b"S" not in table.files[0].data[20:21]
+
+
+def test_after_the_end_no_secret_is_kept():
+    table = Table(charter_of(), VALUES)
+    table.run()
+    for seat, file, peer in zip(table.seats, table.files, table.peers, strict=True):
+        assert peer.opening.z not in file.data
+        assert all(share not in file.data for share in peer.opening.shares)
+        assert seat.session in file.data
+
+
+def test_a_lost_journal_is_noticed_and_refused():
+    table = Table(charter_of(), VALUES)
+    table.pass_time()
+    table.deliver(most=12)
+    table.mail.clear()
+    table.files[1].data = b""
+    table.sit(1, entropy=lambda count: bytes(range(1, 1 + count % 200)) + bytes(max(0, count - count % 200)))
+    endings = table.run()
+    assert {ending.aborted.kind for ending in endings} <= {"journal lost", "refused"}
+    assert {ending.aborted.about for ending in endings if ending.aborted.kind == "journal lost"} == {"ben"}
+    with pytest.raises(Aborted, match="start a new one"):
+        table.sit(0)
+
+
+def test_a_journal_of_another_value_is_refused():
+    table = Table(charter_of(), VALUES)
+    with pytest.raises(InputError, match="not the one this session began with") as caught:
+        table.sit(0, seat=Table(charter_of(), [7.5, 0.0, 0.0]).seats[0])
+    assert "7.5" not in str(caught.value)
+
+
+def test_a_journal_of_another_session_is_refused():
+    table = Table(charter_of(), VALUES)
+    with pytest.raises(InputError, match="another session"):
+        table.sit(0, seat=Table(charter_of(session="other"), VALUES).seats[0])
+
+
+def test_a_full_disk_stops_before_anything_is_sent():
+    table = Table(charter_of(), VALUES)
+    table.pass_time()
+    table.deliver(most=14)
+    table.files[2].full = True
+    before = len(table.sent)
+    endings = table.run()
+    assert {ending.aborted.kind for ending in endings} == {"disk"}
+    assert {ending.aborted.about for ending in endings} == {"cat"}
+    assert not [1 for i, _, frame in table.sent[before:] if i == 2 and steps(frame)]
+    table.files[2].full = False
+    for i in range(3):
+        table.sit(i)
+    assert {ending.found.value for ending in table.run()} == {(1.0,)}
+
+
+# Distrust
+
+
+def forge(table, j, **changes):
+    """A change to what participant 0 sends to j from round 4 on."""
+    codec = table.seats[0].codec
+
+    def change(i, to, frame):
+        if (i, to) != (0, j) or not steps(frame):
+            return frame
+        step = codec.decode(frame)
+        if step.message.round < 4:
+            return frame
+        return changes["make"](codec, step)
+
+    return change
+
+
+def test_two_frames_for_one_round_are_equivocation():
+    table = Table(charter_of(), VALUES)
+
+    def twice(i, j, frame):
+        if (i, j) == (0, 1) and steps(frame) and (step := table.seats[0].codec.decode(frame)).message.round == 4:
+            message = step.message
+            other = type(message)(message.round, message.number + 0.25, message.words, message.share)
+            table.peers[1].hear(0, frame, table.now)
+            return table.seats[0].codec.encode_step(other, step.digest, step.level)
+        return frame
+
+    endings = table.run(change=twice)
+    assert {(ending.aborted.kind, ending.aborted.about) for ending in endings} == {("equivocation", "ann")}
+
+
+def test_mirrors_that_come_apart_stop_the_run():
+    table = Table(charter_of(), VALUES)
+
+    def lie(codec, step):
+        message = step.message
+        return codec.encode_step(
+            type(message)(message.round, message.number + 0.25, message.words), step.digest, step.level
+        )
+
+    endings = table.run(change=forge(table, 1, make=lie))
+    assert {ending.aborted.kind for ending in endings} == {"diverged"}
+    assert {ending.aborted.about for ending in endings} <= {"ann", "ben"}
+
+
+def test_frames_that_cannot_be_are_counted_and_then_end_it():
+    table = Table(charter_of(), VALUES)
+    table.pass_time()
+    table.deliver()
+    table = Table(charter_of(), VALUES)
+    for _ in range(7):
+        table.peers[1].hear(0, b"S nonsense", 0.0)
+    assert table.peers[1].ending is None
+    table.peers[1].hear(0, b"", 0.0)
+    assert table.peers[1].ending.aborted.kind == "broken protocol"
+
+
+def test_a_round_far_ahead_is_a_broken_protocol():
+    table = Table(charter_of(), VALUES)
+
+    def ahead(codec, step):
+        message = step.message
+        return codec.encode_step(
+            type(message)(message.round + 5, message.number, message.words), step.digest, step.level
+        )
+
+    endings = table.run(change=forge(table, 1, make=ahead))
+    assert {(ending.aborted.kind, ending.aborted.about) for ending in endings} == {("broken protocol", "ann")}
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"version": 99}, "version", "you speak 99"),
+        ({"sender": "cat"}, "wrong name", "ben's"),
+        ({"digest": b"x" * 32, "fields": {}}, "charter", "differs"),
+        ({"instance": b"short"}, "journal lost", "lost its journal"),
+    ],
+)
+def test_a_hello_that_is_not_accepted_is_answered_in_words(change, kind, words):
+    table = Table(charter_of(2), [1.0, 2.0])
+    charter, ann = table.charter, table.peers[0]
+    plain = {
+        "version": 1, "sender": "ben", "receiver": "ann", "digest": charter.digest,
+        "fields": charter.field_digests(), "instance": bytes(16), "wants": 0,
+    }  # fmt: skip
+    ann.hear(1, encode_talk(Hello(**(plain | change))), 0.0)
+    answer = table.seats[0].codec.decode(table.sent[-1][2])
+    refused = next(table.seats[0].codec.decode(f) for i, j, f in table.sent if i == 0 and b"refused" in f)
+    assert (refused.kind, words in refused.text) == (kind, True), answer
+
+
+def test_a_different_charter_is_refused_by_what_differs():
+    ours, theirs = charter_of(sigma=0.5), charter_of(sigma=0.6, patience=40)
+    table, other = Table(ours, VALUES), Table(theirs, VALUES)
+    table.peers[1] = other.peers[1]
+    other.peers[1]._send = lambda j, frame: table.mail.append((1, j, frame))
+    table.run(most=2)
+    assert other.peers[1].ending.aborted.kind == "refused"
+    assert "sigma" in str(other.peers[1].ending.aborted)
+    assert "patience" in str(other.peers[1].ending.aborted)
+    assert {peer.ending.aborted.about for peer in (table.peers[0], table.peers[2])} == {"ben"}
+    for i in range(3):  # nothing has begun: with the right charter it goes on from there
+        table.sit(i)
+    assert {ending.found.value for ending in table.run()} == {(1.0,)}
+
+
+# Deadlines
+
+
+def test_whoever_never_comes_is_named():
+    table = Table(charter_of(deadlines={"start": 30}), VALUES)
+    table.peers[2] = None
+    endings = table.run()
+    assert {(ending.aborted.kind, ending.aborted.about) for ending in endings[:2]} == {("waited", "cat")}
+    assert "30 s" in str(endings[0].aborted) or "31 s" in str(endings[0].aborted)
+
+
+def test_whoever_falls_silent_is_named_by_all_although_most_do_not_see_it():
+    table = Table(charter_of(7, deadlines={"wait": 20}), [float(k) for k in range(7)])
+    table.pass_time()
+    table.deliver(most=120)
+    table.peers[3] = None
+    endings = table.run()
+    aborts = [ending.aborted for i, ending in enumerate(endings) if i != 3]
+    assert {(abort.kind, abort.about) for abort in aborts} == {("waited", "dan")}
+
+
+def test_the_whole_run_has_a_deadline():
+    table = Table(charter_of(deadlines={"wait": 1000, "total": 50}), VALUES)
+    endings = table.run(change=lambda i, j, frame: None if steps(frame) and {i, j} == {0, 1} else frame)
+    assert {ending.aborted.kind for ending in endings} == {"waited"}
+
+
+def test_no_proof_within_the_rounds_is_an_abort():
+    endings = Table(charter_of(rounds=4), VALUES).run()
+    assert {ending.aborted.kind for ending in endings} == {"no proof"}
+
+
+def test_stopping_tells_the_others():
+    table = Table(charter_of(), VALUES)
+    table.pass_time()
+    table.deliver(most=14)
+    table.peers[0].stop("stopped", "was stopped by its operator")
+    assert {ending.aborted.about for ending in table.run()} == {"ann"}
+
+
+# Talk
+
+
+def test_asking_twice_is_answered_twice_and_answers_are_not_answered():
+    table = Table(charter_of(), VALUES)
+    table.run()
+    table.sent.clear()
+    table.peers[0].ending = None  # as if it were still there
+    for talk in (Done(heard=True), Want(10**6)):
+        table.peers[0].hear(1, encode_talk(talk), table.now)
+    assert len(table.sent) <= 1
+
+
+def test_an_abort_about_nobody_known_is_put_down_to_whoever_said_it():
+    table = Table(charter_of(), VALUES)
+    table.peers[0].hear(1, encode_talk(Abort("waited\x07", "nobody\n", "x", "so\nwhat")), 0.0)
+    aborted = table.peers[0].ending.aborted
+    assert (aborted.about, aborted.kind, str(aborted)) == ("ben", "waited ", "so what")
+
+
+def test_step_and_replay_are_the_same_code():
+    table = Table(charter_of(), VALUES)
+    table.pass_time()
+    table.deliver(most=40)
+    peer = table.peers[0]
+    assert isinstance(peer.part, LockStep)
+    again = table.sit(0)
+    assert again.part.state.round == peer.part.state.round > 1
+    assert again.part.state.z.tobytes() == peer.part.state.z.tobytes()
+    assert dict(again.part.newest()) == dict(peer.part.newest())
+    assert isinstance(table.seats[0].codec.decode(next(iter(again.part.newest().values()))), Step)

@@ -1,0 +1,209 @@
+"""`midst node` in processes of their own, and the trajectory of a network against the reference engine's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import fields
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import Network, Shelf, check_journals, network, until
+
+from midst import graphs
+from midst.engines import reference
+from midst.graphs import Graph
+from midst.net.driver import Driver
+from midst.net.journal import DiskFile, Journal
+from midst.net.keys import load_identity
+from midst.net.peer import Ending, Peer
+from midst.net.seat import Opening, Seat, take_seat
+from midst.net.tls import TlsTransport
+from midst.system import Guard, System, assemble
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def make(kind: str, n: int) -> Graph:
+    return graphs.make(kind, n, rng=np.random.default_rng(4))
+
+
+def draw(n: int, *more: int) -> Any:
+    return np.random.default_rng(11).uniform(0, 100, (n, *more))
+
+
+# Processes
+
+
+@pytest.mark.parametrize(("kind", "n"), [("ring", 5), ("rgg", 15)])
+def test_everybody_prints_the_exact_median(tmp_path: Path, kind: str, n: int) -> None:
+    values = draw(n)
+    with network(tmp_path, make(kind, n), values) as net, Shelf(net) as shelf:
+        found = [one.answer for one in net.run()]
+    assert {one["value"] for one in found} == {float(np.median(values))}
+    assert [one["name"] for one in found] == list(net.charter.names)
+    assert len({one["rounds"] for one in found}) == 1
+    half = {"below": n // 2, "above": n // 2, "total": n}
+    assert all(one["certified"] and one["bound"] == 0 and one["counts"] == [half] for one in found)
+    holder = int(np.argsort(values)[n // 2])
+    assert found[holder]["exposed"]
+    assert sum(one["sent"] for one in found) == sum(one["received"] for one in found) > 0
+    assert check_journals(net, shelf) == len(net.charter.graph.source) * found[0]["rounds"]
+
+
+def test_a_mean_ends_by_residuals_and_everybody_prints_the_same(tmp_path: Path) -> None:
+    values = draw(4)
+    with network(tmp_path, make("ring", 4), values, objective="mean", tolerance=1e-9) as net:
+        found = [one.answer for one in net.run()]
+    assert len({(one["value"], one["bound"], one["rounds"]) for one in found}) == 1
+    assert abs(found[0]["value"] - values.mean()) <= found[0]["bound"] <= 1e-9 * 100
+    assert found[0]["counts"] == []
+
+
+def test_a_vector_is_one_median_a_coordinate(tmp_path: Path) -> None:
+    values = draw(3, 2)
+    with network(tmp_path, make("path", 3), values, coordinates=2) as net:
+        found = [one.answer for one in net.run()]
+    assert all(one["value"] == np.median(values, axis=0).tolist() for one in found)
+
+
+def test_zenoh(tmp_path: Path) -> None:
+    values = draw(3)
+    with network(tmp_path, make("ring", 3), values) as net:
+        found = [one.answer for one in net.run("--transport", "zenoh")]
+    assert {one["value"] for one in found} == {float(np.median(values))}
+
+
+def test_lossy_mode_talks_by_udp(tmp_path: Path) -> None:
+    values = draw(3)
+    with network(tmp_path, make("ring", 3), values, mode="lossy", period=0.01) as net:
+        found = [one.answer for one in net.run()]
+    assert {one["value"] for one in found} == {float(np.median(values))}
+
+
+def test_with_the_guard_only_the_holder_is_exposed(tmp_path: Path) -> None:
+    values = draw(5)
+    with network(tmp_path, make("ring", 5), values, guard=True, mu=10.0) as net:
+        found = [one.answer for one in net.run()]
+    assert {one["value"] for one in found} == {float(np.median(values))}
+    assert [one["exposed"] for one in found] == [value == np.median(values) for value in values]
+
+
+@pytest.mark.parametrize("change", ["sigma = 3.5", 'session = "s2"'])
+def test_another_charter_is_refused_by_what_differs(tmp_path: Path, change: str) -> None:
+    key = change.partition(" ")[0]
+    with network(tmp_path, make("path", 2), draw(2)) as net:
+        first = net.start("p0")
+        until(net.journal("p0").exists)  # so it has read the charter
+        lines = [line for line in net.charter.to_toml().splitlines() if not line.startswith(f"{key} =")]
+        net.charter_file.write_text("\n".join([change, *lines]))
+        ends = net.start("p1").wait(), first.wait()
+    for end, other in zip(ends, ("p0", "p1"), strict=True):
+        assert (end.code, end.out) == (4, "")
+        assert f"aborted: {other} refuses (charter): " in end.err
+        assert f"differs from {other}'s in: {key};" in end.err
+
+
+def test_values_from_standard_input_and_from_a_command(tmp_path: Path) -> None:
+    with network(tmp_path, make("path", 3), [0, 0, 70.5]) as net:
+        (tmp_path / "value").write_text("40.5\n")
+        piped = net.start("p0", given=[], stdin="# mine\n10.5\n")
+        asked = net.start("p1", given=["--value-command", f"cat '{tmp_path / 'value'}'"])
+        filed = net.start("p2")
+        found = [one.wait().answer for one in (piped, asked, filed)]
+    assert {one["value"] for one in found} == {40.5}
+
+
+# The trajectory
+
+
+class Drawn(System):
+    """A system whose guard draws what the participants of a network drew."""
+
+    seats: tuple[Seat, ...]
+    openings: tuple[Opening, ...]
+
+    def guard_draws(self) -> Iterator[Any]:
+        pairs = list(zip(self.seats, self.openings, strict=True))
+        for t in count():
+            drawn = [seat.guard_draw(opening, t) for seat, opening in pairs]
+            yield np.zeros(self.terms.s.shape) if drawn[0] is None else np.array(drawn)
+
+
+def joined(seats: tuple[Seat, ...], openings: tuple[Opening, ...], values: Any) -> System:
+    """The system that the reference engine runs, with what each participant drew as its z(0)."""
+    charter = seats[0].charter
+    start = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
+    guard = Guard() if charter.guard else None
+    whole = assemble(charter.problem(values), charter.parameters, start, charter.rules, guard)
+    system = Drawn(**{part.name: getattr(whole, part.name) for part in fields(System)} | {"start": start})
+    object.__setattr__(system, "seats", seats)
+    object.__setattr__(system, "openings", openings)
+    return system
+
+
+async def live(net: Network, seats: tuple[Seat, ...], seed: int) -> tuple[list[Ending], list[Any], tuple[Opening, ...]]:
+    """Everybody over TLS, in one process: how it ended, every x, and what was drawn."""
+    seen: list[Any] = [[] for _ in seats]
+    drivers, files = [], []
+    for i, seat in enumerate(seats):
+
+        def watch(peer: Peer, i: int = i) -> None:
+            if peer.part.state.x is not None:
+                seen[i].append(np.array(peer.part.state.x))
+
+        identity = load_identity(net.key(seat.name))
+        transport = TlsTransport(net.charter, identity, i, seat.codec.largest(False))
+        files.append(DiskFile(net.journal(seat.name)))
+        entropy = Random(f"{seed}/{i}").randbytes
+        drivers.append(Driver(seat, Journal(files[-1], seat.name), transport, entropy=entropy, watch=watch))
+    endings = await asyncio.gather(*(driver.run() for driver in drivers))
+    for file in files:
+        file.close()
+    openings = tuple(driver.peer.opening for driver in drivers if driver.peer is not None)
+    return endings, seen, openings
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "settings"),
+    [
+        ("ring", 5, {}),
+        ("rgg", 8, {"objective": "quantile", "quantile": 0.3, "c": 0.07, "theta": 0.4}),
+        ("star", 5, {"objective": "mean", "tolerance": 1e-9}),
+        ("ring", 4, {"coordinates": 3}),
+        ("complete", 5, {"guard": True, "mu": 10.0}),
+        ("path", 4, {"objective": "mean", "coordinates": 2, "bounds": [-1e6, 1e6], "mu": 2e5, "sigma": 1e5}),
+        ("ring", 5, {"objective": "maximum", "scale": 1e-3, "bounds": None}),
+    ],
+)
+def test_the_trajectory_is_the_reference_engines_bit_for_bit(
+    tmp_path: Path, kind: str, n: int, settings: dict[str, Any]
+) -> None:
+    shape = (settings["coordinates"],) if "coordinates" in settings else ()
+    values = draw(n, *shape) * (1e-3 if "scale" in settings else 1)
+    with network(tmp_path, make(kind, n), values, **settings) as net:
+        seats = tuple(take_seat(net.charter, name, values[i]) for i, name in enumerate(net.charter.names))
+        endings, seen, openings = asyncio.run(live(net, seats, seed=5))
+    found = [ending.found for ending in endings if ending.found is not None]
+    assert (len(found), len({one.value for one in found})) == (n, 1)
+    rounds = {one.rounds for one in found}
+    assert len(rounds) == 1
+    assert [len(one) for one in seen] == [*rounds] * n
+    engine = reference.iterate(joined(seats, openings, values))
+    for t in range(*rounds):
+        x, _, _ = next(engine)
+        assert np.array([one[t] for one in seen]).tobytes() == x.tobytes(), f"x({t})"
+
+
+def test_another_z0_gives_another_trajectory(tmp_path: Path) -> None:
+    values = draw(3)
+    seen = []
+    for seed in (1, 2):
+        with network(tmp_path / str(seed), make("ring", 3), values, session=f"s{seed}") as net:
+            seats = tuple(take_seat(net.charter, name, values[i]) for i, name in enumerate(net.charter.names))
+            seen.append(asyncio.run(live(net, seats, seed))[1])
+    assert seen[0][0][0] != seen[1][0][0]

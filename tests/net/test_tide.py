@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midst import Mean, Problem, Quantile, graphs
+from midst.certificate import residuals, slack
+from midst.net.tide import make_tide, still
+from midst.system import assemble, draw_z0, settle
+from midst.update import next_x, next_z
+
+
+def test_the_slack_of_a_median_is_half_of_one_or_two():
+    for n, exact in ((5, 1), (6, 2)):
+        assert slack(Problem(graphs.ring(n), range(n), objective=Quantile(0.5))) == exact / 2
+
+
+@given(st.integers(3, 9), st.sampled_from([0.1, 0.25, 0.5, 0.7]), st.integers(0, 2**32))
+def test_slack_is_what_one_more_value_on_the_wrong_side_costs(n, tau, seed):
+    """If all x lie strictly below every τ-quantile, Σ g is at most −2·slack."""
+    rng = np.random.default_rng(seed)
+    problem = Problem(graphs.complete(n), rng.integers(0, 6, n).astype(float), objective=Quantile(tau))
+    low, high = problem.answer
+    left, right, _ = problem.objective.slopes(problem.counts, problem.unit_weight)
+    for x, worse in ((low - 0.25, np.less_equal), (high + 0.25, np.greater_equal)):
+        g = np.where(problem.values > x, -left, np.where(problem.values < x, right, 0.0))
+        assert worse(g.sum(), 0)
+        assert abs(g.sum()) >= 2 * slack(problem) - 1e-12
+
+
+@settings(deadline=None)
+@given(st.integers(3, 8), st.sampled_from(["median", "mean", "even"]), st.integers(0, 2**32))
+def test_everybody_judges_alike_and_rightly(n, what, seed):
+    rng = np.random.default_rng(seed)
+    n += what == "even" and n % 2
+    graph = graphs.make("er", n, rng=rng) if n > 4 else graphs.ring(n)
+    if not graph.is_connected:
+        graph = graphs.ring(n)
+    problem = Problem(graph, rng.normal(size=n), objective=Mean() if what == "mean" else Quantile(0.5), scale=1.0)
+    parameters = settle(problem)
+    system = assemble(problem, parameters, draw_z0(problem, parameters, rng))
+    tide = make_tide(problem, graph.diameter(), np.array(1e-4))
+    source, target, reverse = graph.source, graph.target, graph.reverse
+    sign, z = graph.sign.astype(float), system.z0.copy()
+    levels = [still(tide) for _ in range(n)]
+    for round in range(1, 4000):
+        S = np.bincount(source, sign * z, n)
+        x, _ = next_x(S, system.terms)
+        e = residuals(z, z[reverse], sign, x[source], x[target], system.c)
+        largest = np.array([np.abs(e[source == i]).max() for i in range(n)])
+        heard = [[levels[j] for j in graph.neighbours(i)] for i in range(n)]
+        levels = [tide.rise(levels[i], round, x[i], largest[i], heard[i]) for i in range(n)]
+        verdicts = [tide.judge(level, round) for level in levels]
+        assert len({verdict is None for verdict in verdicts}) == 1
+        if verdicts[0] is not None:
+            assert len({float(verdict.value) for verdict in verdicts}) == 1
+            assert problem.distance(verdicts[0].value * parameters.unit) <= verdicts[0].spread * parameters.unit
+            return
+        z = next_z(z, z[reverse], -sign, x[target], system.c, system.theta)
+    raise AssertionError("no verdict")
