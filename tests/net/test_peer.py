@@ -112,6 +112,7 @@ def test_after_the_end_no_secret_is_kept():
     table.run()
     for seat, file, peer in zip(table.seats, table.files, table.peers, strict=True):
         assert peer.opening.z not in file.data
+        assert peer.opening.value not in file.data or peer.opening.value == table.seats[0].plain_value()
         assert all(share not in file.data for share in peer.opening.shares)
         assert seat.session in file.data
 

@@ -98,7 +98,6 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
     digest: bytes
     name: str
     instance: bytes
-    value: bytes
     found: Found
 
 
@@ -275,7 +274,7 @@ class Peer:
         begun = first.opening if isinstance(first, Began) else first
         if isinstance(begun, Met | Inputs | Broken) or begun.digest != seat.session or begun.name != seat.name:
             raise InputError("the journal is of another session or participant; give --state another folder")
-        if begun.value != seat.plain_value():
+        if isinstance(begun, Opening) and begun.value != seat.plain_value():
             raise InputError(f"the value of {seat.name} is not the one this session began with; start a new session")
         for record in records:
             if isinstance(record, Broken):
@@ -435,7 +434,7 @@ class Peer:
         found = self.ending.found if self.ending is not None else None
         if found is not None and self._all_done:
             seat = self.seat
-            record = Ended(seat.session, seat.name, self.opening.instance, seat.plain_value(), found)
+            record = Ended(seat.session, seat.name, self.opening.instance, found)
             with contextlib.suppress(OSError):  # the answer is worth more than tidiness
                 self._journal.forget(msgspec.msgpack.encode(record))
 

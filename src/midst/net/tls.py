@@ -244,7 +244,8 @@ class Link(asyncio.Protocol):
         _set_options(transport.get_extra_info("socket"))
         self._timer = asyncio.get_running_loop().call_later(HANDSHAKE, self._too_slow)
         self._owner.began(self)
-        self._shake()
+        if not self._closing:
+            self._shake()
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
@@ -256,7 +257,7 @@ class Link(asyncio.Protocol):
             self._shake()
         if not self._shaken:
             return
-        # One read takes all of a record, and OpenSSL takes no bytes of the next: when none wait, there is no more to read.
+        # One read takes all of a record, and OpenSSL takes no bytes of the next: when none wait, nothing can be read.
         while self._arriving.pending and not self._closing:
             try:
                 chunk = self._tls.read(_RECORD)
@@ -416,8 +417,8 @@ def _set_options(sock: socket.socket) -> None:
     """No waiting for more to send; and a dead other end is noticed."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    third = _SILENT // 4
-    options = {"TCP_KEEPIDLE": third, "TCP_KEEPINTVL": third, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 1000 * _SILENT}
+    often = _SILENT // 4
+    options = {"TCP_KEEPIDLE": often, "TCP_KEEPINTVL": often, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 1000 * _SILENT}
     for name, setting in options.items():
         if hasattr(socket, name):  # not every system has all of them
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), setting)
