@@ -182,6 +182,20 @@ def test_what_is_sent_before_closing_arrives(make: Make, party: Party) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("make", [TlsTransport, ZenohTransport])
+def test_large_frames(make: Make, party: Party) -> None:
+    async def main() -> None:
+        size = 2**20
+        one, other = (make(party.charter, party.identities[i], i, size) for i in (0, 1))
+        async with opened(other, one) as (bob, alice):
+            await until(lambda: alice.links and bob.links)
+            one.send(1, b"x" * size)
+            await until(lambda: bob.frames)
+            assert bob.frames == [(0, b"x" * size)]
+
+    asyncio.run(main())
+
+
 def test_closing_what_was_never_opened_is_fine(make: Make, party: Party) -> None:
     async def main() -> None:
         for transport in all_of(make, party):

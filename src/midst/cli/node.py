@@ -17,7 +17,7 @@ import shlex
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +26,19 @@ import click
 from midst.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from midst.explorer.live import Feed
     from midst.net.charter import Charter
+    from midst.net.driver import Tell
+    from midst.net.journal import Journal
     from midst.net.local import TransportName
     from midst.net.peer import Ending
     from midst.net.seat import Seat
+    from midst.net.transport import Transport
 
 _A_FILE = click.Path(path_type=Path)
 _LONGEST_COMMAND = 60.0  # seconds
@@ -122,14 +126,14 @@ def command(
 
 
 async def _run(
-    seat: Seat, journal: Any, transport: Any, tell: Any, watched: tuple[str, int] | None, explore: bool
+    seat: Seat, journal: Journal, transport: Transport, tell: Tell, watched: tuple[str, int] | None, explore: bool
 ) -> Ending:
     from midst.net.driver import Driver
     from midst.net.local import moment
     from midst.net.metrics import serve
 
     with ExitStack() as stack:
-        feed = stack.enter_context(_following(seat, tell)) if explore else None
+        feed = stack.enter_context(_page(seat, tell)) if explore else None
         watch = (lambda peer: feed.publish(moment(peer))) if feed is not None else None
         driver = Driver(seat, journal, transport, watch=watch, tell=tell)
         server = await serve(driver, *watched) if watched is not None else None
@@ -139,48 +143,39 @@ async def _run(
             if server is not None:
                 server.close()
         if feed is not None:
-            found = ending.found
-            feed.publish(
-                {
-                    "kind": "end",
-                    "node": seat.number,
-                    "value": list(found.value) if found else None,
-                    "rounds": found.rounds if found else 0,
-                    "exposed": found.exposed if found else None,
-                    "text": str(ending.aborted or "proved"),
-                }
-            )
+            feed.publish({"kind": "end", "node": seat.number, **_told(ending)})
             await asyncio.sleep(_LAST_LOOK)
         return ending
 
 
-def _following(seat: Seat, tell: Any) -> Any:
-    """A page that shows this node, and nothing of any other."""
-    from contextlib import contextmanager
+def _told(ending: Ending) -> dict[str, Any]:
+    """How it ended, for the page."""
+    found = ending.found
+    if found is None:
+        return {"value": None, "rounds": 0, "exposed": None, "text": str(ending.aborted)}
+    return {"value": list(found.value), "rounds": found.rounds, "exposed": found.exposed, "text": "proved"}
 
+
+@contextmanager
+def _page(seat: Seat, tell: Tell) -> Iterator[Feed]:
+    """A page that shows this node, and nothing of any other."""
     from midst.explorer.live import Feed, serve
 
-    @contextmanager
-    def page() -> Any:
-        charter = seat.charter
-        edges = [[seat.number, j] for j in seat.node.neighbours]
-        feed = Feed()
-        feed.publish(
-            {
-                "kind": "start",
-                "names": list(charter.names),
-                "edges": edges,
-                "objective": charter.problem().title,
-                "all": False,
-                "self": seat.number,
-                "guard": charter.guard,
-            }
-        )
-        with serve(feed) as address:
-            tell("explore", f"follow this node at {address}")
-            yield feed
-
-    return page()
+    charter, feed = seat.charter, Feed()
+    feed.publish(
+        {
+            "kind": "start",
+            "names": list(charter.names),
+            "edges": [[seat.number, j] for j in seat.node.neighbours],
+            "objective": charter.problem().title,
+            "all": False,
+            "self": seat.number,
+            "guard": charter.guard,
+        }
+    )
+    with serve(feed) as address:
+        tell("explore", f"follow this node at {address}")
+        yield feed
 
 
 def read_value(file: Path | None, shell: str | None) -> NDArray[np.float64]:
@@ -235,7 +230,7 @@ def _now() -> Any:
     return datetime.now(UTC)
 
 
-def make_teller(log: str) -> Callable[[str, str], None]:
+def make_teller(log: str) -> Tell:
     """What writes log lines: for people, or a JSON object each."""
 
     def tell(kind: str, text: str) -> None:

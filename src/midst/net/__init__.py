@@ -1,0 +1,13 @@
+"""A participant on a real network.
+
+    charter    what all agree on                    keys        who is who
+    seat       what one derives from it             wire        frames as bytes
+    lockstep   rounds, all together                 lossy       or each when it likes
+    tide       the residual certificate             finding     what came of it
+    peer       a session without I/O                journal     what must not be forgotten; records: what it holds
+    transport  what carries frames: tls, zenoh, udp; seal, where somebody is in between
+    driver     peer, transport and clock, joined    metrics     numbers about it, for Prometheus
+    local      a whole network on this machine
+
+`docs/protocol.md` says what travels. `midst.simnet` drives the same `Peer` through faults.
+"""

@@ -44,7 +44,11 @@ class File(Protocol):
 
 
 class Journal:
-    """The records of one participant in one session."""
+    """The records of one participant in one session.
+
+    Attributes:
+        records: what was there when it was opened; whoever plays them again may let go of them.
+    """
 
     def __init__(self, file: File, where: str) -> None:
         """Read what is there.
@@ -61,19 +65,18 @@ class Journal:
         if not MAGIC.startswith(data[: len(MAGIC)]):
             raise InputError(f"{where}: not a midst journal; give --state another folder")
         self.records, end = _split(data, where)
+        self._begun = bool(self.records)
         if end < len(data):
             file.replace(data[:end])
 
     def append(self, record: bytes) -> None:
         """Put a record on disk, and come back when it is there."""
-        head = b"" if self.records else MAGIC
-        self._file.append(head + _frame(record))
-        self.records.append(record)
+        self._file.append((b"" if self._begun else MAGIC) + _frame(record))
+        self._begun = True
 
     def forget(self, record: bytes) -> None:
         """Put one record in place of all: the secrets of a session that is over are nobody's any more."""
         self._file.replace(MAGIC + _frame(record))
-        self.records = [record]
 
 
 def _frame(record: bytes) -> bytes:

@@ -20,14 +20,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import msgspec
-
 from midst.errors import Aborted, InputError
 from midst.net.charter import differing
 from midst.net.finding import Distrust, Found
 from midst.net.journal import Journal
 from midst.net.lockstep import LockStep
 from midst.net.lossy import Lossy
+from midst.net.records import Began, Broken, Ended, Inputs, Met, decode_record, encode_record
 from midst.net.seat import INSTANCE_BYTES, Entropy, Opening, Seat
 from midst.net.wire import (
     PROTOCOL,
@@ -48,23 +47,42 @@ from midst.node import State
 
 
 class Part(Protocol):
-    """How the iteration goes on: `LockStep` or `Lossy`. Inputs are opaque here: they go to the journal and back."""
+    """How the iteration goes on, `LockStep` or `Lossy`. What a step is made from goes to the journal and back."""
 
     state: State
     exposed: bool
     found: Found | None
 
     @property
-    def round(self) -> int: ...  # noqa: D102
-    def frames(self, j: int, since: int) -> list[bytes]: ...  # noqa: D102
-    def newest(self) -> Mapping[int, bytes]: ...  # noqa: D102
-    def missing(self) -> list[int]: ...  # noqa: D102
-    def take(self, j: int, said: Any) -> bool: ...  # noqa: D102
-    def inputs(self, now: float) -> Any | None: ...  # noqa: D102
-    def pack(self, inputs: Any) -> bytes: ...  # noqa: D102
-    def unpack(self, record: bytes) -> Any: ...  # noqa: D102
-    def step(self, inputs: Any) -> None: ...  # noqa: D102
-    def due(self) -> float: ...  # noqa: D102
+    def round(self) -> int:
+        """The round whose frames are awaited."""
+
+    def frames(self, j: int, since: int) -> list[bytes]:
+        """Our frames for a neighbour from a round on, as far as they are kept."""
+
+    def newest(self) -> Mapping[int, bytes]:
+        """Our newest frames, one a neighbour."""
+
+    def missing(self) -> list[int]:
+        """The neighbours that are waited for."""
+
+    def take(self, j: int, said: Any) -> bool:
+        """Hold a neighbour's frame; whether it was news."""
+
+    def inputs(self, now: float) -> Any | None:
+        """What the next step is made from, if it can be made now."""
+
+    def pack(self, inputs: Any) -> bytes:
+        """The same as bytes."""
+
+    def unpack(self, record: bytes) -> Any:
+        """And back."""
+
+    def step(self, inputs: Any) -> None:
+        """The next step."""
+
+    def due(self) -> float:
+        """When a step is due without a frame."""
 
 
 RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
@@ -73,43 +91,6 @@ Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
 
 
-class Met(msgspec.Struct, frozen=True, array_like=True, tag="met"):
-    """In the journal: a neighbour was greeted, with this instance number."""
-
-    neighbour: int
-    instance: bytes
-
-
-class Inputs(msgspec.Struct, frozen=True, array_like=True, tag="inputs"):
-    """In the journal: what a step was made from."""
-
-    frames: bytes
-
-
-class Began(msgspec.Struct, frozen=True, array_like=True, tag="began"):
-    """In the journal, first: what was drawn at random."""
-
-    opening: Opening
-
-
-class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
-    """In the journal, last: all neighbours are done; what was found is all that is kept."""
-
-    digest: bytes
-    name: str
-    instance: bytes
-    found: Found
-
-
-class Broken(msgspec.Struct, frozen=True, array_like=True, tag="broken"):
-    """In the journal: this session cannot be resumed."""
-
-    kind: str
-    about: str
-    text: str
-
-
-_records = msgspec.msgpack.Decoder(Began | Met | Inputs | Ended | Broken)
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost"}
 
 
@@ -178,11 +159,13 @@ class Peer:
         self._ended = now
         self._lingered = False
         self.neighbours = {j: Neighbour(seat.charter.names[j], heard=now) for j in seat.node.neighbours}
+        self._records = [decode_record(raw, seat.name) for raw in journal.records]
         opening = self._open(entropy)
         if opening is not None:
             self.opening = opening
             self.part: Part = Lossy(seat, opening) if seat.charter.mode == "lossy" else LockStep(seat, opening)
             self._replay()
+            self._records, journal.records = [], []
             if self._watch is not None:
                 self._watch(self)
 
@@ -265,10 +248,10 @@ class Peer:
 
     def _open(self, entropy: Entropy) -> Opening | None:
         """The opening in the journal, or a new one; None if all is over."""
-        seat, records = self.seat, [_records.decode(record) for record in self._journal.records]
+        seat, records = self.seat, self._records
         if not records:
             opening = seat.draw(entropy)
-            self._journal.append(msgspec.msgpack.encode(Began(opening)))
+            self._journal.append(encode_record(Began(opening)))
             return opening
         first = records[0]
         begun = first.opening if isinstance(first, Began) else first
@@ -287,8 +270,8 @@ class Peer:
         return begun
 
     def _replay(self) -> None:
-        for record in self._journal.records[1:]:
-            match _records.decode(record):
+        for record in self._records:
+            match record:
                 case Met(j, instance):
                     self.neighbours[j].instance = instance
                 case Inputs(frames):
@@ -413,7 +396,7 @@ class Peer:
     def _keep(self, record: Met | Inputs | Broken) -> bool:
         """Put a record on disk; where that fails, nothing that depends on it happens."""
         try:
-            self._journal.append(msgspec.msgpack.encode(record))
+            self._journal.append(encode_record(record))
         except OSError as error:
             name = self.seat.name
             self._abort(
@@ -436,7 +419,7 @@ class Peer:
             seat = self.seat
             record = Ended(seat.session, seat.name, self.opening.instance, found)
             with contextlib.suppress(OSError):  # the answer is worth more than tidiness
-                self._journal.forget(msgspec.msgpack.encode(record))
+                self._journal.forget(encode_record(record))
 
     # Giving up
 

@@ -1,0 +1,71 @@
+"""What a journal holds, record by record.
+
+A session is one `Began`; then a `Met` a neighbour and an `Inputs` a step, in the order in which they happened; perhaps
+a `Broken`. When it is over for everybody, one `Ended` takes the place of them all.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from midst.errors import InputError
+from midst.net.finding import Found
+from midst.net.seat import Opening
+
+
+class Began(msgspec.Struct, frozen=True, array_like=True, tag="began"):
+    """In the journal, first: what was drawn at random."""
+
+    opening: Opening
+
+
+class Met(msgspec.Struct, frozen=True, array_like=True, tag="met"):
+    """In the journal: a neighbour was greeted, with this instance number."""
+
+    neighbour: int
+    instance: bytes
+
+
+class Inputs(msgspec.Struct, frozen=True, array_like=True, tag="inputs"):
+    """In the journal: what a step was made from."""
+
+    frames: bytes
+
+
+class Broken(msgspec.Struct, frozen=True, array_like=True, tag="broken"):
+    """In the journal: this session cannot be resumed."""
+
+    kind: str
+    about: str
+    text: str
+
+
+class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
+    """In the journal, last: all neighbours are done; what was found is all that is kept."""
+
+    digest: bytes
+    name: str
+    instance: bytes
+    found: Found
+
+
+Record = Began | Met | Inputs | Ended | Broken
+_decoder = msgspec.msgpack.Decoder(Record)
+
+
+def encode_record(record: Record) -> bytes:
+    """A record as bytes."""
+    return msgspec.msgpack.encode(record)
+
+
+def decode_record(raw: bytes, where: str) -> Record:
+    """And back.
+
+    Raises:
+        InputError: it is none that this version writes.
+    """
+    try:
+        record: Record = _decoder.decode(raw)
+    except msgspec.DecodeError:
+        raise InputError(f"{where}: a journal of another version of midst; start a new session") from None
+    return record
