@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
 
-.PHONY: demo test lint bench docs torture clean
+.PHONY: demo test lint bench docs linkcheck torture clean
 
 demo: .venv/.run  ## a median over 15 nodes: progress, result, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --plot demo.png
 	@echo "The picture is in demo.png. Next: $(BIN)/midst run --help"
 
-test: .venv/.dev  ## the whole test-suite
+test: .venv/.dev .venv/.chromium  ## the whole test-suite
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
 lint: .venv/.dev  ## style, and types, strictly
@@ -28,6 +28,9 @@ docs: .venv/.dev  ## the documentation, in docs/_build/html
 	$(BIN)/midst paper --out docs/figures --runs 100
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
+linkcheck: .venv/.dev  ## asks every outside link of the documentation; needs a network
+	$(BIN)/python -m sphinx -q -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
+
 torture: .venv/.dev  ## the long runs of the test-suite; RUNS=10000 for more
 	MIDST_RUNS=$(or $(RUNS),10000) $(BIN)/python -m pytest -n auto -m torture
 
@@ -39,6 +42,14 @@ torture: .venv/.dev  ## the long runs of the test-suite; RUNS=10000 for more
 .venv/.dev: .venv/.run
 	$(PIP) --requirement requirements-dev.txt --editable '.[all]'
 	@touch $@
+
+.venv/.chromium: .venv/.dev  # for the tests in a browser; without it, and without leave to install it, they are skipped
+	@command -v chromium >/dev/null || { \
+	  echo "installing chromium for the tests in a browser"; \
+	  SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); export DEBIAN_FRONTEND=noninteractive; \
+	  { $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null \
+	  || echo "no chromium: the tests in a browser will be skipped"; }
+	@command -v chromium >/dev/null && touch $@ || true
 
 clean:
 	rm -rf .venv docs/_build bench/results

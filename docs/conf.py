@@ -1,4 +1,10 @@
-"""Sphinx settings: MyST pages, the API from the docstrings."""
+"""Sphinx settings: MyST pages, some of them executed; the API from the docstrings."""
+
+import inspect
+
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util.inspect import TypeAliasForwardRef
 
 from midst import __version__
 
@@ -6,16 +12,44 @@ project = "midst"
 author = "The midst authors"
 copyright = "2026, the midst authors"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx.ext.mathjax"]
-myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
-myst_heading_anchors = 3
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build", "figures"]
 html_theme = "furo"
 html_title = "midst"
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+
+# Pages that begin with a kernelspec are run at every build, and an error in one is an error of the build.
+nb_execution_mode = "force"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_merge_streams = True
+
 autodoc_typehints = "signature"
-napoleon_attr_annotations = False  # the classes show them already
-suppress_warnings = ["ref.python"]  # several classes have an x
 autodoc_member_order = "bysource"
-exclude_patterns = ["_build"]
+autodoc_type_aliases = {
+    name: name
+    for name in "Array ArrayLike Bools Branch DTypeLike Init Ints Kind Measure NDArray Numbers Objective Prior Priors "
+    "Progress RNG Record Seed Side Stop Update".split()
+}
+TypeAliasForwardRef.__repr__ = lambda self: self.name  # else it stands in signatures (Sphinx 9.0)
+napoleon_attr_annotations = False  # the classes show them already
+napoleon_use_rtype = False  # "x, and the branch: …" is a sentence and no type
+
+# Every reference must lead somewhere, but for what is not ours.
+nitpicky = True
+nitpick_ignore_regex = [
+    (r"py:.*", r"(numpy|np|scipy|matplotlib|networkx|nx|collections|pathlib|fractions|os|typing|click)\..*"),
+    (r"py:class", "|".join(autodoc_type_aliases)),
+    (r"py:class", r"Figure|Path|Mechanism|optional|.*\._\w+"),
+]
+suppress_warnings = ["ref.python"]  # several classes have an x
+
+linkcheck_timeout = 20
+linkcheck_anchors = False
 
 
 def show_as_written(app, what, name, obj, options, lines):
@@ -24,5 +58,19 @@ def show_as_written(app, what, name, obj, options, lines):
         lines[:] = ["::", "", *(f"    {line}" for line in lines)]
 
 
+def keep_sentences(app, what, name, obj, options, lines):
+    """What stands before a colon in the docstring of a property is no type, as Napoleon takes it to be."""
+    if what == "property":
+        lines[:] = [*(inspect.getdoc(obj) or "").splitlines(), ""]
+
+
+def show_formula(writer, node):
+    """Formulas as MathML, which browsers read by themselves: no script, and no other host is asked for one."""
+    writer.body.append(tex2mathml(node.astext(), as_block=node.tagname == "math_block"))
+    raise SkipNode
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     app.connect("autodoc-process-docstring", show_as_written)
+    app.connect("autodoc-process-docstring", keep_sentences, priority=900)  # after Napoleon

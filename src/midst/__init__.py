@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from midst._version import __version__
 
 if TYPE_CHECKING:
-    from midst import graphs
+    from midst import federated, graphs
     from midst.certificate import Certificate
     from midst.counting import Proof
     from midst.engines.ensemble import EnsembleResult, solve_ensemble
@@ -96,6 +96,7 @@ __all__ = [
     "View",
     "__version__",
     "audit",
+    "federated",
     "graphs",
     "load_trace",
     "maximum",
@@ -111,8 +112,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "graphs":
-        return import_module("midst.graphs")
+    if name in ("federated", "graphs"):
+        return import_module(f"midst.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'midst' has no attribute {name!r}")
     module, _, original = _HOME[name].partition(":")

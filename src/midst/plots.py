@@ -19,6 +19,7 @@ from scipy.sparse import csgraph
 from midst.errors import InputError, MissingExtra
 from midst.files import check_writable, write_whole
 from midst.graphs import Graph
+from midst.picture import Picture
 from midst.result import Result
 
 try:
@@ -60,7 +61,7 @@ def draw_result(result: Result, values: Array | None = None) -> Figure:
         result: of a run that recorded x.
         values: the private values, to be drawn as ticks at the right edge.
     """
-    figure = Figure(figsize=(11, 5.2), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
+    figure = Picture(figsize=(11, 5.2), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
     figure.suptitle(headline(result), fontsize=13)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
     _draw_network(left, result)

@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 
 _WIDTHS_PER_SCALE = 4  # public bounds are taken as four scales wide: N(0, 1) data between −2 and 2
 _SMALLEST, _LARGEST = 1e-300, 1e300  # the range of scales: beyond it 1/scale is not a normal number
+_EASY = 20  # powers of two: scales from 1e-6 to 1e6 are worked with as they are, in float32 too
 _HEAVIEST = 2**50  # the largest total weight in units: exact as a float, and room for sums in int64
 
 
@@ -133,8 +134,12 @@ class Problem:
 
 
 def binary_unit(scale: Array) -> Array:
-    """The power of two nearest to the scale: dividing by it loses no bit, and brings the data near 1."""
-    return np.asarray(np.exp2(np.round(np.log2(scale))))
+    """The power of two that brings the scale into the range in which nothing overflows; 1 where it is there already.
+
+    Dividing by it loses no bit, but for values so small beside the scale that they become subnormal.
+    """
+    power = np.round(np.log2(scale))
+    return np.asarray(np.exp2(power - np.clip(power, -_EASY, _EASY)))
 
 
 def check_values(values: ArrayLike, nodes: int | None = None) -> Array:
@@ -247,6 +252,6 @@ def _estimate(values: Array, objective: Objective) -> tuple[Array, Array]:
     magnitude = np.maximum(np.abs(low), np.abs(high))
     spread = np.where(width > 1e-12 * magnitude, width, magnitude)
     spread = np.clip(np.where(spread > 0, spread, 1.0), _SMALLEST, _LARGEST)
-    spread = np.clip(binary_unit(spread), _SMALLEST, _LARGEST)
+    spread = np.clip(np.exp2(np.round(np.log2(spread))), _SMALLEST, _LARGEST)
     centre = np.rint((low / 2 + high / 2) / spread) * spread
     return np.asarray(spread), np.asarray(centre)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from midst.errors import MissingExtra
+from midst.picture import Picture
 from midst.privacy.audit import Leakage
 from midst.privacy.planner import Plan
 
@@ -31,7 +32,7 @@ _NUMBERED = 40  # up to so many nodes each has its number on the axis
 
 def draw_leakage(leakage: Leakage) -> Figure:
     """Bounds, bits and the share not yet exposed, beside each other."""
-    figure = Figure(figsize=(13, 4.6), layout="constrained")
+    figure = Picture(figsize=(13, 4.6), layout="constrained")
     figure.suptitle(
         f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed, {leakage.mean_bits:.2f} bits a node "
         f"({leakage.kind}; {leakage.adversary})"
@@ -110,7 +111,7 @@ def _finish(axes: Axes, leakage: Leakage) -> None:
 
 def draw_plan(plan: Plan) -> Figure:
     """Bits against rounds for every choice, the frontier, the budget and the recommended one."""
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = Picture(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     sigmas = sorted({outcome.sigma for outcome in plan.outcomes})
     for sigma, colour, marker in zip(sigmas, cycle(_COLOURS), cycle("osD^v"), strict=False):

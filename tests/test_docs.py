@@ -1,0 +1,281 @@
+"""What the documentation shows is so: its code runs, its commands exist, its links lead somewhere.
+
+- Pages with a kernelspec are notebooks. Their cells are run here as they are run at a build.
+- ```python blocks are run in order: doctests where they have prompts, plain code where they have none.
+- ```console blocks are sessions: commands after `$`, and what they print; a line of dots stands for anything.
+- ```sh blocks are command lines: every command and option in them must exist.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import json
+import os
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import midst
+from midst.cli import main
+
+matplotlib = pytest.importorskip("matplotlib")
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+    if not {"_build", "figures"} & set(path.parts)
+}
+DOTS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class Model:
+    def state_dict(self) -> dict[str, Any]:
+        return {"weight": np.arange(6.0).reshape(2, 3)}
+
+
+GIVEN: dict[str, dict[str, Any]] = {  # names that a page leaves to its reader
+    "README.md": {"values": np.linspace(20, 80, 15) ** 1.01, "updates": [Model().state_dict()] * 3},
+    "docs/notebooks/federated.md": {"models": [Model()] * 3, "graph": "ring"},
+}
+
+
+class Block(NamedTuple):
+    kind: str
+    text: str
+
+
+def blocks(path: str) -> Iterator[Block]:
+    for _, kind, text in re.findall(r"^(```+|~~~+)(\S*)[^\n]*\n(.*?)^\1$", PAGES[path], re.MULTILINE | re.DOTALL):
+        yield Block(kind, text)
+
+
+def cells(path: str) -> list[str]:
+    return [
+        re.sub(r"^:\w+:.*\n", "", block.text, flags=re.MULTILINE)
+        for block in blocks(path)
+        if block.kind == "{code-cell}"
+    ]
+
+
+def pages_with(*kinds: str) -> list[str]:
+    return [path for path in PAGES if any(block.kind in kinds for block in blocks(path))]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    yield
+    sys.modules["matplotlib.pyplot"].close("all") if "matplotlib.pyplot" in sys.modules else None
+
+
+# Code
+
+
+@pytest.mark.parametrize("path", pages_with("{code-cell}"))
+def test_cells_run(path):
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for k, cell in enumerate(cells(path)):
+        exec(compile(cell, f"{path}, cell {k + 1}", "exec"), names)
+    assert re.match(r"---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n", PAGES[path])
+
+
+def test_every_notebook_shows_a_picture():
+    notebooks = [path for path in PAGES if path.startswith("docs/notebooks/")]
+    assert len(notebooks) >= 3
+    for path in notebooks:
+        assert re.search(r"plt\.subplots|\.plot\(\)", "".join(cells(path))), path
+
+
+@pytest.mark.parametrize("path", pages_with("python"))
+def test_python_blocks_run(path):
+    names = dict(GIVEN.get(path, {}))
+    runner = doctest.DocTestRunner(optionflags=DOTS)
+    for k, block in enumerate(blocks(path)):
+        if block.kind == "python" and ">>>" in block.text:
+            test = doctest.DocTestParser().get_doctest(block.text, names, f"{path}, block {k + 1}", path, 0)
+            runner.run(test, clear_globs=False)
+            names = test.globs
+        elif block.kind == "python":
+            exec(compile(block.text, f"{path}, block {k + 1}", "exec"), names)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+def modules_with_doctests() -> list[str]:
+    source = Path(midst.__file__).parent
+    paths = [path for path in source.rglob("*.py") if ">>> " in path.read_text()]
+    return [".".join(("midst", *path.relative_to(source).with_suffix("").parts)) for path in paths]
+
+
+@pytest.mark.parametrize("name", modules_with_doctests())
+def test_docstrings(name):
+    assert doctest.testmod(importlib.import_module(name), optionflags=DOTS).failed == 0
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+# Commands
+
+
+@pytest.mark.parametrize("path", pages_with("console"))
+def test_console_sessions(path):
+    for block in blocks(path):
+        if block.kind != "console":
+            continue
+        assert block.text.startswith("$ ")
+        for step in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+            command, _, expected = step.partition("\n")
+            if command.startswith("midst "):
+                done = CliRunner().invoke(main, shlex.split(command)[1:])
+                printed = done.output
+                assert done.exit_code == 0, printed
+            else:
+                printed = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
+            if not doctest.OutputChecker().check_output(expected, printed, DOTS):
+                pytest.fail(f"{path}: $ {command}\nprints\n{printed}\nand not\n{expected}")
+
+
+def command_lines(path: str) -> Iterator[str]:
+    for block in blocks(path):
+        lines = block.text.replace("\\\n", " ").splitlines()
+        if block.kind == "sh":
+            yield from (line for line in lines if line.strip() and not line.startswith("#"))
+        elif block.kind == "console":
+            yield from (line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+
+
+@pytest.mark.parametrize("path", pages_with("sh", "console"))
+def test_commands_exist(path):
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for line in command_lines(path):
+        match shlex.split(line, comments=True):
+            case ["midst", *arguments]:
+                parse(arguments)
+            case ["make", *asked]:
+                assert {word for word in asked if "=" not in word} <= set(targets), line
+            case ["python" | "python3", script, *_] if script.endswith(".py"):
+                assert (ROOT / script).is_file(), line
+
+
+def parse(arguments: list[str]) -> None:
+    """Parse a command line with the real commands, without running them."""
+    command: click.Command | None = main
+    while isinstance(command, click.Group):
+        group, name = command, arguments[0]
+        command = group.get_command(click.Context(group), name)
+        assert command is not None, f"there is no command {name!r}"
+        arguments = arguments[1:]
+    assert command is not None
+    try:
+        command.make_context(command.name, list(arguments))
+    except click.BadParameter as error:
+        if "does not exist" not in str(error):  # the reader has that file
+            raise
+
+
+def test_an_option_that_does_not_exist_is_found():
+    with pytest.raises(click.NoSuchOption):
+        parse(["run", "--grahp", "ring"])
+    with pytest.raises(AssertionError, match="no command 'rnu'"):
+        parse(["rnu"])
+
+
+# Pictures and links
+
+
+def test_pictures_in_the_tree_are_small():
+    for path in (DOCS / "pictures").iterdir():
+        assert path.stat().st_size <= 200_000, path.name
+
+
+def test_the_picture_on_the_first_page_is_that_of_the_demo():
+    [command] = re.findall(r"\$\(BIN\)/midst (run .*)--plot demo.png", (ROOT / "Makefile").read_text())
+    done = CliRunner().invoke(main, [*shlex.split(command), "--json"])
+    exposed = len(json.loads(done.stdout)["exposed"])
+    word = "none one two three four five six seven eight nine".split()[exposed]
+    for path in ("README.md", "docs/index.md"):
+        assert f"![Fifteen nodes agree on the median; {word} sent their own value]" in PAGES[path]
+
+
+def links(path: str) -> Iterator[str]:
+    text = re.sub(r"^(```+).*?^\1$", "", PAGES[path], flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    yield from re.findall(r"\]\(<?([^)>\s]+)>?\)", text)
+    yield from re.findall(r"<(https?:[^>]*)>", text)
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MyST make them."""
+    text = re.sub(r"^(```+).*?^\1$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_links(path):
+    for link in links(path):
+        if link.startswith(("http:", "https:")):
+            url = urlsplit(link)
+            assert url.scheme == "https", link
+            assert re.fullmatch(r"(\w[\w-]*\.)+\w{2,}", url.hostname or ""), link
+            continue
+        name, _, anchor = link.partition("#")
+        target = (ROOT / path).parent / name if name else ROOT / path
+        assert target.exists() or "figures" in target.parts, f"{path}: {link}"  # figures are made by `make docs`
+        if anchor:
+            assert anchor in anchors(target), f"{path}: {link}"
+
+
+# The whole
+
+
+def test_the_reference_is_complete():
+    listed = set(re.findall(r"^\.\. auto\w+:: (\S+)", PAGES["docs/api.md"], re.MULTILINE))
+    modules = {name.rsplit(".", 1)[-1] for name in listed}
+    missing = {name for name in midst.__all__ if not name.startswith("_") and name not in modules}
+    errors = {name for name in missing if getattr(midst, name).__module__ == "midst.errors"}  # by their module
+    assert missing - errors == set()
+
+
+def test_every_page_is_in_the_contents():
+    contents = "\n".join(block.text for block in blocks("docs/index.md") if block.kind == "{toctree}")
+    for path in PAGES:
+        name = path.removeprefix("docs/").removesuffix(".md")
+        assert path in ("README.md", "docs/index.md") or re.search(rf"^{name}$", contents, re.MULTILINE), path
+
+
+def test_build_without_warnings(tmp_path):
+    """Everything but running the notebooks and making the paper's figures, which have tests of their own."""
+    pytest.importorskip("sphinx")
+    docs = tmp_path / "docs"
+    shutil.copytree(DOCS, docs, ignore=shutil.ignore_patterns("_build", "figures", "jupyter_execute"))
+    (docs / "figures").mkdir()
+    for figure in re.findall(r"figures/[\w.]+", "".join(PAGES.values())):
+        shutil.copy(DOCS / "pictures/run.png", docs / figure) if figure.endswith("png") else (docs / figure).touch()
+    options = ["-D", "nb_execution_mode=off", "-D", "suppress_warnings=ref.python,myst-nb.lexer"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", *options, docs, tmp_path / "out"],
+        capture_output=True, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.returncode == 0
