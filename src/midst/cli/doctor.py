@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _A_FILE = click.Path(path_type=Path)
-_DATAGRAM_FRAME = 1024  # bytes of the largest frame that is listened to where frames are datagrams
 _OWN_ANSWER = 2.0  # seconds
 
 
@@ -202,17 +201,13 @@ class _Calls:
 async def _meet(charter: Charter, identity: Identity, number: int, wait: float) -> list[Line]:
     """Bind, dial, be dialled, and listen, for as long as it takes or `wait` seconds."""
     from midst.errors import InputError
-    from midst.net.tls import TlsTransport
-    from midst.net.transport import Transport
-    from midst.net.udp import UdpTransport
-    from midst.net.wire import TALK_BYTES
+    from midst.net.local import make_transport
+    from midst.net.seat import take_seat
 
     lines = await _find_names(charter, number)
-    transport: Transport
-    if charter.mode == "lossy":
-        transport = UdpTransport(charter, identity, number, _DATAGRAM_FRAME)
-    else:
-        transport = TlsTransport(charter, identity, number, TALK_BYTES)
+    lossy = charter.mode == "lossy"
+    seat = take_seat(charter, identity.name, charter.problem().values[number])  # any value will do: none is sent
+    transport = make_transport("udp" if lossy else "tls", charter, identity, number, seat.codec.largest(lossy))
     calls = _Calls(charter, set(charter.neighbours(identity.name)))
     address = charter.participants[number].address
     try:
