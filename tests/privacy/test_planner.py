@@ -77,3 +77,22 @@ def test_command(tmp_path):
         refused = CliRunner().invoke(main, [*args, *bad])
         assert refused.exit_code == 2
         assert refused.stderr.count("\n") == 1
+
+
+def test_a_run_too_short_for_a_sealed_audit_is_counted_as_if_z0_were_known(monkeypatch):
+    from midst.privacy import planner
+    from midst.privacy.sealed import TooShort
+
+    real, asked = planner.audit, []
+
+    def sometimes(trace, adversary, prior):
+        asked.append(adversary.init)
+        if adversary.init == "sealed":
+            raise TooShort("two nodes were inside from iteration 1 to the end")
+        return real(trace, adversary, prior)
+
+    monkeypatch.setattr(planner, "audit", sometimes)
+    setting = planner.Setting(graphs.ring(5), Normal(0, 1), Adversary(init="sealed"))
+    plan = make_plan(setting, 100, runs=2, cs=(1,), sigmas=(1,))
+    assert plan.recommended.bits > 0
+    assert asked == ["sealed", "clear"] * 2

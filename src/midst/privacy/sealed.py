@@ -67,6 +67,10 @@ LARGEST = 400  # nodes of a connected honest set; time and memory grow with its 
 _FAR = 9.0  # standard deviations: z(0) makes an offset beyond them with probability below 1e-18
 
 
+class TooShort(InputError):  # noqa: N818
+    """The run ended before a sealed audit can tell two nodes apart."""
+
+
 @dataclass(frozen=True, repr=False)
 class Hypotheses:
     """What may have happened at one node: one entry each.
@@ -198,7 +202,7 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
     if tolerance > 1e-3 * public.unit:
         raise InputError("the weights are too fine, or the values too far from 0, for a sealed audit at this precision")
     if sum(h.held is not None for h in every) > 1:
-        raise InputError("two nodes were inside from iteration 1 to the end; a sealed audit needs a longer run")
+        raise TooShort("two nodes were inside from iteration 1 to the end; a sealed audit needs a longer run")
     kept = []
     for k, h in enumerate(every):
         with np.errstate(invalid="ignore"):
