@@ -139,7 +139,8 @@ def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
     feed.publish({"kind": "start", **start, "guard": charter.guard})
     with serve(feed) as address:
         click.echo(f"midst: follow the network at {address}", err=True)
-        click.launch(address)
+        if sys.stderr.isatty():
+            click.launch(address)
 
         def follow(event: Event) -> None:
             if event["kind"] == "end":

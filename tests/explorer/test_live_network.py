@@ -1,0 +1,81 @@
+"""The page that follows real processes."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from explorer_pages import Opened
+from playwright.sync_api import expect
+
+from midst import graphs
+from midst.net.local import make_party
+
+Visit = Callable[..., Opened]
+pytestmark = pytest.mark.timeout(120)
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "midst", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def find_address(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r"http://127\.0\.0\.1:\S+", line):
+            return found[0]
+    raise AssertionError("no address was printed")
+
+
+def test_a_network_of_processes_is_followed(visit: Visit) -> None:
+    network = start("up", "--graph", "ring", "--nodes", "5", "--seed-values", "3", "--explore", "--json")
+    try:
+        page = visit(find_address(network)).page
+        expect(page.locator(".outcome")).to_contain_text("known to 5 of 5 nodes")
+        expect(page.locator(".outcome")).to_contain_text("−0.452649")
+        page.get_by_text("All nodes as a table").click()
+        expect(page.locator("tbody tr")).to_have_count(5)
+        page.keyboard.press("Home")
+        expect(page.locator("output")).to_contain_text("t = 0 of")
+    finally:
+        network.send_signal(signal.SIGINT)
+        out, _ = network.communicate(timeout=30)
+    assert '"value": -0.452649' in out
+    assert network.returncode == 0
+
+
+def test_a_real_node_s_page_shows_itself_and_nobody_else(visit: Visit, tmp_path: Path) -> None:
+    with make_party(graphs.ring(3), bounds=[0, 10]) as party:
+        (tmp_path / "charter.toml").write_text(party.charter.to_toml())
+        for i, identity in enumerate(party.identities):
+            trusted = identity.key_file.parent / "trusted"
+            trusted.mkdir()
+            for other in identity.trusted:
+                (trusted / other.name).write_bytes(other.read_bytes())
+            (tmp_path / f"{i}.txt").write_text(str(3.5 + i))
+
+        def node(i: int, *more: str) -> subprocess.Popen[str]:
+            name = party.charter.names[i]
+            key = party.identities[i].key_file
+            files = ["--charter", tmp_path / "charter.toml", "--key", key, "--value-file", tmp_path / f"{i}.txt"]
+            return start("node", "--name", name, *map(str, files), "--state", str(tmp_path / name), "--json", *more)
+
+        nodes = [node(1, "--explore")]
+        try:
+            page = visit(find_address(nodes[0])).page
+            expect(page.locator(".headline")).to_contain_text("node1")
+            nodes += [node(0), node(2)]
+            expect(page.locator(".outcome")).to_contain_text("4.5")
+            page.get_by_text("All nodes as a table").click()
+            sent = page.locator("tbody td:nth-child(3)").all_inner_texts()
+            assert [bool(text) for text in sent] == [False, True, False]
+        finally:
+            for each in nodes:
+                out, _ = each.communicate(timeout=30)
+                assert '"value": 4.5' in out
