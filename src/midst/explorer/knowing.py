@@ -1,0 +1,140 @@
+"""What an adversary knows of each node, over the iterations.
+
+`view` says what is visible of a whole run; here the same is said of its beginning, up to each t:
+
+| sight      | bounds up to t                                                                          |
+|------------|-----------------------------------------------------------------------------------------|
+| `Branches` | greatest x sent below s, least x sent above it                                          |
+| `Offset`   | the same from t = 1 on, once a change of branch has told them; nothing before           |
+| `Guarded`  | what each message leaves open, together                                                 |
+| others     | none                                                                                    |
+
+Whoever has been seen inside, or was counted, has its value for both bounds from then on. (With z(0) sealed, a node that
+was inside at t = 0 is only found out by a later plateau at the same number: from then on it is exposed.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.errors import InputError
+from midst.objectives import Mean
+from midst.privacy.adversaries import Adversary
+from midst.privacy.sights import Branches, Guarded, Offset, Sight, Unseen
+from midst.privacy.views import View, is_guarded, view
+from midst.trace import Trace
+from midst.update import Array, Branch
+
+Ints = NDArray[np.int64]
+
+_AT_AN_END = 1e-9  # as in `privacy/guarded.py`
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What is known, and since when.
+
+    Attributes:
+        spans: rows (node, start, stop): the iterations in which a node is seen to send its value.
+        first: of each node the first iteration from which its value is known; −1 if none.
+        lower: lower bound of each value at each iteration kept, shape (len(t), n).
+        upper: upper bound.
+    """
+
+    spans: Ints
+    first: Ints
+    lower: Array
+    upper: Array
+
+
+def look(trace: Trace, adversary: Adversary, coordinate: int) -> tuple[View | None, str]:
+    """What the adversary sees, or the nearest to it that can be told; and a note where it is not quite the former."""
+    everything = replace(adversary, eavesdrops=True, init="clear")
+    told = ""
+    bounded = is_guarded(trace) or (isinstance(trace.objective, Mean) and not adversary.eavesdrops)
+    if bounded and adversary != everything:  # the audit, too, says no more than that
+        adversary, told = everything, "shown is what an eavesdropper on clear z(0) sees, which is more"
+    try:
+        return view(trace, adversary, coordinate), told
+    except InputError as error:
+        refusal = str(error)
+    try:
+        return view(trace, everything, coordinate), f"{refusal}; shown is what an eavesdropper on clear z(0) sees"
+    except InputError:
+        return None, f"{refusal}; who was exposed when is not shown"
+
+
+def follow(seen: View | None, t: Ints, x: Array, branch: Branch, resolution: float) -> Knowledge:
+    """What is known up to each of the iterations t.
+
+    Args:
+        seen: what is visible of the whole run; nothing is known where it is None.
+        t: the iterations kept, ascending.
+        x: what was sent in them, shape (len(t), n).
+        branch: the branches, likewise.
+        resolution: a guarded value is known once its bounds are no further apart.
+    """
+    lower, upper = np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
+    if seen is None:
+        return Knowledge(np.zeros((0, 3), np.int64), np.full(x.shape[1], -1), lower, upper)
+    first = np.full(x.shape[1], -1)
+    rows: list[tuple[int, int, int]] = []
+    for sight in seen.sights:
+        i = sight.node
+        lower[:, i], upper[:, i] = _bounds(sight, t, x[:, i], branch[:, i], resolution)
+        if isinstance(sight, Unseen):
+            continue
+        rows += [(i, start, stop) for start, stop in sight.inside]
+        if sight.inside:
+            first[i] = sight.inside[0][0]
+        if isinstance(sight, Guarded):
+            narrow = t[upper[:, i] - lower[:, i] < resolution]
+            first[i] = min((each for each in (first[i], *narrow[:1]) if each >= 0), default=-1)
+        if sight.value is not None:
+            place = np.searchsorted(t, sight.inside[0][0])
+            lower[place:, i] = upper[place:, i] = sight.value
+    return Knowledge(np.array(rows, np.int64).reshape(-1, 3), first, lower, upper)
+
+
+def _bounds(sight: Sight, t: Ints, x: Array, branch: Branch, resolution: float) -> tuple[Array, Array]:
+    if isinstance(sight, Guarded):
+        return _guarded(sight, resolution)
+    nothing = np.full(len(t), -np.inf), np.full(len(t), np.inf)
+    if not isinstance(sight, Branches | Offset):
+        return nothing
+    below, above = branch < 0, branch > 0
+    if isinstance(sight, Offset):
+        later = t >= 1
+        below, above = below & later, above & later
+    lower = np.maximum.accumulate(np.where(below, x, -np.inf))
+    upper = np.minimum.accumulate(np.where(above, x, np.inf))
+    # what the whole run does not tell (a node of weight 0), its beginning does not either
+    lower, upper = np.minimum(lower, sight.lower), np.maximum(upper, sight.upper)
+    lower[-1], upper[-1] = sight.lower, sight.upper  # an extreme may lie between the iterations kept
+    if isinstance(sight, Offset):
+        start = int(np.searchsorted(t, 1))
+        changed = np.flatnonzero(branch[start:] != branch[start : start + 1])
+        told = start + int(changed[0]) if len(changed) else len(t) - 1
+        lower[:told], upper[:told] = -np.inf, np.inf
+    return lower, upper
+
+
+def _guarded(sight: Guarded, resolution: float) -> tuple[Array, Array]:
+    """Between which numbers s must lie by the messages so far, until that is as narrow as anybody asks."""
+    x = sight.x
+    near = _AT_AN_END * np.maximum(sight.high - sight.low, np.abs(x))
+    at_low, at_high = np.abs(x - sight.low) <= near, np.abs(x - sight.high) <= near
+    m = np.minimum(sight.distance, 0.5 * (sight.high - sight.low))
+    least = np.where(at_low, -np.inf, np.where(at_high, x + m / 2, x - m))
+    most = np.where(at_high, np.inf, np.where(at_low, x - m / 2, x + m))
+    lower, upper = np.maximum.accumulate(least), np.minimum.accumulate(most)
+    crossed = ~(lower < upper)
+    done = np.concatenate([[False], (upper - lower)[:-1] < 1e-3 * resolution])
+    over = np.flatnonzero(crossed | done)
+    if len(over):
+        last = max(over[0] - 1, 0)
+        lower[last:], upper[last:] = lower[last], upper[last]
+    return lower, upper

@@ -1,0 +1,186 @@
+"""Events of a running network, for a page that follows it.
+
+Rules:
+- Whoever runs nodes calls `Feed.publish` with plain dictionaries, from any thread. It never blocks on a reader, never
+  raises, and keeps a bounded number of rounds: when there are too many, every second one goes, and so on.
+- Who was inside, and when first, is kept however many rounds go.
+- On the feed of one real node (`all` is False) what others sent is dropped before it is stored: it cannot be served.
+
+| kind  | keys                                                                                               |
+|-------|----------------------------------------------------------------------------------------------------|
+| start | names, edges [[i, j], …], objective, all, self (a number or None), guard (optional)                |
+| round | node, t, x [float, …], branch [int, …]                                                             |
+| link  | node, neighbour, up                                                                                |
+| end   | node, value [float, …] or None, rounds, exposed (or None), text                                    |
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from operator import attrgetter
+from threading import Lock
+from typing import Any, NamedTuple
+
+MOST_ROUNDS = 200_000  # kept, of all nodes together
+MOST_COORDINATES = 8  # kept of a vector
+_MOST_AT_ONCE = 20_000  # rounds told in one piece
+
+
+class _Round(NamedTuple):
+    number: int
+    node: int
+    t: int
+    x: list[float | None]
+    branch: list[int]
+
+
+class Feed:
+    """What a running network has said so far; bounded, and safe to use from any thread."""
+
+    def __init__(self, most: int = MOST_ROUNDS) -> None:
+        """Start with nothing said.
+
+        Args:
+            most: rounds kept.
+        """
+        self._lock = Lock()
+        self._most = most
+        self._number = 0
+        self._every = 1
+        self._start: tuple[int, dict[str, Any]] | None = None
+        self._rounds: list[_Round] = []
+        self._first: dict[int, tuple[int, int]] = {}
+        self._links: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._ends: dict[int, tuple[int, dict[str, Any]]] = {}
+        self.closed = False
+
+    def publish(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event; one that is of no known kind, or not to be shown, is dropped."""
+        try:
+            take = {"start": self._begin, "round": self._round, "link": self._link, "end": self._end}[event["kind"]]
+            with self._lock:
+                take(event)
+        except (KeyError, TypeError, ValueError):
+            return  # a page that shows less is better than a network that stops
+
+    def since(self, place: int) -> tuple[int, dict[str, Any]]:
+        """What is new since a place, 0 at first, and the place after it; empty if nothing is."""
+        with self._lock:
+            news: dict[str, Any] = {}
+            begin = bisect_right(self._rounds, place, key=attrgetter("number"))
+            rounds = self._rounds[begin : begin + _MOST_AT_ONCE]
+            more = begin + _MOST_AT_ONCE < len(self._rounds)
+            after = rounds[-1].number if more else self._number
+            if self._start is not None and self._start[0] > place:
+                news["start"] = self._start[1]
+            if rounds:
+                news["rounds"] = [each[1:] for each in rounds]
+            lists: dict[str, list[Any]] = {
+                "first": [[node, t] for node, (number, t) in self._first.items() if place < number <= after],
+                "links": [[*ends, up] for ends, (number, up) in self._links.items() if place < number <= after],
+                "ends": [end for number, end in self._ends.values() if place < number <= after],
+            }
+            return after, news | {name: each for name, each in lists.items() if each}
+
+    def close(self) -> None:
+        """Tell whoever follows that nothing more will come."""
+        self.closed = True
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _shown(self, node: int) -> bool:
+        """Whether what this node sends may be shown."""
+        if self._start is None:
+            return False
+        about = self._start[1]
+        return 0 <= node < len(about["names"]) and (about["all"] or node == about["self"])
+
+    def _begin(self, event: Mapping[str, Any]) -> None:
+        everything = event["all"] is True
+        names = [str(name) for name in event["names"]]
+        about = {
+            "names": names,
+            "edges": [[int(i), int(j)] for i, j in event["edges"]],
+            "objective": str(event["objective"]),
+            "all": everything,
+            "self": None if everything else int(event["self"]),
+            "guard": bool(event.get("guard", False)),
+        }
+        self._rounds.clear()
+        self._first.clear()
+        self._links.clear()
+        self._ends.clear()
+        self._every = 1
+        self._start = self._next(), about
+
+    def _round(self, event: Mapping[str, Any]) -> None:
+        node, t = int(event["node"]), int(event["t"])
+        if not self._shown(node):
+            return
+        x = [_finite(each) for each in event["x"][:MOST_COORDINATES]]
+        branch = [int(each) for each in event["branch"][:MOST_COORDINATES]]
+        if 0 in branch and node not in self._first:
+            self._first[node] = self._next(), t
+        if t % self._every:
+            return
+        self._rounds.append(_Round(self._next(), node, t, x, branch))
+        while len(self._rounds) > self._most:
+            self._every *= 2
+            self._rounds = [each for each in self._rounds if each.t % self._every == 0]
+
+    def _link(self, event: Mapping[str, Any]) -> None:
+        node, neighbour = int(event["node"]), int(event["neighbour"])
+        if self._shown(node) and 0 <= neighbour < len(self._start[1]["names"]):  # type: ignore[index]
+            self._links[node, neighbour] = self._next(), bool(event["up"])
+
+    def _end(self, event: Mapping[str, Any]) -> None:
+        node = int(event["node"])
+        if not self._shown(node):
+            return
+        value, exposed = event["value"], event["exposed"]
+        self._ends[node] = (
+            self._next(),
+            {
+                "node": node,
+                "value": None if value is None else [_finite(each) for each in value[:MOST_COORDINATES]],
+                "rounds": int(event["rounds"]),
+                "exposed": None if exposed is None else bool(exposed),
+                "text": str(event["text"])[:500],
+            },
+        )
+
+
+@contextmanager
+def serve(feed: Feed, port: int = 0) -> Iterator[str]:
+    """Serves a page that follows the feed while the context lasts; gives the address to open.
+
+    Args:
+        feed: what is followed; closed at the end.
+        port: on 127.0.0.1; 0 for any that is free.
+
+    Raises:
+        InputError: the port cannot be had.
+        MissingExtra: Starlette or uvicorn is not installed.
+    """
+    from midst.explorer.server import serving
+
+    def make(keys: Any) -> Any:
+        from midst.explorer.app import make_live
+
+        return make_live(keys, feed)
+
+    with serving(make, port) as address:
+        try:
+            yield address
+        finally:
+            feed.close()
+
+
+def _finite(x: Any) -> float | None:
+    number = float(x)
+    return number if math.isfinite(number) else None

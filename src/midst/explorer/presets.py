@@ -1,0 +1,81 @@
+"""The paper's figures as settings, and what lies beyond them.
+
+The settings come from `midst.paper.choices`, the draw of Figs. 1 and 2 among them: the page shows the very runs that
+`midst paper` draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from midst.paper.choices import CLOSER, FAR, FIFTEEN, NEAR, drawn_run
+from midst.paper.runs import Experiment
+from midst.paper.runs import Settings as Series
+
+_SERIES = Series()
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings to start from.
+
+    Attributes:
+        name: short, for a button.
+        text: what is to be seen.
+        a: the settings, as text by field.
+        b: those of the second run, where two are compared.
+    """
+
+    name: str
+    text: str
+    a: dict[str, str]
+    b: dict[str, str] | None = None
+
+
+def presets() -> list[Preset]:
+    """Every figure of the paper, then the rest."""
+    shown = drawn_run(_SERIES)
+    near, far, blurred = (
+        _settings(each, shown, tolerance=f"{CLOSER:g}") for each in (NEAR, FAR, replace(FAR, offset=0.1))
+    )
+    ring, rgg, complete = (_settings(replace(FIFTEEN, graph=graph)) for graph in ("ring", "rgg", "complete"))
+    small, large = (_settings(replace(FIFTEEN, c=c)) for c in (0.1, 10.0))
+    count = {"stop": "count"}
+    start_far = {"graph": "rgg", "n": "15", "mu": "-10", "sigma": "1", "c": "1"}
+    return [
+        Preset("Fig. 1", "Started near the median, only its holder sends its own number.", near),
+        Preset("Fig. 2", "Started far above it, everybody on the way down is caught on a plateau.", far),
+        Preset("Fig. 2 (b)", "With noise on every number, the plateaus lie beside the numbers.", blurred),
+        Preset("Fig. 3", "Fifteen nodes on a random geometric graph.", rgg),
+        Preset("Fig. 4", "A larger c makes the intervals shorter: fewer nodes are caught.", large),
+        Preset("1 | 2", "Fig. 1 beside Fig. 2: the same numbers, started near and far.", near, far),
+        Preset("2 | 2 (b)", "Fig. 2 without and with noise on the numbers.", far, blurred),
+        Preset("3: ring | complete", "Fig. 3: the denser the graph, the fewer are exposed.", ring, complete),
+        Preset("3: ring | geometric", "Fig. 3: the denser the graph, the fewer are exposed.", ring, rgg),
+        Preset("4: c = 0.1 | 10", "Fig. 4: the larger c, the fewer are exposed.", small, large),
+        Preset("plain | count", "The plain iteration, and the exact finish by a count.", rgg, rgg | count),
+        Preset("guard off | on", "With the guard a node steps aside instead.", start_far, start_far | {"guard": "1"}),
+        Preset("clear | sealed", "z(0) heard, and z(0) sealed between neighbours.", count, {"init": "sealed"}),
+    ]
+
+
+def describe() -> list[dict[str, Any]]:
+    """The presets, ready for JSON."""
+    return [vars(preset) for preset in presets()]
+
+
+def _settings(experiment: Experiment, draw: int = 0, tolerance: str = "1e-6") -> dict[str, str]:
+    """An experiment of the paper as the fields have it."""
+    noise = {"dp": "offset", "offset": f"{experiment.offset:g}"} if experiment.offset else {}
+    return {
+        "graph": experiment.graph,
+        "n": str(experiment.n),
+        "c": f"{experiment.c:g}",
+        "mu": f"{experiment.mu:g}",
+        "sigma": f"{experiment.sigma:g}",
+        "seed": str(_SERIES.seed),
+        "draw": str(draw),
+        "stop": "certified",
+        "tolerance": tolerance,
+    } | noise

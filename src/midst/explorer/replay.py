@@ -1,0 +1,290 @@
+"""A run as facts and arrays that a page can draw: first what happened, then what the audit says of it.
+
+Rules:
+- Nothing is decided on the page. It draws these numbers, and picks those of one iteration or one node.
+- Private values are in the arrays only where the run was simulated here, or the file has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.counting import Proof, Rules
+from midst.errors import InputError
+from midst.explorer.fields import MOST_CELLS
+from midst.explorer.knowing import Ints, Knowledge, follow, look
+from midst.explorer.simulate import Made
+from midst.objectives import Mean, Quantile
+from midst.privacy.audit import Leakage, audit
+from midst.privacy.reading import Run
+from midst.privacy.sights import Branches
+from midst.privacy.views import View
+from midst.trace import Trace
+from midst.update import Array, Branch
+
+_RESOLUTION = 1e-3  # of the prior's scale, as the audit's
+_MOMENTS = 100  # iterations at which bits are told, where they can be
+
+Facts = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What happened, kept for the audit that comes after.
+
+    Attributes:
+        made: the run.
+        t: the iterations kept.
+        seen: what the adversary sees.
+        known: what it knows, over t.
+        facts: for the page.
+        arrays: for the page.
+    """
+
+    made: Made
+    t: Ints
+    seen: View | None
+    known: Knowledge
+    facts: Facts
+    arrays: Arrays
+
+
+def replay(made: Made, name: str | None = None) -> Replay:
+    """A run, ready to be drawn.
+
+    Args:
+        made: the run.
+        name: of the file it came from.
+    """
+    trace, k = made.trace, made.coordinate
+    t, x, branch, notes = _frames(trace, k)
+    seen, told = look(trace, made.adversary, k)
+    known = follow(seen, t, x, branch, _RESOLUTION * made.prior.scale)
+    held = made.values if made.held is None else made.held
+    total = int(trace.counts.sum())
+    low, high = _answer(made, x, held)
+    off = np.maximum(np.maximum(low - x, x - high), 0.0)
+    graph = trace.graph
+    facts: Facts = {
+        "file": name,
+        "title": trace.objective.title(total),
+        "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": _labels(trace)},
+        "iterations": trace.iterations,
+        "kept": len(t),
+        "answer": {"low": low, "high": high, "true": held is not None},
+        "result": _result(made),
+        "candidates": _candidates(trace, k),
+        "parameters": {name: _one(value, k) for name, value in trace.parameters.items() if name != "guard"},
+        "guard": trace.parameters.get("guard") is not None,
+        "mean": isinstance(trace.objective, Mean),
+        "coordinates": int(np.prod(trace.x.shape[2:])),
+        "adversary": str(made.adversary),
+        "corrupt": list(made.adversary.corrupt),
+        "seed": trace.seed,
+        "notes": [*made.notes, *notes, *([told] if told else [])],
+    }
+    once = graph.source < graph.target
+    arrays: Arrays = {
+        "edges": np.column_stack([graph.source[once], graph.target[once]]),
+        "t": t,
+        "x": x,
+        "lower": known.lower,
+        "upper": known.upper,
+        "spans": known.spans,
+        "first": known.first,
+        "error": np.linalg.norm(off, axis=1),
+        "spread": np.ptp(x, axis=1),
+    }
+    optional = {"positions": graph.positions, "values": made.values, "held": made.held}
+    arrays |= {name: array for name, array in optional.items() if array is not None}
+    tally = _tally(trace, x, branch, held)
+    if tally is not None:
+        facts["needed"] = _needed(trace)
+        arrays |= {"at_or_below": tally[0], "at_or_above": tally[1]}
+    return Replay(made, t, seen, known, facts, arrays)
+
+
+def audited(story: Replay) -> tuple[Facts, Arrays]:
+    """What the audit says of a run: the report, and bits over the iterations where they can be told.
+
+    An audit that is refused is a fact too: {"refused": why}.
+    """
+    made = story.made
+    try:
+        leakage = audit(made.trace, made.adversary, made.prior, coordinate=made.coordinate)
+    except InputError as error:
+        return {"refused": str(error)}, {}
+    return {"audit": leakage.to_dict()}, _bits_over_time(story, leakage)
+
+
+def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
+    """−log2 of the prior's mass between the bounds, up to a choice of iterations; the audit's figure once exposed."""
+    seen, known = story.seen, story.known
+    plain = seen is not None and all(isinstance(sight, Branches) for sight in seen.sights)
+    if seen is None or not plain or leakage.kind != "exact" or story.facts["mean"]:
+        return {}
+    moments = _spread(len(story.t), _MOMENTS)
+    bits = np.zeros((len(moments), len(known.first)))
+    for i in seen.honest.tolist():
+        before, worth = (-math.inf, math.inf), 0.0
+        for row, at in enumerate(moments.tolist()):
+            bounds = (float(known.lower[at, i]), float(known.upper[at, i]))
+            if 0 <= known.first[i] <= story.t[at]:
+                bits[row:, i] = leakage.bits[i]
+                break
+            if bounds != before:
+                before, worth = bounds, -story.made.prior.log_mass(*bounds) / math.log(2)
+            bits[row, i] = worth
+    return {"moments": story.t[moments], "bits": bits}
+
+
+# What was sent
+
+
+def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, list[str]]:
+    """The iterations that can be shown: all, if they were kept or can be worked out again; else those that were."""
+    n = trace.graph.n
+    notes = []
+    t, x = trace.t, trace.x.reshape(len(trace.t), n, -1)[:, :, k]
+    branch = trace.branch.reshape(len(trace.t), n, -1)[:, :, k]
+    if len(t) < trace.iterations and trace.iterations * n <= MOST_CELLS:
+        try:
+            x = Run(trace, k).messages()
+            t = np.arange(trace.iterations)
+            branch = _branches(trace, k)
+        except InputError:
+            pass
+    if x.size > MOST_CELLS:
+        some = _spread(len(t), MOST_CELLS // n)
+        t, x, branch = t[some], x[some], branch[some]
+    if len(t) < trace.iterations:
+        notes.append(f"{len(t):,} of {trace.iterations:,} iterations are shown; the file has no more, or too many")
+    return t, x, branch, notes
+
+
+def _branches(trace: Trace, k: int) -> Branch:
+    """Every branch of every iteration, from the segments."""
+    segments = trace.segments
+    assert segments is not None  # or the messages could not have been worked out
+    mine = segments.coordinate == k
+    lengths = segments.stop[mine] - segments.start[mine]
+    return np.repeat(segments.branch[mine], lengths).reshape(trace.graph.n, trace.iterations).T
+
+
+def _spread(count: int, most: int) -> Ints:
+    """All indices below count, or so many spread over a logarithmic axis, the first and the last among them."""
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.geomspace(1, count, most).round().astype(np.int64)) - 1
+
+
+# What it came to
+
+
+def _answer(made: Made, x: Array, held: Array | None) -> tuple[float, float]:
+    """The right answers, lowest and highest; of a file without values, what was found."""
+    trace = made.trace
+    if held is not None:
+        low, high = trace.objective.answer(held, trace.counts)
+        return float(low), float(high)
+    counted = trace.candidates
+    rows = np.flatnonzero(counted.coordinate == made.coordinate)
+    found = float(counted.value[rows[-1]]) if len(rows) else float(x[-1].min() / 2 + x[-1].max() / 2)
+    return found, found
+
+
+def _result(made: Made) -> Facts | None:
+    """What only the run itself knows; a file does not say."""
+    result = made.result
+    if result is None:
+        return None
+    proof = None if result.proofs is None else result.proofs[made.coordinate]
+    certificate = result.certificate
+    return {
+        "value": result.value,
+        "certified": result.certified,
+        "tolerance": certificate.tolerance,
+        "spread": certificate.spread,
+        "error": result.error if made.held is None else _distance(result.value, made),
+        "proof": None if proof is None else _counted(proof),
+    }
+
+
+def _counted(proof: Proof) -> Facts:
+    decided = proof.candidates[-1].announced + proof.counted
+    numbers = {name: getattr(proof, name) for name in ("below", "ties", "above", "proposals", "holder")}
+    return numbers | {"decided": decided}
+
+
+def _distance(value: Any, made: Made) -> float:
+    """From the true answer, where there was noise on the values."""
+    low, high = made.trace.objective.answer(made.values, made.trace.counts)  # type: ignore[arg-type]
+    return float(max(low - value, value - high, 0.0))
+
+
+def _candidates(trace: Trace, k: int) -> list[Facts]:
+    """The values that were counted, and what came of it."""
+    objective, every = trace.objective, trace.candidates
+    if not isinstance(objective, Quantile):
+        return []
+    total = int(trace.counts.sum())
+    rules = Rules(1, 0, 0, total, objective.level(total))
+    return [
+        {
+            "t": int(every.announced[row]),
+            "node": int(every.holder[row]),
+            "value": float(every.value[row]),
+            "below": int(every.below[row]),
+            "above": int(every.above[row]),
+            "verdict": rules.judge(int(every.below[row]), int(every.above[row])),
+        }
+        for row in np.flatnonzero(every.coordinate == k)
+    ]
+
+
+def _tally(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[Ints, Ints] | None:
+    """The weight with s_i ≤ x_i, and with s_i ≥ x_i, over t; None where it cannot be told."""
+    if isinstance(trace.objective, Mean):
+        return None
+    if held is not None:
+        return (held <= x) @ trace.counts, (held >= x) @ trace.counts
+    if trace.parameters.get("guard") is not None:
+        return None
+    return (branch >= 0) @ trace.counts, (branch <= 0) @ trace.counts
+
+
+def _needed(trace: Trace) -> Facts:
+    """How much weight must lie at or below, and at or above, for a small spread to prove the answer."""
+    total = int(trace.counts.sum())
+    tau = trace.objective.level(total) if isinstance(trace.objective, Quantile) else 0
+    return {"below": math.ceil(tau * total), "above": math.ceil((1 - tau) * total), "total": total}
+
+
+def _labels(trace: Trace) -> list[str] | None:
+    return None if trace.graph.labels is None else list(trace.graph.labels)
+
+
+def _one(value: Any, k: int) -> Any:
+    return value[k] if isinstance(value, list) else value
+
+
+def to_json(facts: Mapping[str, Any]) -> Facts:
+    """The facts with None for what JSON cannot say."""
+    return {name: _plain(value) for name, value in facts.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value

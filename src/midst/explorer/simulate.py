@@ -1,0 +1,249 @@
+"""Settings in, a run out: what a user of the library would write.
+
+Rules:
+- One seed gives the graph, the values and z(0), as `midst run` draws them; with a number of the paper's series, as
+  `midst.paper` does. So the same run is had from the shell.
+- An error of the library is laid at the door of the field that caused it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import hypot
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst import graphs
+from midst.errors import InputError
+from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
+from midst.graphs import Graph
+from midst.objectives import Mean, Objective, Quantile
+from midst.privacy import priors
+from midst.privacy.adversaries import Adversary, Init
+from midst.privacy.dp import Gaussian, Laplace, Mechanism, Offset, information, privatise
+from midst.privacy.priors import Prior
+from midst.problems import Problem
+from midst.result import Result
+from midst.solving import Progress, solve
+from midst.system import RNG, Streams, settle, streams
+from midst.trace import Trace, load
+
+Array = NDArray[np.float64]
+
+_LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
+_OPTIONS = {"rgg": ("radius",), "er": ("p",), "ws": ("k", "p"), "ba": ("m",), "regular": ("k",)}
+_SAMPLES = 2_000  # by which the distribution of a noised value is known, where it has no formula
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A run, and who looks at it.
+
+    Attributes:
+        trace: what happened.
+        adversary: who looks.
+        prior: what it believes of a value before.
+        coordinate: which one is looked at.
+        values: the private values, where they are known.
+        held: the same with noise on them, as they went into the run.
+        result: of a simulated run.
+        notes: what the reader should know besides.
+    """
+
+    trace: Trace
+    adversary: Adversary
+    prior: Prior
+    coordinate: int = 0
+    values: Array | None = None
+    held: Array | None = None
+    result: Result | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """Settings that have been checked as far as they can be without running."""
+
+    settings: Settings
+    truth: Problem
+    problem: Problem
+    rng: RNG
+    adversary: Adversary
+    prior: Prior
+    mechanism: Mechanism | None
+
+    def run(self, progress: Progress | None = None) -> Made:
+        """The run itself.
+
+        Raises:
+            Refused: the library refuses what it could only see now.
+        """
+        settings = self.settings
+        exactly = settings.stop == "iterations"
+        with blame("c", "guard", "stop", "tolerance"):
+            result = solve(
+                self.problem,
+                **_parameters(settings),
+                rng=self.rng,
+                stop=None if settings.stop in ("count", "iterations") else cast(Any, settings.stop),
+                iterations=settings.iterations if exactly else None,
+                tolerance=settings.tolerance,
+                guard=settings.guard,
+                limit=settings.limit,
+                record="all",
+                throw=False,
+                progress=progress,
+            )
+        noised = self.mechanism is not None
+        return Made(
+            result.trace,
+            self.adversary,
+            self.prior if self.mechanism is None else _noised(self.prior, self.mechanism),
+            values=self.truth.values,
+            held=self.problem.values if noised else None,
+            result=result,
+            notes=tuple(self._notes(result)),
+        )
+
+    def _notes(self, result: Result) -> list[str]:
+        notes = []
+        settings = self.settings
+        if settings.stop == "count" and isinstance(self.problem.objective, Mean):
+            notes.append("the mean is none of the values, so none can be proposed: certified to 1e-6 instead")
+        if settings.stop != "iterations" and not result.certified and result.iterations >= settings.limit:
+            notes.append(f"ended without a proof after {result.iterations:,} iterations, the most the page holds")
+        if self.mechanism is not None:
+            bits = information(self.mechanism, self.prior.scale)
+            notes.append(
+                f"{self.mechanism.describe()}; exposure, bounds and bits are of the noised values, which tell "
+                f"{bits:.2f} bits of the true ones (for a normal prior of this scale)"
+            )
+        return notes
+
+
+def prepare(settings: Settings) -> Ready:
+    """Check everything and draw the data.
+
+    Raises:
+        Refused: with the fields to blame.
+    """
+    drawn, rng, noise = _sources(settings)
+    with blame("prior_b", "prior_a"):
+        prior = _prior(settings.prior, settings.prior_a, settings.prior_b)
+    graph = _graph(settings, drawn)
+    with blame("tau"):
+        objective: Objective = Mean() if settings.objective == "mean" else Quantile(_level(settings), "low")
+    with blame("prior_b", "n"):
+        truth = Problem(graph, _values(settings, drawn.values), objective=objective)
+    with blame("dp", "epsilon", "delta", "offset", "low", "high"):
+        mechanism = _mechanism(settings)
+        problem = truth if mechanism is None else privatise(truth, mechanism, noise)
+    with blame("c", "theta", "mu", "sigma"):
+        settle(problem, **_parameters(settings))
+    with blame("guard"):
+        if settings.guard and isinstance(objective, Mean):
+            raise InputError("the guard is for quantiles: a mean has no interval to step aside in")
+    return Ready(settings, truth, problem, rng, _adversary(settings, graph), prior, mechanism)
+
+
+def open_file(path: Path, settings: Settings) -> Made:
+    """A saved run, looked at as the settings say.
+
+    Raises:
+        Refused: with the fields to blame.
+    """
+    with blame("source"):
+        trace = load(path)
+        if trace.graph.n > MOST_NODES or trace.graph.edges > MOST_EDGES:
+            raise InputError(
+                f"the file has {trace.graph.n:,} nodes and {trace.graph.edges:,} edges, more than the page holds "
+                f"({MOST_NODES:,} and {MOST_EDGES:,}); try midst audit"
+            )
+    count = int(np.prod(trace.x.shape[2:]))
+    with blame("coordinate"):
+        if not 0 <= settings.coordinate < count:
+            raise InputError(f"coordinate must be from 0 to {count - 1}")
+    with blame("believes_b", "believes_a"):
+        prior = _prior(settings.believes, settings.believes_a, settings.believes_b)
+    values = None if trace.values is None else trace.values.reshape(trace.graph.n, -1)[:, settings.coordinate]
+    return Made(trace, _adversary(settings, trace.graph), prior, settings.coordinate, values)
+
+
+def _sources(settings: Settings) -> tuple[Streams, RNG, RNG]:
+    """The streams for graph and values, what z(0) is drawn from, and what noise is."""
+    if settings.draw is None:
+        return streams(settings.seed), settings.seed, settings.seed
+    child = np.random.SeedSequence(settings.seed, spawn_key=(settings.draw,))
+    drawn = streams(np.random.default_rng(child))
+    return drawn, drawn.z0, drawn.values
+
+
+def _graph(settings: Settings, drawn: Streams) -> Graph:
+    named = {name: getattr(settings, name) for name in _OPTIONS.get(settings.graph, ())}
+    options = {name: value for name, value in named.items() if value is not None}
+    with blame("n", *options):
+        graph = graphs.make(settings.graph, settings.n, rng=drawn.graph, **options)
+        if graph.edges > MOST_EDGES:
+            raise InputError(
+                f"{graph.edges:,} edges are more than the {MOST_EDGES:,} that the page holds; try fewer nodes"
+            )
+    return graph
+
+
+def _level(settings: Settings) -> float:
+    return settings.tau if settings.objective == "quantile" else _LEVELS[settings.objective]
+
+
+def _values(settings: Settings, rng: np.random.Generator) -> Array:
+    a, b, n = settings.prior_a, settings.prior_b, settings.n
+    match settings.prior:
+        case "normal":
+            return a + b * rng.standard_normal(n)
+        case "uniform":
+            return rng.uniform(a, b, n)
+        case _:
+            return rng.laplace(a, b, n)
+
+
+def _prior(kind: str, a: float, b: float) -> Prior:
+    kinds: dict[str, Any] = {"normal": priors.Normal, "uniform": priors.Uniform, "laplace": priors.Laplace}
+    return cast(Prior, kinds[kind](a, b))
+
+
+def _mechanism(settings: Settings) -> Mechanism | None:
+    bounds = (settings.low, settings.high)
+    match settings.dp:
+        case "offset":
+            return Offset(settings.offset)
+        case "gaussian":
+            return Gaussian(settings.epsilon, settings.delta, bounds)
+        case "laplace":
+            return Laplace(settings.epsilon, bounds)
+        case _:
+            return None
+
+
+def _noised(prior: Prior, mechanism: Mechanism) -> Prior:
+    """What is believed of a value with noise on it: by formula where there is one, else by samples."""
+    if isinstance(prior, priors.Normal) and isinstance(mechanism, Offset):
+        return priors.Normal(prior.mean, hypot(prior.std, mechanism.sigma))
+    rng = np.random.default_rng(0)
+    drawn = np.array([prior.quantile(level) for level in (np.arange(_SAMPLES) + 0.5) / _SAMPLES])
+    std = mechanism.noise_std
+    noise = rng.laplace(0, std / 2**0.5, _SAMPLES) if isinstance(mechanism, Laplace) else rng.normal(0, std, _SAMPLES)
+    return priors.Samples(np.clip(drawn, *mechanism.bounds) + noise)
+
+
+def _parameters(settings: Settings) -> dict[str, Any]:
+    return {"c": settings.c, "theta": settings.theta, "mu": settings.mu, "sigma": settings.sigma}
+
+
+def _adversary(settings: Settings, graph: Graph) -> Adversary:
+    with blame("corrupt", "init"):
+        eavesdrops = settings.adversary != "passive"
+        adversary = Adversary(settings.corrupt, eavesdrops, cast(Init, settings.init))
+        adversary.check(graph)
+    return adversary

@@ -1,0 +1,155 @@
+// The form, drawn from the fields that the server names; what is wrong is said beside the field.
+
+import { el } from "./dom.js";
+
+const GROUPS = {
+  network: "Network", data: "Data and question", iteration: "Iteration", adversary: "Who listens", defence: "Defences",
+};
+
+export class Form {
+  constructor(side, fields, { file, run, cancel }) {
+    this.fields = fields.filter((field) => file || field.name !== "source");
+    this.side = side;
+    this.inputs = new Map();
+    this.rows = new Map();
+    this.errors = new Map();
+    this.general = el("p", { className: "error", hidden: true });
+    this.runButton = el("button", { type: "submit", className: "primary" }, "Run");
+    this.cancelButton = el("button", { type: "button", hidden: true, onclick: cancel }, "Cancel");
+    this.drawButton = el("button", { type: "button", title: "Another seed", onclick: () => this.drawAgain() }, "New draw");
+    const groups = Object.entries(GROUPS).map(([group, words]) => {
+      const rows = this.fields.filter((field) => field.group === group).map((field) => this.row(field));
+      return el("fieldset", {}, el("legend", {}, words), ...rows);
+    });
+    const buttons = el("div", { className: "buttons" }, this.runButton, this.drawButton, this.cancelButton);
+    buttons.append(this.general);
+    this.element = el("form", { noValidate: true, autocomplete: "off", ariaLabel: `Settings ${side.toUpperCase()}` });
+    this.element.append(buttons, ...groups);
+    this.element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      run();
+    });
+    this.element.addEventListener("change", () => this.show());
+    this.show();
+  }
+
+  row(field) {
+    const id = `${this.side}-${field.name}`;
+    const common = { id, name: field.name, "aria-describedby": `${id}-error` };
+    let input;
+    if (field.kind === "choice") {
+      input = el("select", common, ...field.choices.map(([value, words]) => el("option", { value }, words)));
+    } else if (field.kind === "switch") {
+      input = el("input", { ...common, type: "checkbox" });
+    } else {
+      const inputMode = field.kind === "nodes" ? "text" : field.kind === "whole" ? "numeric" : "text";
+      input = el("input", { ...common, type: "text", inputMode, placeholder: field.hint, spellcheck: false });
+    }
+    const error = el("p", { id: `${id}-error`, className: "error", hidden: true });
+    const width = field.label.length <= 2 ? "narrow" : "";
+    const row = el("div", { className: `field ${field.kind} ${width}`, title: field.help }, el("label", { htmlFor: id }, field.label), input, error);
+    this.inputs.set(field.name, input);
+    this.rows.set(field.name, row);
+    this.errors.set(field.name, error);
+    this.put(field, field.default);
+    return row;
+  }
+
+  put(field, text) {
+    const input = this.inputs.get(field.name);
+    if (field.kind === "switch") {
+      input.checked = text === "1";
+      return;
+    }
+    // a choice that does not exist is kept, so that the refusal has something to stand beside
+    if (field.kind === "choice" && !field.choices.some(([value]) => value === text)) {
+      input.append(el("option", { value: text }, text));
+    }
+    input.value = text;
+  }
+
+  read(field) {
+    const input = this.inputs.get(field.name);
+    return field.kind === "switch" ? (input.checked ? "1" : "") : input.value.trim();
+  }
+
+  used(field) {
+    return field.when.every(([name, values]) => {
+      const other = this.fields.find((each) => each.name === name);
+      return !other ? values.includes("simulated") : values.includes(this.read(other)) && this.used(other);
+    });
+  }
+
+  show() {
+    for (const field of this.fields) this.rows.get(field.name).hidden = !this.used(field);
+    for (const set of this.element.querySelectorAll("fieldset")) {
+      set.hidden = [...set.querySelectorAll(".field")].every((row) => row.hidden);
+    }
+  }
+
+  // What differs from the defaults, of the fields in use.
+  get settings() {
+    const pairs = this.fields
+      .filter((field) => this.used(field))
+      .map((field) => [field.name, this.read(field), field.default])
+      .filter(([, value, usual]) => value !== usual);
+    return { ...this.strange, ...Object.fromEntries(pairs) };
+  }
+
+  set settings(given) {
+    const known = new Set(this.fields.map((field) => field.name));
+    // a setting that does not exist is passed on once, to be refused by name
+    this.strange = Object.fromEntries(Object.entries(given).filter(([name]) => !known.has(name)));
+    for (const field of this.fields) this.put(field, given[field.name] ?? field.default);
+    this.show();
+    this.refuse({});
+  }
+
+  refuse(fields) {
+    const loose = [];
+    for (const field of this.fields) {
+      const text = fields[field.name] ?? "";
+      const error = this.errors.get(field.name);
+      error.textContent = text;
+      error.hidden = !text;
+      this.inputs.get(field.name).setAttribute("aria-invalid", text ? "true" : "false");
+    }
+    for (const [name, text] of Object.entries(fields)) {
+      if (!this.errors.has(name)) loose.push(name ? `${name}: ${text}` : text);
+    }
+    this.general.textContent = loose.join("; ");
+    this.general.hidden = !loose.length;
+    const first = this.fields.find((field) => fields[field.name]);
+    if (first) this.inputs.get(first.name).focus();
+  }
+
+  drawAgain() {
+    const seed = this.fields.find((field) => field.name === "seed");
+    this.put(seed, String(crypto.getRandomValues(new Uint16Array(1))[0]));
+    this.element.requestSubmit();
+  }
+
+  set busy(busy) {
+    this.cancelButton.hidden = !busy;
+    this.runButton.textContent = busy ? "Run again" : "Run";
+    this.element.setAttribute("aria-busy", String(busy));
+  }
+
+  // One line about the settings, for where the form is folded away.
+  get summary() {
+    const words = (name) => {
+      const field = this.fields.find((each) => each.name === name);
+      const input = this.inputs.get(name);
+      return field.kind === "choice" ? (input.selectedOptions[0]?.textContent ?? "") : input.value;
+    };
+    if (this.inputs.has("source") && this.inputs.get("source").value === "file") return "from the file";
+    const parts = [words("graph"), `${words("n")} nodes`, words("objective")];
+    for (const name of ["c", "mu", "sigma"]) {
+      if (words(name)) parts.push(`${{ c: "c", mu: "μ", sigma: "σ" }[name]} = ${words(name).replace("-", "−")}`);
+    }
+    if (this.inputs.get("guard").checked) parts.push("guard");
+    if (words("dp") !== "none") parts.push(`noise: ${words("dp")}`);
+    if (this.inputs.get("init").value === "sealed") parts.push("sealed");
+    return parts.join(" · ");
+  }
+}

@@ -1,0 +1,141 @@
+// What the adversary knows by now: a bar a node between its bounds, and under it the bits.
+
+import { el, fit, number } from "./dom.js";
+import { EXPOSED, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
+import { CanvasPen } from "./pen.js";
+
+const LEFT = 46;
+const RIGHT = 8;
+const BITS = 0.3; // of the height
+const FEW = 24;
+
+function marks(low, high, most) {
+  const step = 10 ** Math.floor(Math.log10((high - low) / most));
+  const size = [1, 2, 5, 10].map((k) => k * step).find((each) => (high - low) / each <= most) ?? step;
+  const found = [];
+  for (let value = Math.ceil(low / size) * size; value <= high; value += size) found.push(Math.abs(value) < size / 2 ? 0 : value);
+  return found;
+}
+
+export class Known {
+  constructor(choose, hover) {
+    this.canvas = el("canvas", { className: "layer" });
+    this.canvas.setAttribute("role", "img");
+    this.element = el("div", { className: "canvas known" }, this.canvas);
+    this.canvas.addEventListener("pointermove", (event) => hover(this.hit(event)));
+    this.canvas.addEventListener("pointerleave", () => hover(null));
+    this.canvas.addEventListener("click", (event) => choose(this.hit(event)));
+  }
+
+  show(run, range) {
+    this.run = run;
+    this.range = range;
+  }
+
+  draw(view) {
+    if (!this.run || !this.element.clientWidth) return;
+    const { context, width, height } = fit(this.canvas);
+    this.width = width;
+    this.paint(new CanvasPen(context), width, height, view);
+    const bits = this.run.audit?.report ? `, ${number(this.total(view.t), 3)} bits in all` : "";
+    this.canvas.setAttribute("aria-label", `Bounds and bits of each node at iteration ${view.t}${bits}; the table has them in words.`);
+  }
+
+  total(t) {
+    let sum = 0;
+    for (let i = 0; i < this.run.n; i += 1) sum += this.run.bits(i, t) ?? 0;
+    return sum;
+  }
+
+  paint(pen, width, height, view) {
+    const withBits = Boolean(this.run.audit?.report);
+    const top = { left: LEFT, top: 8, width: width - LEFT - RIGHT, height: height * (withBits ? 1 - BITS : 1) - 26 };
+    this.paintBounds(pen, top, view);
+    if (withBits) {
+      const at = height * (1 - BITS) + 4;
+      this.paintBits(pen, { left: LEFT, top: at, width: top.width, height: height - at - 18 }, view);
+    }
+    const every = Math.ceil((this.run.n * (this.run.n > 100 ? 28 : 18)) / top.width);
+    for (let i = 0; i < this.run.n; i += every) {
+      const words = this.run.labels[i].length <= 3 ? this.run.labels[i] : String(i);
+      pen.text(words, this.middle(top, i), height - 8, { fill: palette().faint, size: 10, align: "center" });
+    }
+  }
+
+  middle(box, i) {
+    return box.left + ((i + 0.5) * box.width) / this.run.n;
+  }
+
+  paintBounds(pen, box, view) {
+    const { run } = this;
+    const colours = palette();
+    const [low, high] = this.range;
+    const Y = (value) => box.top + (box.height * (high - Math.min(Math.max(value, low), high))) / (high - low);
+    for (const value of marks(low, high, 5)) {
+      const y = Y(value);
+      pen.path((path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y)), { stroke: colours.line });
+      pen.text(number(value, 3), box.left - 6, y, { fill: colours.faint, align: "right" });
+    }
+    if (run.facts.answer) {
+      const y = Y(run.facts.answer.low);
+      const line = (path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y));
+      pen.path(line, { stroke: colours.text, dash: [6, 4], alpha: 0.7 });
+    }
+    const f = run.frameAt(view.t);
+    const w = Math.max(1, Math.min(18, (box.width / run.n) * 0.62));
+    const marked = view.hover ?? view.node;
+    for (let i = 0; i < run.n; i += 1) {
+      const state = view.states[i];
+      if (state >= EXPOSED + 1) continue;
+      const x = this.middle(box, i);
+      const [a, b] = run.bounded ? [run.lower(f, i), run.upper(f, i)] : [-Infinity, Infinity];
+      if (i === marked) pen.rect(x - w / 2 - 3, box.top, w + 6, box.height, { fill: colours.text, alpha: 0.09 });
+      if (state === SENDING || state === EXPOSED) {
+        this.paintKnown(pen, x, Y(a), w, STATES[state]);
+        continue;
+      }
+      const [upper, lower] = [Y(b), Y(a)];
+      pen.rect(x - w / 2, upper, w, Math.max(lower - upper, 1.5), { fill: colours.bound, alpha: 0.32 });
+      for (const [end, y] of [[a, lower], [b, upper]]) {
+        if (end >= low && end <= high) pen.rect(x - w / 2, y - 1, w, 2, { fill: colours.hidden });
+      }
+      if (view.values && run.values) pen.rect(x - w / 2 - 1, Y(run.values[i]) - 1, w + 2, 2, { fill: colours.value });
+      const now = run.x(f, i);
+      if (w > 3 && now >= low && now <= high) pen.shape("circle", x, Y(now), Math.min(2.6, w / 3), { fill: colours.text });
+    }
+  }
+
+  paintKnown(pen, x, y, w, { name, shape }) {
+    const colour = palette()[name];
+    if (name === "sending") pen.shape("circle", x, y, Math.max(w, 4), { fill: colour, alpha: 0.25 });
+    pen.shape(shape, x, y, Math.max(Math.min(w / 2, 7), 1.6), { fill: colour });
+  }
+
+  paintBits(pen, box, view) {
+    const { run } = this;
+    const colours = palette();
+    const most = Math.max(...run.audit.report.nodes.map((node) => node.bits ?? 0), 1);
+    const Y = (bits) => box.top + box.height * (1 - bits / most);
+    pen.text("bits", 2, box.top - 6, { fill: colours.faint, size: 10 });
+    for (const value of marks(0, most, 2)) {
+      const y = Y(value);
+      pen.path((path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y)), { stroke: colours.line });
+      pen.text(number(value, 3), box.left - 6, y, { fill: colours.faint, align: "right" });
+    }
+    const w = Math.max(1, Math.min(18, (box.width / run.n) * 0.62));
+    for (let i = 0; i < run.n; i += 1) {
+      const bits = run.bits(i, view.t);
+      if (bits === null || view.states[i] === UNKNOWN) continue;
+      const x = this.middle(box, i);
+      pen.rect(x - w / 2, Y(bits), w, Math.max(box.top + box.height - Y(bits), 0.75), { fill: colours[STATES[view.states[i]].name], alpha: 0.85 });
+      if (run.n <= FEW && w > 14) pen.text(bits.toFixed(1), x, Y(bits) - 6, { fill: colours.faint, size: 9, align: "center" });
+    }
+  }
+
+  hit(event) {
+    if (!this.run) return null;
+    const x = event.clientX - this.canvas.getBoundingClientRect().left;
+    const i = Math.floor(((x - LEFT) * this.run.n) / (this.width - LEFT - RIGHT));
+    return i >= 0 && i < this.run.n ? i : null;
+  }
+}

@@ -1,0 +1,33 @@
+// The three states a node can be in, each with a colour, a shape and words; colours live in the style sheet.
+
+export const HIDDEN = 0, SENDING = 1, EXPOSED = 2, CORRUPT = 3, UNKNOWN = 4;
+
+export const STATES = [
+  { name: "hidden", shape: "circle", mark: "●", words: "not exposed so far" },
+  { name: "sending", shape: "diamond", mark: "◆", words: "sends its own number now" },
+  { name: "exposed", shape: "square", mark: "■", words: "exposed" },
+  { name: "corrupt", shape: "triangle", mark: "▲", words: "corrupt" },
+  { name: "unknown", shape: "circle", mark: "○", words: "another party: not shown" },
+];
+
+const NAMES = [
+  "hidden", "sending", "exposed", "corrupt", "unknown", "text", "faint", "line", "edge", "card", "value", "bound",
+];
+let colours = null;
+
+export function palette() {
+  if (colours === null) {
+    const style = getComputedStyle(document.documentElement);
+    colours = Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  }
+  return colours;
+}
+
+export function onTheme(redraw) {
+  for (const query of ["(prefers-color-scheme: dark)", "(prefers-contrast: more)"]) {
+    matchMedia(query).addEventListener("change", () => {
+      colours = null;
+      redraw();
+    });
+  }
+}

@@ -1,0 +1,235 @@
+// One run: its settings, its views, and what can be said about it.
+
+import * as api from "./api.js";
+import { TimeChart, overCurves, paintCurves, paintError, rangeOfCurves, rangeOfError, rangeOfNumbers, veil } from "./charts.js";
+import { el, whole } from "./dom.js";
+import { Form } from "./form.js";
+import { Known } from "./known.js";
+import { SavedRun } from "./models.js";
+import { Network } from "./network.js";
+import { CORRUPT, STATES, UNKNOWN } from "./palette.js";
+import { saveCsv, saveJson, savePng, saveSvg } from "./saving.js";
+import { Table } from "./table.js";
+import { about, headline, outcome, proof } from "./words.js";
+
+function figure(className, title, content, below = null) {
+  return el("figure", { className }, el("figcaption", {}, title), content, below);
+}
+
+// What the marks in a figure mean.
+function key(...parts) {
+  const words = (part) => (Array.isArray(part) ? el("span", {}, el("i", { className: part[0] }), part[1]) : part);
+  return el("p", { className: "key" }, ...parts.map(words));
+}
+
+export class Panel {
+  constructor(side, app, { fields = null, file = null, say }) {
+    Object.assign(this, { side, app, say });
+    this.run = null;
+    const choose = (node, keep = false) => app.change({ node: node === app.node && !keep ? null : node });
+    const hover = (node) => node !== app.hover && app.change({ hover: node });
+    const scrub = (t) => app.scrub(t);
+    this.network = new Network(choose, hover);
+    this.curves = new TimeChart({
+      name: "curves", hover, scrub, overlay: overCurves,
+      range: (run) => rangeOfCurves(run, app.showsValues(run)),
+      paint: (pen, run, scale) => paintCurves(pen, run, scale, { values: app.showsValues(run) }),
+    });
+    this.error = new TimeChart({
+      name: "error", yLog: true, scrub, range: rangeOfError, paint: paintError,
+      overlay: (pen, _, scale, { t }) => veil(pen, scale, t),
+    });
+    this.known = new Known(choose, hover);
+    this.table = new Table(choose);
+    this.build(fields, file);
+    new ResizeObserver(() => requestAnimationFrame(() => this.resize())).observe(this.views);
+  }
+
+  build(fields, file) {
+    this.count = el("strong");
+    this.rest = el("span");
+    this.title = el("p", { className: "headline" }, this.count, this.rest);
+    this.outcome = el("p", { className: "outcome" });
+    this.notes = el("ul", { className: "notes", hidden: true });
+    this.proof = el("p", { className: "proof" });
+    this.node = el("div", { className: "node" });
+    this.chooser = el("select", { ariaLabel: "Node", onchange: () => this.app.change({ node: this.chooser.value === "" ? null : Number(this.chooser.value) }) });
+    this.progress = el("progress", { hidden: true, ariaLabel: "Progress of the run" });
+    this.knownTo = el("span");
+    const save = (words, act) => el("button", { type: "button", onclick: () => this.run && act() }, words);
+    const name = () => `midst-${this.side}-t${this.view.t}`;
+    const downloads = el("div", { className: "downloads" }, el("span", {}, "Download"),
+      save("CSV", () => saveCsv(this.run, name())),
+      save("JSON", () => saveJson(this.run, this.form?.settings ?? {}, this.view.values, name())),
+      save("PNG", () => savePng(this, this.view, name())),
+      save("SVG", () => saveSvg(this, this.view, name())));
+    this.views = el("div", { className: "views" },
+      figure("of-network", "The network", this.network.element, el("div", {}, (this.legend = el("p", { className: "key marks" })),
+        el("div", { className: "chosen" }, this.chooser, this.node))),
+      figure("of-curves", "What each node sends, x(t)", this.curves.element, key(
+        ["line", "one node"], ["plateau", "while it sends its own number"], ["answer", "the answer"], ["own", "own numbers"])),
+      figure("of-known", "What is known of each node", this.known.element, key(
+        ["bound", "where its number must lie"], ["now", "x now"], ["own", "own number"], this.knownTo)),
+      figure("of-error", (this.errorTitle = el("span")), this.error.element, this.proof));
+    this.tag = el("h2", {}, this.side.toUpperCase());
+    const head = el("header", {}, this.tag, el("div", {}, this.title, this.outcome), this.progress);
+    this.element = el("section", { className: "panel", ariaLabel: `Run ${this.side.toUpperCase()}` }, head);
+    if (fields) {
+      this.form = new Form(this.side, fields, { file, run: () => this.app.start([this.side]), cancel: () => this.cancel() });
+      this.fold = el("details", { className: "settings" }, el("summary", {}, el("span", { className: "fold-title" }, "Settings"), (this.summary = el("span", { className: "summary" }))), this.form.element);
+      this.element.append(this.fold);
+    }
+    this.below = el("div", { className: "below" }, this.notes, this.table.element, downloads);
+    this.element.append(this.views, this.below);
+    this.views.hidden = this.below.hidden = true;
+  }
+
+  get sizes() {
+    const size = ({ element }) => [element.clientWidth, element.clientHeight];
+    return { network: size(this.network), curves: size(this.curves), known: size(this.known), error: size(this.error) };
+  }
+
+  get titleText() {
+    return this.title.textContent;
+  }
+
+  get outcomeText() {
+    return this.outcome.textContent;
+  }
+
+  cancel() {
+    this.leave?.abort();
+  }
+
+  // Makes the run of the form's settings; true when it is there to be seen.
+  async make() {
+    this.cancel();
+    const leave = new AbortController();
+    this.leave = leave;
+    const { signal } = leave;
+    this.form.refuse({});
+    this.form.busy = true;
+    this.summary.textContent = this.form.summary;
+    this.progress.hidden = false;
+    this.progress.removeAttribute("value");
+    this.element.dataset.state = "running";
+    try {
+      this.say("Running …");
+      let most = null;
+      for await (const event of api.run(this.form.settings, signal)) {
+        if (event.kind === "started") most = event.most;
+        if (event.kind === "progress") {
+          if (most) this.progress.value = event.t / most;
+          this.say(`Running: iteration ${whole(event.t)}`, true);
+        }
+        if (event.kind === "run") this.show(new SavedRun(await api.part(event.run, "run", signal)));
+        if (event.kind === "auditing") this.say("Auditing what was given away …");
+        if (event.kind === "audit") this.audited(await api.part(event.run, "audit", signal));
+      }
+      this.element.dataset.state = "done";
+      return true;
+    } catch (error) {
+      if (this.leave !== leave) return false; // another run has taken its place
+      this.element.dataset.state = signal.aborted ? "cancelled" : "refused";
+      if (signal.aborted) this.say("Cancelled.");
+      else if (error instanceof api.Refused) {
+        this.fold.open = true;
+        this.form.refuse(error.fields);
+        this.form.strange = {};
+        this.say(`Not run: ${error.message}`);
+      } else this.say(error.message);
+      return false;
+    } finally {
+      if (this.leave === leave) {
+        this.form.busy = false;
+        this.progress.hidden = true;
+        this.leave = null;
+      }
+    }
+  }
+
+  show(run) {
+    this.run = run;
+    this.views.hidden = this.below.hidden = false;
+    this.chooser.replaceChildren(el("option", { value: "" }, "no node chosen"), ...run.labels.map((label, i) => el("option", { value: String(i) }, `node ${label}`)));
+    this.network.show(run, () => this.app.change({}));
+    this.table.show(run);
+    const others = [run.corrupt.size ? CORRUPT : null, run.start && !run.start.all ? UNKNOWN : null].filter((each) => each !== null);
+    const marks = [0, 1, 2, ...others].map((state) => STATES[state]);
+    this.element.classList.toggle("one", Boolean(run.start && !run.start.all));
+    put(this.errorTitle, run.start ? "How far apart the nodes are" : "How far the network is from the answer");
+    this.legend.replaceChildren(...marks.map(({ name, mark, words }) => el("span", { className: name }, el("i", { ariaHidden: "true" }, mark), words)));
+    this.app.shown(this);
+    this.redraw();
+  }
+
+  audited(part) {
+    this.run.setAudit(part);
+    this.say(part.facts.refused ? `Shown; not audited: ${part.facts.refused}` : "Done.");
+    this.app.change({});
+  }
+
+  redraw() {
+    if (!this.run || this.views.hidden) return;
+    this.known.show(this.run, rangeOfNumbers(this.run, this.app.showsValues(this.run)));
+    this.network.at = null;
+    this.network.redraw();
+    this.curves.show(this.run, this.app.log);
+    this.error.show(this.run, this.app.log);
+    this.app.change({});
+  }
+
+  resize() {
+    const size = JSON.stringify(this.sizes);
+    if (size !== this.size) {
+      this.size = size;
+      this.redraw();
+    }
+  }
+
+  draw(app) {
+    const { run } = this;
+    if (!run || this.views.hidden) return;
+    const t = Math.min(app.t, run.iterations - 1);
+    const mine = (node) => (node !== null && node < run.n ? node : null);
+    const view = {
+      t, node: mine(app.node), hover: mine(app.hover), values: app.showsValues(run), playing: app.playing,
+      states: (this.states = run.states(t, this.states?.length === run.n ? this.states : undefined)),
+    };
+    this.view = view;
+    this.network.draw(view);
+    this.curves.draw(view);
+    this.error.draw(view);
+    this.known.draw(view);
+    this.table.draw(view);
+    this.write(run, view);
+  }
+
+  write(run, view) {
+    const { count, rest } = headline(run, view);
+    put(this.count, count);
+    put(this.rest, rest);
+    put(this.outcome, outcome(run));
+    put(this.proof, proof(run, view.t));
+    const bits = run.audit?.report && !run.bitsOverTime ? "; bits in the end" : "";
+    put(this.knownTo, `to ${run.facts.adversary}${bits}`);
+    const notes = [...run.facts.notes, ...(run.audit?.refused ? [`not audited: ${run.audit.refused}`] : []), ...(run.audit?.report?.notes ?? [])];
+    if (notes.join() !== this.noted) {
+      this.noted = notes.join();
+      this.notes.hidden = !notes.length;
+      this.notes.replaceChildren(...notes.map((note) => el("li", {}, note)));
+    }
+    const i = view.hover ?? view.node;
+    this.chooser.value = i === null ? "" : String(i);
+    const rows = i === null ? [] : about(run, i, view);
+    const text = rows.flat().join("|");
+    if (text === this.described) return;
+    this.described = text;
+    this.node.replaceChildren(...rows.map(([name, words, state]) => el("span", { className: state ?? "" }, name ? `${name} ` : "", el("b", {}, words))));
+    if (i === null) this.node.textContent = "Point at a node, or choose one: everything follows it.";
+  }
+}
+
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

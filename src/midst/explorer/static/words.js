@@ -1,0 +1,92 @@
+// What is to be seen, in sentences.
+
+import { number, plural, whole } from "./dom.js";
+import { EXPOSED, SENDING, STATES } from "./palette.js";
+
+export function headline(run, { states, t }) {
+  const live = run.start ?? null;
+  if (live && !live.all) {
+    const at = run.exposedAt(live.self);
+    const state = at >= 0 && at <= t ? `exposed since t = ${whole(at)}` : "not exposed so far";
+    return { count: run.labels[live.self], rest: `: ${state} (t = ${whole(t)})` };
+  }
+  const count = (...wanted) => states.reduce((sum, each) => sum + wanted.includes(each), 0);
+  const sending = count(SENDING);
+  const now = sending ? `, ${whole(sending)} sending now` : "";
+  return { count: `${whole(count(SENDING, EXPOSED))} of ${whole(run.n - run.corrupt.size)}`, rest: ` exposed by t = ${whole(t)}${now}` };
+}
+
+export function outcome(run) {
+  const { title, result, answer, iterations } = run.facts;
+  if (run.start) return liveOutcome(run);
+  if (!result) return `The ${title} that was found: ${number(answer.low, 6)}, after ${plural(iterations, "iteration")}.`;
+  const value = number(result.value, 6);
+  const after = `after ${plural(iterations, "iteration")}`;
+  if (result.proof) {
+    const { below, ties, above } = result.proof;
+    return `The ${title} is ${value}: proved ${after} by a count of ${below} below, ${ties} equal, ${above} above.`;
+  }
+  const state = result.certified ? `certified to within ${number(result.tolerance, 2)}` : "not proved";
+  return `The ${title} is ${value}, ${state} ${after}.`;
+}
+
+function liveOutcome(run) {
+  const { all, self, names } = run.start;
+  const ends = [...run.ends.values()];
+  const found = ends.find((end) => end.value);
+  const who = all ? plural(run.n, "node") : names[self];
+  const [up, neighbours] = all ? [0, 0] : run.linksOf(self);
+  const links = all ? "" : `, linked to ${up} of ${plural(neighbours, "neighbour")}`;
+  if (!found) return ends.length ? ends[0].text : `${who}${links}, looking for the ${run.facts.title} …`;
+  return `The ${run.facts.title} is ${number(found.value[0], 6)}, known to ${all ? `${ends.length} of ${who}` : who} after ${plural(found.rounds, "round")}.`;
+}
+
+export function proof(run, t) {
+  const { candidates, result, needed } = run.facts;
+  const f = run.frameAt(t);
+  if (candidates.length) return counting(run, candidates.filter((each) => each.t <= t), result, t);
+  const spread = run.spread[f];
+  const tolerance = result?.tolerance;
+  const close = tolerance ? ` (${spread <= tolerance ? "small enough" : `to be at most ${number(tolerance, 2)}`})` : "";
+  const parts = [`all x lie within ${number(spread, 3)} of each other${close}`];
+  if (needed) {
+    const part = (have, need, words) => `${have} of ${need} needed ${words} ${have >= need ? "✓" : "✕"}`;
+    parts.push(part(run.arrays.at_or_below[f], needed.below, "have s ≤ x"));
+    parts.push(part(run.arrays.at_or_above[f], needed.above, "have s ≥ x"));
+  }
+  return `Certificate: ${parts.join("; ")}.`;
+}
+
+function counting(run, counted, result, t) {
+  const name = (candidate) => `node ${run.labels[candidate.node]}`;
+  const totals = ({ below, above }) => `${below} below, ${above} above`;
+  const now = counted.at(-1);
+  if (!now) return "Proof: nobody has proposed its number yet.";
+  const before = counted.slice(0, -1).map((each) => `${name(each)}'s number was refused (${totals(each)})`);
+  const decided = now.verdict === 0 ? (result?.proof?.decided ?? run.iterations - 1) : now.t + 1;
+  const present = now.verdict !== 0
+    ? `${name(now)}'s number is counted, and will be refused (${totals(now)})`
+    : t >= decided
+      ? `${name(now)}'s number is the ${run.facts.title}: ${totals(now)} ✓`
+      : `${name(now)} has proposed its number; all are counting, behind masks`;
+  return `Proof: ${[...before, present].join("; ")}.`;
+}
+
+export function about(run, i, { states, t, values }) {
+  const f = run.frameAt(t);
+  const { mark, words, name } = STATES[states[i]];
+  const rows = [["", `${mark} ${words}`, name]];
+  const x = run.x(f, i);
+  if (!Number.isNaN(x)) rows.push(["sends", number(x, 5)]);
+  if (run.bounded && states[i] <= EXPOSED) {
+    const [low, high] = [run.lower(f, i), run.upper(f, i)];
+    rows.push(["known", low === high ? `is ${number(low, 5)}` : `between ${number(low, 5)} and ${number(high, 5)}`]);
+  }
+  const bits = run.bits(i, t);
+  if (bits !== null) rows.push([run.bitsOverTime ? "bits so far" : "bits in the end", bits.toFixed(2)]);
+  if (values && run.values) rows.push(["own number", number(run.values[i], 5)]);
+  if (values && run.held && run.held !== run.values) rows.push(["with noise", number(run.held[i], 5)]);
+  const at = run.exposedAt(i);
+  if (at >= 0 && at <= t) rows.push(["exposed", `since t = ${whole(at)}`]);
+  return rows;
+}

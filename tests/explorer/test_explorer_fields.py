@@ -1,0 +1,182 @@
+"""What can be set, and what is refused, with the field to blame."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import midst
+from midst.explorer import fields, presets
+from midst.explorer.fields import FIELDS, MOST_NODES, Refused, most_iterations, parse
+from midst.explorer.simulate import open_file, prepare
+from midst.graphs import KINDS
+from midst.paper.choices import FAR, NEAR, perform_drawn
+from midst.paper.runs import Settings as Series
+from midst.system import streams
+
+
+def refused(**settings: str) -> dict[str, str]:
+    with pytest.raises(Refused) as caught:
+        prepare(parse(settings)).run()
+    return caught.value.fields
+
+
+def test_every_field_is_a_setting_with_a_default_that_can_be_read() -> None:
+    settings = parse({})
+    assert [field.name for field in FIELDS] == list(vars(settings))
+    assert dict(FIELDS[2].choices).keys() == KINDS.keys()
+    assert fields.describe()[2]["name"] == "graph"
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "words"),
+    [
+        ({"n": "many"}, "n", "whole number"),
+        ({"n": "1"}, "n", "from 2 to 2,000"),
+        ({"n": str(MOST_NODES + 1)}, "n", "from 2 to 2,000"),
+        ({"n": "1e3"}, "n", "whole number"),
+        ({"graph": "blob"}, "graph", "one of rgg, ring"),
+        ({"graph": "complete", "n": "2000"}, "n", "1,999,000 edges"),
+        ({"graph": "regular", "k": "3"}, "n", "must be even"),
+        ({"graph": "regular", "k": "x"}, "k", "whole number"),
+        ({"graph": "ws", "k": "3"}, "k", "must be even"),
+        ({"graph": "ws", "p": "2"}, "p", "probability"),
+        ({"graph": "ba", "m": "0"}, "m", "m must be"),
+        ({"graph": "grid", "n": "7"}, "n", "no grid"),
+        ({"radius": "0.01"}, "radius", "connected"),
+        ({"seed": "-1"}, "seed", "at least 0"),
+        ({"draw": "-1"}, "draw", "at least 0"),
+        ({"prior_b": "-1"}, "prior_b", "positive"),
+        ({"prior": "uniform", "prior_a": "2"}, "prior_b", "high must be above low"),
+        ({"prior_a": "nan"}, "prior_a", "number"),
+        ({"objective": "quantile", "tau": "1.5"}, "tau", "[0, 1]"),
+        ({"c": "-1"}, "c", "positive"),
+        ({"c": "inf"}, "c", "must be a number; empty: chosen"),
+        ({"c": "1e-320"}, "c", "out of range"),
+        ({"theta": "1"}, "theta", "does not converge"),
+        ({"theta": "2"}, "theta", "(0, 1]"),
+        ({"sigma": "-1"}, "sigma", "negative"),
+        ({"mu": "much"}, "mu", "must be a number"),
+        ({"stop": "iterations", "iterations": "0"}, "iterations", "from 1"),
+        ({"stop": "iterations", "iterations": "999999999"}, "iterations", "to 100,000 for 15 nodes"),
+        ({"stop": "certified", "tolerance": "0"}, "tolerance", "positive"),
+        ({"adversary": "both"}, "corrupt", "such as 3, 7"),
+        ({"adversary": "both", "corrupt": "3, x"}, "corrupt", "numbers"),
+        ({"adversary": "both", "corrupt": "99"}, "corrupt", "does not exist"),
+        ({"adversary": "passive", "corrupt": ",".join(map(str, range(15)))}, "corrupt", "all nodes are corrupt"),
+        ({"init": "open"}, "init", "clear, sealed"),
+        ({"guard": "2"}, "guard", "0 or 1"),
+        ({"guard": "1", "objective": "mean"}, "guard", "quantiles"),
+        ({"dp": "gaussian", "epsilon": "0"}, "epsilon", "epsilon"),
+        ({"dp": "gaussian", "delta": "2"}, "delta", "between 0 and 1"),
+        ({"dp": "laplace", "low": "4"}, "dp", "bounds"),
+        ({"dp": "offset", "offset": "-1"}, "dp", "sigma"),
+        ({"source": "file"}, "source", "run.npz"),
+        ({"colour": "red"}, "colour", "no such setting"),
+        ({"n": "1" * 300}, "n", "short"),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_field(settings: dict[str, str], field: str, words: str) -> None:
+    found = refused(**settings)
+    assert list(found) == [field]
+    assert words in found[field]
+    assert "\n" not in found[field]
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    assert set(refused(n="x", c="y", graph="z")) == {"n", "c", "graph"}
+
+
+def test_a_field_that_is_not_in_use_is_not_read() -> None:
+    unused = dict.fromkeys(("radius", "iterations", "epsilon", "corrupt", "coordinate"), "x")
+    settings = parse({"graph": "ring", **unused})
+    assert (settings.radius, settings.corrupt, settings.coordinate) == (None, (), 0)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([field.name for field in FIELDS]) | st.text(max_size=5),
+        st.text(max_size=12)
+        | st.integers()
+        | st.floats()
+        | st.booleans()
+        | st.none()
+        | st.lists(st.integers(), max_size=2),
+        max_size=8,
+    )
+)
+def test_whatever_comes_is_read_or_refused(given: dict[str, object]) -> None:
+    try:
+        found = parse(given).n
+    except Refused as error:
+        found = len(error.fields)
+    assert found > 0
+
+
+def test_it_is_the_run_that_the_shell_makes() -> None:
+    made = prepare(parse({"graph": "ring", "n": "9", "seed": "5"})).run()
+    drawn = streams(5)
+    problem = midst.Problem(midst.graphs.ring(9), drawn.values.standard_normal(9), objective=midst.Quantile(0.5, "low"))
+    result = midst.solve(problem, rng=5)
+    assert made.result is not None
+    assert made.result.value == result.value
+    assert np.array_equal(made.trace.x, result.trace.x)
+    assert np.array_equal(made.values, problem.values)  # type: ignore[arg-type]
+
+
+def test_figures_1_and_2_are_the_paper_s_own_runs() -> None:
+    by_name = {preset.name: preset for preset in presets.presets()}
+    for name, experiment in {"Fig. 1": NEAR, "Fig. 2": FAR}.items():
+        made = prepare(parse(by_name[name].a)).run()
+        shown = perform_drawn(experiment, Series())
+        assert np.array_equal(made.trace.x, shown.result.trace.x)
+        assert np.array_equal(made.values, shown.truth.values)  # type: ignore[arg-type]
+
+
+def test_every_preset_can_be_run() -> None:
+    for preset in presets.presets():
+        for settings in (preset.a, preset.b):
+            if settings is not None:
+                made = prepare(parse(settings)).run()
+                assert made.result is not None
+                assert made.result.certified
+
+
+@pytest.mark.parametrize(
+    ("prior", "low", "high"), [("uniform", 2.0, 3.0), ("laplace", -np.inf, np.inf), ("normal", -np.inf, np.inf)]
+)
+def test_data_is_drawn_from_the_prior(prior: str, low: float, high: float) -> None:
+    values = prepare(parse({"prior": prior, "prior_a": "2", "prior_b": "3", "n": "50"})).truth.values
+    assert ((values >= low) & (values <= high)).all()
+    assert len(set(values)) == 50
+
+
+def test_noise_is_on_what_is_held_and_not_on_what_is_known_to_be_true() -> None:
+    made = prepare(parse({"dp": "laplace", "epsilon": "2"})).run()
+    assert made.held is not None
+    assert made.values is not None
+    assert (made.held != made.values).all()
+    assert np.median(made.held) == made.result.value  # type: ignore[union-attr]
+    assert "bits of the true ones" in made.notes[0]
+
+
+def test_a_run_that_is_too_long_ends_without_a_proof() -> None:
+    made = prepare(parse({"stop": "error", "tolerance": "1e-300", "n": "1000", "graph": "path"})).run()
+    assert made.result is not None
+    assert made.result.iterations == most_iterations(1000) == 2000
+    assert "without a proof" in made.notes[0]
+
+
+def test_a_file_is_read_again_for_every_look(saved) -> None:  # type: ignore[no-untyped-def]
+    midst.median(np.arange(10.0).reshape(5, 2), graph="ring", rng=1, keep_values=True).trace.save(saved)
+    made = open_file(saved, parse({"source": "file", "coordinate": "1"}, file=True))
+    assert made.values is not None
+    assert made.values.tolist() == [1, 3, 5, 7, 9]
+    for settings, field in (({"coordinate": "2"}, "coordinate"), ({"believes_b": "0"}, "believes_b")):
+        with pytest.raises(Refused) as caught:
+            open_file(saved, parse({"source": "file", **settings}, file=True))
+        assert list(caught.value.fields) == [field]
+    with pytest.raises(Refused, match="No such file"):
+        open_file(saved.with_name("none.npz"), parse({"source": "file"}, file=True))

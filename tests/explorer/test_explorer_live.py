@@ -1,0 +1,206 @@
+"""A feed: bounded, safe from any thread, and never more than its owner may see."""
+
+from __future__ import annotations
+
+import json
+import threading
+from itertools import pairwise
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midst.explorer.gate import TOKEN
+from midst.explorer.live import MOST_COORDINATES, Feed, serve
+
+SECRET = 31337.4242
+START = {"kind": "start", "names": ["a", "b", "c"], "edges": [[0, 1], [1, 2]], "objective": "median"}
+ALL = {**START, "all": True, "self": None}
+ONE = {**START, "all": False, "self": 1}
+
+
+def say(node: int, t: int, x: float = 0.5, branch: int = 1) -> dict[str, Any]:
+    return {"kind": "round", "node": node, "t": t, "x": [x], "branch": [branch]}
+
+
+def end(node: int, value: float = 1.0) -> dict[str, Any]:
+    return {"kind": "end", "node": node, "value": [value], "rounds": 9, "exposed": False, "text": "proved"}
+
+
+def everything(feed: Feed) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {"start": [], "rounds": [], "first": [], "links": [], "ends": []}
+    place = 0
+    while True:
+        place, news = feed.since(place)
+        if not news:
+            return found
+        for name, part in news.items():
+            found[name] += part if isinstance(part, list) else [part]
+
+
+def test_what_is_published_is_told_once_and_in_order() -> None:
+    feed = Feed()
+    assert feed.since(0) == (0, {})
+    feed.publish(ALL)
+    feed.publish(say(0, 0))
+    place, news = feed.since(0)
+    assert news["start"]["names"] == ["a", "b", "c"]
+    assert news["rounds"] == [(0, 0, [0.5], [1])]
+    feed.publish(say(1, 0, branch=0))
+    feed.publish({"kind": "link", "node": 0, "neighbour": 1, "up": False})
+    feed.publish(end(2))
+    place, news = feed.since(place)
+    assert news["rounds"] == [(1, 0, [0.5], [0])]
+    assert news["first"] == [[1, 0]]
+    assert news["links"] == [[0, 1, False]]
+    assert news["ends"][0]["node"] == 2
+    assert feed.since(place)[1] == {}
+
+
+def test_memory_is_bounded_and_the_first_plateau_is_not_forgotten() -> None:
+    feed = Feed(most=100)
+    feed.publish(ALL)
+    for t in range(10_000):
+        for node in range(3):
+            feed.publish(say(node, t, float(t), 0 if (node, t) == (2, 777) else 1))
+    found = everything(feed)
+    times = sorted({t for _, t, _, _ in found["rounds"]})
+    assert len(found["rounds"]) <= 100
+    assert times[0] == 0
+    assert times[-1] > 9000
+    assert len({b - a for a, b in pairwise(times)}) == 1
+    assert found["first"] == [[2, 777]]
+
+
+def test_links_that_come_and_go_do_not_pile_up() -> None:
+    feed = Feed()
+    feed.publish(ALL)
+    for k in range(10_001):
+        feed.publish({"kind": "link", "node": 0, "neighbour": 1, "up": k % 2 == 1})
+    assert everything(feed)["links"] == [[0, 1, False]]
+
+
+def test_a_long_history_is_told_in_pieces() -> None:
+    feed = Feed()
+    feed.publish(ALL)
+    for t in range(30_000):
+        feed.publish(say(0, t))
+    place, news = feed.since(0)
+    assert len(news["rounds"]) == 20_000
+    assert len(feed.since(place)[1]["rounds"]) == 10_000
+
+
+@given(
+    st.lists(
+        st.builds(say, st.integers(-2, 5), st.integers(0, 9), st.just(SECRET), st.sampled_from([-1, 0, 1]))
+        | st.builds(end, st.integers(-2, 5), st.just(SECRET))
+        | st.fixed_dictionaries(
+            {"kind": st.just("link"), "node": st.integers(-2, 5), "neighbour": st.integers(-2, 5), "up": st.booleans()}
+        ),
+        max_size=30,
+    )
+)
+def test_of_a_real_node_s_neighbours_nothing_is_kept(published: list[dict[str, Any]]) -> None:
+    feed = Feed()
+    feed.publish(ONE)
+    for event in published:
+        feed.publish(event)
+    found = everything(feed)
+    assert {node for node, *_ in found["rounds"]} <= {1}
+    assert {each["node"] for each in found["ends"]} <= {1}
+    assert {node for node, *_ in found["first"]} <= {1}
+    assert {node for node, *_ in found["links"]} <= {1}
+    others = Feed()
+    others.publish(ONE)
+    for event in published:
+        if event["node"] != 1:
+            others.publish(event)
+    assert str(SECRET) not in json.dumps(everything(others))
+    assert str(SECRET) not in repr(vars(others))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"kind": "sing"},
+        {"kind": ["round"]},
+        {"kind": "round"},
+        {**say(0, 0), "x": None},
+        {**say(0, 0), "x": ["a"]},
+        {**end(0), "rounds": "many"},
+        {**ONE, "self": None},
+        {**ONE, "edges": [[1]]},
+    ],
+)
+def test_nothing_that_is_published_raises(event: dict[str, Any]) -> None:
+    feed = Feed()
+    feed.publish(say(0, 0))  # before the start
+    feed.publish(ALL)
+    feed.publish(event)
+    assert everything(feed)["rounds"] == []
+
+
+def test_numbers_that_json_cannot_say_and_long_vectors_are_cut() -> None:
+    feed = Feed()
+    feed.publish(ALL)
+    feed.publish({"kind": "round", "node": 0, "t": 0, "x": [float("nan")] * 100, "branch": [1] * 100})
+    feed.publish({**end(0), "value": None, "exposed": None})
+    found = everything(feed)
+    assert found["rounds"][0][2] == [None] * MOST_COORDINATES
+    assert found["ends"][0]["value"] is None
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_new_start_forgets_what_was() -> None:
+    feed = Feed()
+    feed.publish(ALL)
+    feed.publish(say(0, 0))
+    place, _ = feed.since(0)
+    feed.publish(ONE)
+    assert set(feed.since(place)[1]) == {"start"}
+    assert everything(feed)["rounds"] == []
+
+
+def test_many_threads_may_publish() -> None:
+    feed = Feed()
+    feed.publish({**ALL, "names": [str(i) for i in range(8)]})
+    threads = [
+        threading.Thread(target=lambda i=i: [feed.publish(say(i, t)) for t in range(500)])  # type: ignore[misc]
+        for i in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rounds = everything(feed)["rounds"]
+    assert len(rounds) == 4000
+    for i in range(8):
+        assert [t for node, t, _, _ in rounds if node == i] == list(range(500))
+
+
+def test_it_is_served_while_the_context_lasts() -> None:
+    feed = Feed()
+    feed.publish(ONE)
+    feed.publish(say(1, 0, 0.25))
+    feed.publish(say(2, 0, SECRET))
+    with serve(feed) as address:
+        parts = urlsplit(address)
+        base, headers = f"http://{parts.netloc}", {TOKEN: parts.fragment.removeprefix("token=")}
+        assert httpx.get(f"{base}/api/hello", headers=headers).json()["page"] == "live"
+        assert httpx.get(f"{base}/api/live").status_code == 401
+        assert httpx.post(f"{base}/api/runs", headers={**headers, "origin": base}, json={}).status_code == 404
+        with httpx.stream("GET", f"{base}/api/live", headers=headers, timeout=20) as answer:
+            lines = answer.iter_lines()
+            news = json.loads(next(lines)[6:])
+            assert news["rounds"] == [[1, 0, [0.25], [1]]]
+            assert str(SECRET) not in json.dumps(news)
+            feed.publish(say(1, 1, 0.5))
+            assert json.loads(next(line for line in lines if line)[6:])["rounds"] == [[1, 1, [0.5], [1]]]
+            feed.close()
+            assert [line for line in lines if line] == []
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(base)

@@ -1,0 +1,227 @@
+"""A run as facts and arrays: what the page gets is what happened."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays as any_array
+
+import midst
+from midst.explorer import worker
+from midst.explorer.fields import Refused, parse
+from midst.explorer.packing import pack
+from midst.explorer.replay import Replay, replay, to_json
+from midst.explorer.simulate import Made, open_file, prepare
+from midst.system import streams
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """What api.js does."""
+    (length,) = struct.unpack_from("<I", data)
+    facts = json.loads(data[4 : 4 + length])
+    found = {}
+    for name, each in facts.pop("arrays").items():
+        form = {"f64": "<f8", "i32": "<i4"}[each["type"]]
+        assert (4 + length + each["at"]) % 8 == 0
+        flat = np.frombuffer(data, form, math.prod(each["shape"]), 4 + length + each["at"])
+        found[name] = flat.reshape(each["shape"])
+    return facts, found
+
+
+def story(**settings: str) -> Replay:
+    return replay(prepare(parse(settings)).run())
+
+
+@given(
+    any_array(np.float64, st.tuples(st.integers(0, 4), st.integers(0, 3))),
+    any_array(np.int32, st.integers(0, 5)),
+    st.dictionaries(st.text(max_size=4).filter(lambda name: name != "arrays"), st.text(max_size=9), max_size=3),
+)
+def test_packing_keeps_every_bit(x: Any, t: Any, facts: dict[str, str]) -> None:
+    found, columns = unpack(pack(facts, {"x": x, "t": t, "flags": t > 0}))
+    assert found == facts
+    assert columns["x"].tobytes() == x.tobytes()
+    assert columns["x"].shape == x.shape
+    assert np.array_equal(columns["t"], t)
+    assert np.array_equal(columns["flags"], t > 0)
+
+
+def test_a_simulated_run_is_told_in_full() -> None:
+    made = prepare(parse({"n": "9"})).run()
+    told = replay(made)
+    facts, arrays = unpack(pack(to_json(told.facts), told.arrays))
+    trace, result = made.trace, made.result
+    assert result is not None
+    assert np.array_equal(arrays["x"], trace.x)
+    assert np.array_equal(arrays["t"], np.arange(trace.iterations))
+    assert np.array_equal(arrays["spread"], np.ptp(trace.x, axis=1))
+    middle = np.median(made.values)  # type: ignore[arg-type]
+    assert arrays["error"] == pytest.approx(np.linalg.norm(trace.x - middle, axis=1))
+    assert facts["result"]["value"] == result.value == facts["answer"]["low"] == facts["answer"]["high"]
+    assert facts["result"]["proof"]["below"] == result.proofs[0].below  # type: ignore[index]
+    last = facts["candidates"][-1]
+    assert (last["verdict"], last["node"], last["value"]) == (0, result.proofs[0].holder, result.value)  # type: ignore[index]
+    assert last["t"] <= facts["result"]["proof"]["decided"] < trace.iterations
+    assert len(arrays["edges"]) == trace.graph.edges
+    exposed = {int(node) for node in arrays["spans"][:, 0]}
+    assert exposed == set(result.exposed)
+
+
+def test_the_certificate_can_be_followed() -> None:
+    told = story(stop="certified", n="9")
+    needed, arrays, trace = told.facts["needed"], told.arrays, told.made.trace
+    assert needed == {"below": 5, "above": 5, "total": 9}
+    values = told.made.values
+    assert values is not None
+    assert np.array_equal(arrays["at_or_below"], (values <= trace.x).sum(axis=1))
+    holds = (arrays["spread"] <= told.facts["result"]["tolerance"]) & (arrays["at_or_below"] >= 5)
+    holds &= arrays["at_or_above"] >= 5
+    assert np.flatnonzero(holds).tolist() == [trace.iterations - 1]
+
+
+def test_refused_candidates_are_told_with_their_side() -> None:
+    for seed in range(20):
+        told = story(graph="ring", n="15", seed=str(seed), mu="-4", c="1")
+        verdicts = [each["verdict"] for each in told.facts["candidates"]]
+        assert verdicts[-1] == 0
+        if len(verdicts) > 1:
+            break
+    assert set(verdicts[:-1]) <= {-1, 1}
+    assert len(verdicts) > 1
+
+
+def test_with_noise_the_curve_goes_to_the_noised_answer_and_the_error_is_of_the_true_one() -> None:
+    told = story(dp="offset", offset="1", stop="certified")
+    values = told.made.values
+    assert values is not None
+    assert told.arrays["error"][-1] < 1e-4
+    found = told.facts["result"]
+    assert found["error"] == pytest.approx(abs(found["value"] - np.median(values)))
+    assert found["error"] > 1e-3
+
+
+@pytest.mark.parametrize("record", ["audit", "auto", 7])
+def test_what_a_file_left_out_is_worked_out_again(saved: Path, record: Any) -> None:
+    drawn = streams(7)
+    problem = midst.Problem(midst.graphs.make("rgg", 15, rng=drawn.graph), drawn.values.standard_normal(15))
+    whole = midst.solve(problem, rng=7, record="all", stop="certified").trace
+    midst.solve(problem, rng=7, record=record, stop="certified").trace.save(saved)
+    told = replay(open_file(saved, parse({"source": "file"}, file=True)), saved.name)
+    assert told.facts["file"] == "run.npz"
+    assert told.facts["result"] is None
+    assert told.facts["notes"] == []
+    assert "values" not in told.arrays
+    assert told.arrays["x"] == pytest.approx(whole.x, abs=1e-9)
+    original = replay(Made(whole, midst.Adversary(), midst.Normal()))
+    assert np.array_equal(told.arrays["spans"], original.arrays["spans"])
+    assert np.array_equal(told.arrays["at_or_below"], original.arrays["at_or_below"])
+
+
+def test_what_cannot_be_worked_out_is_shown_as_far_as_it_was_kept() -> None:
+    problem = midst.Problem(midst.graphs.ring(7), streams(3).values.standard_normal(7))
+    whole = midst.solve(problem, rng=np.random.default_rng(3), record="all", iterations=100).trace
+    thin = midst.solve(problem, rng=np.random.default_rng(3), record=10, iterations=100).trace
+    told = replay(Made(thin, midst.Adversary(), midst.Normal()))
+    assert told.arrays["t"].tolist() == [*range(0, 100, 10), 99]
+    assert "11 of 100 iterations" in told.facts["notes"][0]
+    full = replay(Made(whole, midst.Adversary(), midst.Normal()))
+    assert np.array_equal(told.arrays["lower"][-1], full.arrays["lower"][-1])
+    assert (told.arrays["lower"] <= full.arrays["lower"][told.arrays["t"]]).all()
+    assert np.array_equal(told.arrays["first"], full.arrays["first"])
+
+
+def test_a_long_file_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("midst.explorer.replay.MOST_CELLS", 500)
+    told = story(stop="iterations", iterations="200", n="10")
+    assert 30 < len(told.arrays["t"]) <= 50
+    assert told.arrays["t"][[0, -1]].tolist() == [0, 199]
+
+
+def test_vectors_are_shown_a_coordinate_at_a_time(saved: Path) -> None:
+    rows = np.arange(14.0).reshape(7, 2)[::-1]
+    midst.median(rows, graph="ring", rng=1, record="all").trace.save(saved)
+    for k in (0, 1):
+        told = replay(open_file(saved, parse({"source": "file", "coordinate": str(k)}, file=True)))
+        assert told.facts["coordinates"] == 2
+        assert told.facts["answer"]["low"] == np.median(rows[:, k])
+
+
+def test_an_even_number_has_two_right_answers_only_where_any_will_do() -> None:
+    low = story(n="6", graph="ring").facts
+    assert low["title"] == "low median"
+    assert low["answer"]["low"] == low["answer"]["high"]
+
+
+# The process in which runs are made
+
+
+def talk(*asked: dict[str, Any]) -> list[tuple[bytes, bytes]]:
+    incoming = BytesIO(b"".join(json.dumps(each).encode() + b"\n" for each in asked))
+    outgoing = BytesIO()
+    worker.serve(incoming, outgoing)
+    data, frames, at = outgoing.getvalue(), [], 0
+    while at < len(data):
+        letter, length = worker.HEAD.unpack_from(data, at)
+        frames.append((letter, data[at + worker.HEAD.size : at + worker.HEAD.size + length]))
+        at += worker.HEAD.size + length
+    return frames
+
+
+def test_a_worker_makes_one_run_after_the_other() -> None:
+    frames = talk(
+        {"settings": {"n": "5"}, "file": None},
+        {"settings": {"n": "x"}, "file": None},
+        {"settings": {"n": "5", "stop": "iterations", "iterations": "9"}, "file": None},
+    )
+    kinds = [json.loads(body)["kind"] if letter == b"J" else letter.decode() for letter, body in frames]
+    run = ["started", "R", "auditing", "A", "done"]
+    assert kinds == [*run, "refused", *run]
+    facts, columns = unpack(frames[-4][1])
+    assert (facts["iterations"], columns["x"].shape) == (9, (9, 5))
+
+
+def test_a_worker_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("midst.solving._BETWEEN_REPORTS", 0.0)
+    frames = talk({"settings": {"n": "5", "stop": "iterations", "iterations": "9"}, "file": None})
+    messages = [json.loads(body) for letter, body in frames if letter == b"J"]
+    assert [message["t"] for message in messages if message["kind"] == "progress"] == list(range(8))
+    assert messages[0]["most"] == 9
+
+
+def test_a_worker_reads_a_file(saved: Path) -> None:
+    midst.median([3.0, 1.0, 2.0], rng=1).trace.save(saved)
+    frames = talk({"settings": {"source": "file"}, "file": str(saved)})
+    assert unpack(frames[1][1])[0]["file"] == "run.npz"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError("31337"), "out of memory"),
+        (ValueError("31337"), "unexpected ValueError"),
+        (midst.InputError("plain"), "plain"),
+        (Refused({"n": "no"}), "no"),
+    ],
+)
+def test_a_worker_survives_and_says_no_more_than_it_must(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.delenv("MIDST_DEBUG", raising=False)
+    monkeypatch.setattr(worker, "replay", fail)
+    frames = talk({"settings": {"n": "5"}, "file": None}, {"settings": {"n": "x"}, "file": None})
+    last = [json.loads(body) for _, body in frames]
+    assert [message["kind"] for message in last] == ["started", "refused", "refused"]
+    assert words in json.dumps(last[1])
+    assert "31337" not in json.dumps(last)
