@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
+from midst.privacy.guarded import bounds_so_far
 from midst.privacy.sights import Branches, Guarded, Offset, Sight, Unseen
 from midst.privacy.views import View, is_guarded, view
 from midst.trace import Trace
 from midst.update import Array, Branch
 
 Ints = NDArray[np.int64]
-
-_AT_AN_END = 1e-9  # as in `privacy/guarded.py`
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +100,7 @@ def follow(seen: View | None, t: Ints, x: Array, branch: Branch, resolution: flo
 
 def _bounds(sight: Sight, t: Ints, x: Array, branch: Branch, resolution: float) -> tuple[Array, Array]:
     if isinstance(sight, Guarded):
-        return _guarded(sight, resolution)
+        return bounds_so_far(sight, resolution)[:2]
     nothing = np.full(len(t), -np.inf), np.full(len(t), np.inf)
     if not isinstance(sight, Branches | Offset):
         return nothing
@@ -119,22 +118,4 @@ def _bounds(sight: Sight, t: Ints, x: Array, branch: Branch, resolution: float) 
         changed = np.flatnonzero(branch[start:] != branch[start : start + 1])
         told = start + int(changed[0]) if len(changed) else len(t) - 1
         lower[:told], upper[:told] = -np.inf, np.inf
-    return lower, upper
-
-
-def _guarded(sight: Guarded, resolution: float) -> tuple[Array, Array]:
-    """Between which numbers s must lie by the messages so far, until that is as narrow as anybody asks."""
-    x = sight.x
-    near = _AT_AN_END * np.maximum(sight.high - sight.low, np.abs(x))
-    at_low, at_high = np.abs(x - sight.low) <= near, np.abs(x - sight.high) <= near
-    m = np.minimum(sight.distance, 0.5 * (sight.high - sight.low))
-    least = np.where(at_low, -np.inf, np.where(at_high, x + m / 2, x - m))
-    most = np.where(at_high, np.inf, np.where(at_low, x - m / 2, x + m))
-    lower, upper = np.maximum.accumulate(least), np.minimum.accumulate(most)
-    crossed = ~(lower < upper)
-    done = np.concatenate([[False], (upper - lower)[:-1] < 1e-3 * resolution])
-    over = np.flatnonzero(crossed | done)
-    if len(over):
-        last = max(over[0] - 1, 0)
-        lower[last:], upper[last:] = lower[last], upper[last]
     return lower, upper

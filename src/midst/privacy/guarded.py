@@ -43,7 +43,8 @@ def guarded_posterior(sight: Guarded, prior: Prior, resolution: float) -> Poster
     Raises:
         InputError: the prior gives no mass to what was observed.
     """
-    lower, upper, used = _bounds(sight, resolution)
+    lowers, uppers, used = bounds_so_far(sight, resolution)
+    lower, upper = float(lowers[-1]), float(uppers[-1])
     messages = Guarded(sight.node, sight.x[:used], sight.low[:used], sight.high[:used], sight.distance[:used])
     start = max(lower, prior.quantile(_FAR))
     stop = min(upper, prior.quantile(1 - _FAR))
@@ -80,19 +81,21 @@ def bits_on_cells(posterior: Posterior, resolution: float) -> float:
     return max(total, 0.0) / math.log(2)
 
 
-def _bounds(sight: Guarded, resolution: float) -> tuple[float, float, int]:
-    """Between which numbers s must lie, and how many messages were looked at until that was narrow enough."""
+def bounds_so_far(sight: Guarded, resolution: float) -> tuple[Array, Array, int]:
+    """Between which numbers s must lie by the messages up to each, and how many it took until that was narrow enough.
+
+    Rounding makes the two meet in the end; from there on they stay as they were.
+    """
     at_low, at_high = _at_ends(sight)
-    most = np.minimum(sight.distance, 0.5 * (sight.high - sight.low))
-    lower, upper = -math.inf, math.inf
-    for t, x in enumerate(sight.x.tolist()):
-        m = float(most[t])
-        low = -math.inf if at_low[t] else x + m / 2 if at_high[t] else x - m
-        high = math.inf if at_high[t] else x - m / 2 if at_low[t] else x + m
-        if upper - lower < 1e-3 * resolution or not max(lower, low) < min(upper, high):
-            return lower, upper, t
-        lower, upper = max(lower, low), min(upper, high)
-    return lower, upper, len(sight.x)
+    x, m = sight.x, np.minimum(sight.distance, 0.5 * (sight.high - sight.low))
+    lower = np.maximum.accumulate(np.where(at_low, -np.inf, np.where(at_high, x + m / 2, x - m)))
+    upper = np.minimum.accumulate(np.where(at_high, np.inf, np.where(at_low, x - m / 2, x + m)))
+    narrow = np.concatenate([[False], (upper - lower)[:-1] < 1e-3 * resolution])
+    over = np.flatnonzero(~(lower < upper) | narrow)
+    used = int(over[0]) if len(over) else len(x)
+    last = max(used - 1, 0)
+    lower[used:], upper[used:] = lower[last], upper[last]
+    return lower, upper, used
 
 
 def _at_ends(sight: Guarded) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
