@@ -12,5 +12,6 @@ def test_a_notebook_shows_a_result_without_pyplot():
 
 
 def test_pyplot_is_not_imported():
-    code = "import midst, sys; midst.median([1.0, 2.0, 3.0], graph='ring', rng=1).plot(); sys.exit('matplotlib.pyplot' in sys.modules)"
+    draw = "midst.median([1.0, 2.0, 3.0], graph='ring', rng=1).plot()"
+    code = f"import midst, sys; {draw}; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

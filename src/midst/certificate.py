@@ -110,7 +110,7 @@ def weights_needed(problem: Problem) -> tuple[int, int]:
 
 
 def slack(problem: Problem) -> float:
-    """How small |Σ g_i| must be for a small spread to prove a quantile; half of what is exact, to leave room for rounding."""
+    """How small |Σ g_i| must be for a small spread to prove a quantile: half of what is exact, as room for rounding."""
     total = int(problem.counts.sum())
     tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else Fraction(0)
     needed = weights_needed(problem)
