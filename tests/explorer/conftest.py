@@ -1,4 +1,4 @@
-"""One server and one browser for all tests of the page."""
+"""One server for all tests of the page, and one browser a module."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WAIT = 20_000  # milliseconds; a machine with other work to do is slow
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """A browser without a window."""
+    """A browser without a window. While it is there, so is an event loop, which other modules' tests cannot have."""
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine; Debian's package is called chromium")
     with sync_playwright() as playwright:

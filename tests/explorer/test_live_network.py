@@ -17,6 +17,7 @@ from midst import graphs
 from midst.net.local import make_party
 
 Visit = Callable[..., Opened]
+PATIENCE = 60_000  # milliseconds; processes start slowly on a machine with other work to do
 pytestmark = pytest.mark.timeout(120)
 
 
@@ -37,7 +38,7 @@ def test_a_network_of_processes_is_followed(visit: Visit) -> None:
     network = start("up", "--graph", "ring", "--nodes", "5", "--seed-values", "3", "--explore", "--json")
     try:
         page = visit(find_address(network)).page
-        expect(page.locator(".outcome")).to_contain_text("known to 5 of 5 nodes")
+        expect(page.locator(".outcome")).to_contain_text("known to 5 of 5 nodes", timeout=PATIENCE)
         expect(page.locator(".outcome")).to_contain_text("−0.452649")
         page.get_by_text("All nodes as a table").click()
         expect(page.locator("tbody tr")).to_have_count(5)
@@ -71,7 +72,8 @@ def test_a_real_node_s_page_shows_itself_and_nobody_else(visit: Visit, tmp_path:
             page = visit(find_address(nodes[0])).page
             expect(page.locator(".headline")).to_contain_text("node1")
             nodes += [node(0), node(2)]
-            expect(page.locator(".outcome")).to_contain_text("4.5")
+            expect(page.locator(".outcome")).to_contain_text("4.5", timeout=PATIENCE)
+            expect(page.locator(".outcome")).not_to_contain_text("linked to 0")
             page.get_by_text("All nodes as a table").click()
             sent = page.locator("tbody td:nth-child(3)").all_inner_texts()
             assert [bool(text) for text in sent] == [False, True, False]

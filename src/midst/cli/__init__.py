@@ -97,7 +97,10 @@ def explain(error: Exception) -> tuple[str, int]:
         case click.ClickException():
             asked = getattr(error, "ctx", None)
             path = asked.command_path if asked else "midst"
-            return f"error: {error.format_message().rstrip('.')} (see {path} --help)", 2
+            message = error.format_message().rstrip(".")
+            if "unexpected extra argument" in message:  # it may be a private value, and click would repeat it
+                message = "unexpected extra argument; a value is given by file, command or standard input"
+            return f"error: {message} (see {path} --help)", 2
         case MemoryError():
             return "error: out of memory; try fewer nodes, or --record audit", 1
         case OSError(strerror=str(reason)):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from midst.net.driver import Tell
     from midst.net.journal import Journal
     from midst.net.local import TransportName
-    from midst.net.peer import Ending
+    from midst.net.peer import Ending, Peer
     from midst.net.seat import Seat
     from midst.net.transport import Transport
 
@@ -87,7 +87,7 @@ def command(
     """
     from midst.net.charter import check_identity, read_charter, split_address
     from midst.net.journal import DiskFile, Journal
-    from midst.net.keys import expiry_warning, load_identity
+    from midst.net.keys import check_certificate, expiry_warning, load_identity
     from midst.net.local import make_transport
     from midst.net.seat import take_seat
 
@@ -98,14 +98,17 @@ def command(
     kind = _choose_transport(charter, transport)
     seat = take_seat(charter, name, read_value(value_file, value_command))
     tell = make_teller(log)
+    problem = check_certificate(identity.certificate, name, identity.fingerprint, _now())
+    if problem is not None:
+        raise InputError(f"your own certificate: {problem.text}")
     warning = expiry_warning(identity.certificate, _now())
     if warning:
         tell("expiry", warning)
+    largest = seat.codec.largest(charter.mode == "lossy")
+    carrier = make_transport(kind, charter, identity, number, largest, listen=own_address, routers=routers)
     folder = state or _default_state()
     file = DiskFile(folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal")
     try:
-        largest = seat.codec.largest(charter.mode == "lossy")
-        carrier = make_transport(kind, charter, identity, number, largest, listen=own_address, routers=routers)
         started = time.monotonic()
         ending = asyncio.run(_run(seat, Journal(file, str(folder)), carrier, tell, watched, explore))
     finally:
@@ -134,7 +137,13 @@ async def _run(
 
     with ExitStack() as stack:
         feed = stack.enter_context(_page(seat, tell)) if explore else None
-        watch = (lambda peer: feed.publish(moment(peer))) if feed is not None else None
+
+        def watch(peer: Peer) -> None:
+            if feed is not None:
+                feed.publish(moment(peer))
+                for j, neighbour in peer.neighbours.items():
+                    feed.publish({"kind": "link", "node": seat.number, "neighbour": j, "up": neighbour.greeted})
+
         driver = Driver(seat, journal, transport, watch=watch, tell=tell)
         server = await serve(driver, *watched) if watched is not None else None
         try:

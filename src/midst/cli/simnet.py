@@ -43,6 +43,8 @@ def command(seed: int, runs: int, mode: str, workers: int, as_json: bool, **faul
 
     if seed + runs > 2**63:
         raise InputError("--seed is too large; try a number below 2^62")
+    if any(number != number for number in faults.values()):
+        raise InputError("a rate or a delay is not a number")
     plan = Faults(**faults)
     with task_bar("simnet", of="seeds") as bar:
         trials = spread(partial(run_trial, faults=plan, mode=mode), range(seed, seed + runs), workers, bar)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -93,6 +94,7 @@ def command(
     } | ({} if quantile is None else {"quantile": quantile})
     kind: TransportName = transport or ("udp" if mode == "lossy" else "tls")
     with ExitStack() as stack:
+        stack.enter_context(_ending_well())
         party = stack.enter_context(make_party(network, **settings))
         followers: list[Callable[[Event], None]] = []
         page = stack.enter_context(_page(party.charter)) if explore else None
@@ -111,6 +113,21 @@ def command(
         _report(party.charter, value, ends, seconds, seed if values is None else None, as_json)
         if page is not None:
             _stay()
+
+
+@contextmanager
+def _ending_well() -> Iterator[None]:
+    """Whoever is told to end, and not only by Ctrl-C, leaves nothing behind."""
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _tell_all(followers: list[Callable[[Event], None]], event: Event) -> None:

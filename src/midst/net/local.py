@@ -33,7 +33,7 @@ from midst.net.driver import Driver
 from midst.net.journal import DiskFile, Journal
 from midst.net.keys import Identity, make_identity
 from midst.net.peer import Peer
-from midst.net.seat import take_seat
+from midst.net.seat import Seat, take_seat
 from midst.net.transport import Transport
 
 TransportName = Literal["tls", "zenoh", "udp"]
@@ -144,13 +144,18 @@ def run_party(
 
     Returns:
         One event of kind "end" a participant, in their order.
+
+    Raises:
+        InputError: a value is none that the charter allows; nothing was started.
     """
+    charter = party.charter
+    seats = [take_seat(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
     context = multiprocessing.get_context("fork")
     pipes: dict[Connection, int] = {}
     processes = []
-    for i, value in enumerate(values):
+    for i, seat in enumerate(seats):
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_live, args=(party, i, value, transport, every, theirs), daemon=True)
+        process = context.Process(target=_live, args=(party, seat, transport, every, theirs), daemon=True)
         process.start()
         theirs.close()
         pipes[ours] = i
@@ -180,23 +185,22 @@ def run_party(
     return [ends[i] for i in range(len(values))]
 
 
-def _live(party: Party, i: int, value: Any, transport: TransportName, every: float, pipe: Connection) -> None:
+def _live(party: Party, seat: Seat, transport: TransportName, every: float, pipe: Connection) -> None:
     """A participant's process."""
     try:
-        event = asyncio.run(_participate(party, i, value, transport, every, pipe))
+        event = asyncio.run(_participate(party, seat, transport, every, pipe))
     except MidstError as error:
-        event = _end(i, error=str(error))
+        event = _end(seat.number, error=str(error))
     except BaseException as error:
-        event = _end(i, error=f"unexpected {type(error).__name__}")
+        event = _end(seat.number, error=f"unexpected {type(error).__name__}")
     pipe.send(event)
     pipe.close()
     os._exit(0)  # what the parent had open is the parent's to close
 
 
-async def _participate(party: Party, i: int, value: Any, kind: TransportName, every: float, pipe: Connection) -> Event:
-    charter, started, last, first = party.charter, time.monotonic(), [0.0], [0.0]
-    seat = take_seat(charter, charter.names[i], value)
-    file = DiskFile(party.folder / f"{charter.names[i]}.journal")
+async def _participate(party: Party, seat: Seat, kind: TransportName, every: float, pipe: Connection) -> Event:
+    charter, i, started, last, first = party.charter, seat.number, time.monotonic(), [0.0], [0.0]
+    file = DiskFile(party.folder / f"{seat.name}.journal")
     largest = seat.codec.largest(charter.mode == "lossy")
     transport = make_transport(kind, charter, party.identities[i], i, largest)
 
@@ -208,7 +212,7 @@ async def _participate(party: Party, i: int, value: Any, kind: TransportName, ev
             last[0] = now
             pipe.send(moment(peer))
 
-    driver = Driver(seat, Journal(file, charter.names[i]), transport, watch=watch)
+    driver = Driver(seat, Journal(file, seat.name), transport, watch=watch)
     ending = await driver.run()
     costs: dict[str, Any] = {"sent": transport.sent, "received": transport.received, "first": first[0]}
     if ending.found is None:

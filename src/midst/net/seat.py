@@ -53,6 +53,9 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     shares: tuple[bytes, ...]
     seed: bytes
 
+    def __repr__(self) -> str:
+        return f"<Opening of {self.name}>"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Seat:

@@ -26,6 +26,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -47,6 +48,7 @@ _WORD = struct.Struct("<BIIIIdIQQIdIIIIQQI")
 _STEP = struct.Struct(f"<c{SESSION_BYTES}sI{DIGEST_BYTES}s{SHARE_BYTES}s")
 _LOOSE = struct.Struct(f"<c{SESSION_BYTES}sI{SHARE_BYTES}s")
 _NO_SHARE = bytes(SHARE_BYTES)
+_WORDS_KEPT = 256  # a word is the same from one round to the next, most of the time
 
 
 class BadFrame(Exception):  # noqa: N818
@@ -186,6 +188,7 @@ class Codec:
         self._counted = counted
         self._limits = limits
         self._words_bytes = _WORD.size * self._numbers
+        self._word = lru_cache(_WORDS_KEPT)(self._read_word)
         self.step_bytes = _STEP.size + 8 * self._numbers + (self._words_bytes if counted else 24 * self._numbers)
         self.loose_bytes = _LOOSE.size + 8 * self._numbers + 4 + 2 * self._words_bytes
 
@@ -270,7 +273,8 @@ class Codec:
     def _numbers_at(self, frame: bytes, start: int, limits: tuple[float, float]) -> tuple[Array, int]:
         numbers = np.frombuffer(frame, "<f8", self._numbers, start)
         low, high = limits
-        if not ((numbers >= low) & (numbers <= high)).all():  # false for NaN too
+        right = low <= numbers[0] <= high if len(numbers) == 1 else ((numbers >= low) & (numbers <= high)).all()
+        if not right:  # as a NaN is not
             raise BadFrame("a number that is not finite, or beyond what the charter makes possible")
         return numbers.reshape(self._shape), start + 8 * self._numbers
 
@@ -278,7 +282,7 @@ class Codec:
         places = range(start, start + self._words_bytes, _WORD.size)
         return tuple(self._word(frame[place : place + _WORD.size]) for place in places)
 
-    def _word(self, raw: bytes) -> Word:
+    def _read_word(self, raw: bytes) -> Word:
         flags, *parts = _WORD.unpack(raw)
         word = Word(
             distance=parts[0] if flags & 1 else None,
@@ -306,10 +310,7 @@ class Codec:
 
 def edge_digest(session: bytes, round: int, ends: tuple[bytes, bytes]) -> bytes:
     """The digest of (z, mirror, t) that both ends of an edge must find the same; the lower end's z first."""
-    digest = hashlib.blake2b(session + struct.pack("<I", round), digest_size=DIGEST_BYTES)
-    digest.update(ends[0])
-    digest.update(ends[1])
-    return digest.digest()
+    return hashlib.blake2b(session + struct.pack("<I", round) + b"".join(ends), digest_size=DIGEST_BYTES).digest()
 
 
 def _decode_talk(frame: bytes) -> Talk:
