@@ -23,9 +23,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from midst import graphs
+from midst import Problem, graphs
 from midst.engines import gpu
 from midst.engines.arrays import carry, cut
+from midst.engines.batches import Settings, source_of
+from midst.engines.ensemble_tally import Tallies
 from midst.engines.large import neighbour_sum
 from midst.update import Terms
 
@@ -95,7 +97,7 @@ def ensemble(kind, dtype, runs, steps, half, bounds, check=False):
     c = jnp.ones(runs, dtype)
     cd = jnp.asarray(graph.degree, dtype)[:, None]
     local = Terms(on_device[0], jnp.asarray(-1.0, dtype), jnp.asarray(1.0, dtype), cd, cd)
-    state = gpu.begin(on_device[1], local, on_device[2])
+    state, _ = gpu.begin(on_device[1], local, on_device[2])
     options = {"small": small, "theta": 0.5, "half": half, "bounds": bounds}
 
     def work(steps=steps):
@@ -144,12 +146,36 @@ def memory_bound(kind, runs, steps):
     s, S, R = (jnp.asarray(rng.normal(size=(15, runs))) for _ in range(3))
     cd = jnp.asarray(graph.degree, jnp.float64)[:, None]
     terms = (s, jnp.float64(-1), jnp.float64(1), cd, cd)
-    state = gpu.begin(S, Terms(*terms), R)
+    state, _ = gpu.begin(S, Terms(*terms), R)
     lists = gpu.Neighbours(lists=jnp.asarray(gpu.lists_of(graph)))
     took = seconds(
         lambda: gpu.advance(state, jnp.int32(0), terms, jnp.ones(runs), lists, theta=0.5, steps=steps, smooth=False), 3
     )
     report(f"the same by array operations, {kind}-15 float64", runs * steps / took, "run-iterations/s")
+
+
+def to_proof(kind, runs, device, stop):
+    """Every run of an ensemble to its proof, on the device from the first iteration to the last."""
+    rng = np.random.default_rng(0)
+    problem = Problem(graphs.make(kind, 15, rng=1), rng.normal(size=(15, runs)), scale=1)
+    source = source_of(problem)
+    (group,) = source.groups()
+    settings = Settings(None, None, None, 0.5, False, 1e-6, 10**6, False, stop == "certified", None)
+    batch = source.prepare(group.runs, group, settings, [rng] * runs)
+    rules = source.rules(None, 0) if stop == "count" else None
+    tallies = rules and Tallies.start(batch.graphs, rules, batch.terms.s, batch.counts)
+    there = gpu.Runs(batch, device, bounds=False, tallies=tallies)
+    ends = []
+    took = seconds(lambda: ends.append(there.run(10**6, stop == "certified")) or jnp.zeros(()), 3)
+    iterations = ends[-1].t + 1
+    report(
+        f"ensemble {kind}-15 float64, to the proof: {stop}",
+        float(iterations.sum()) / took,
+        "run-iterations/s",
+        runs_per_second=runs / took,
+        median_iterations=float(np.median(iterations)),
+        last=int(iterations.max()),
+    )
 
 
 # Large graphs
@@ -181,7 +207,7 @@ def large(kind, n, dtype, copy, bounds=False, steps=20, plain=False, cusparse=Fa
     terms = (s, -one, one, 8 * one, 8 * one)
 
     def begin():
-        return gpu.begin(S + 0, Terms(*terms), R + 0)
+        return gpu.begin(S + 0, Terms(*terms), R + 0)[0]
 
     def advance(state, steps):
         return gpu.advance_large(
@@ -263,6 +289,12 @@ def main():
                     except Exception as error:  # one that does not compile must not hide the others
                         print(f"FAILED {kind} {dtype.__name__} {half=} {bounds=}: {error!r:.400}")
     memory_bound("rgg", runs, 100)
+    for kind in ("rgg", "complete"):
+        for stop in ("count", "certified"):
+            try:
+                to_proof(kind, 2**10 if quick else 2**17, jax.devices()[0], stop)
+            except Exception as error:
+                print(f"FAILED {kind} {stop}: {error!r:.400}")
     n = 512 * (20_000 if quick else 97_656)
     for kind in ("lattice", "torus", "random"):
         for dtype in (jnp.float64, jnp.float32):

@@ -172,6 +172,46 @@ def test_neighbours_refuses(i, message):
         graphs.ring(3).neighbours(i)
 
 
+# The complete graph without its edges
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_unlisted(n):
+    """Whatever is asked of it, it answers as the graph with its edges."""
+    graph, listed = graphs.complete(n, listed=False), graphs.complete(n)
+    assert graph.ends is None
+    assert (repr(graph), graph.edges, graph.diameter()) == (repr(listed), listed.edges, listed.diameter())
+    assert np.array_equal(graph.degree, listed.degree)
+    assert np.array_equal(graph.offsets, listed.offsets)
+    assert [part.tolist() for part in graph.components()] == [list(range(n))]
+    assert [graph.neighbours(i).tolist() for i in range(n)] == [listed.neighbours(i).tolist() for i in range(n)]
+    assert graph.is_complete
+    assert "_listed" not in vars(graph), "no edge has been made so far"
+    check_structure(graph)
+    assert same(graph, listed)
+
+
+def test_where_edges_are_listed(monkeypatch):
+    assert [graphs.complete(n).ends is None for n in (2, 500, 5_001, 10**12)] == [False, False, True, True]
+    monkeypatch.setattr(graphs.generators, "_LISTED", 50)
+    assert [graphs.complete(n).ends is None for n in (50, 51)] == [False, True]
+    assert graphs.complete(51, listed=True).ends is not None
+    assert make("complete", 9, listed=False).ends is None
+    assert not graphs.ring(4).is_complete
+    assert graphs.ring(3).is_complete
+
+
+def test_unlisted_is_small():
+    graph = graphs.complete(10**6)
+    graph.require_connected()
+    assert (graph.edges, graph.diameter(), graph.degree[7]) == (10**6 * (10**6 - 1) // 2, 1, 10**6 - 1)
+    for ask in (lambda: graph.source, lambda: graph.target, graph.adjacency, lambda: graph.sign, graph.to_networkx):
+        with refused(
+            r"to list the 499,999,500,000 edges of a complete graph: about \S+ TiB of memory, and this machine has"
+        ):
+            ask()
+
+
 # networkx
 
 
@@ -527,6 +567,24 @@ def test_speed_of_large_graphs():
 def test_generators_refuse(call, message):
     with refused(message):
         call()
+
+
+@pytest.mark.parametrize("kind", [*graphs.KINDS, "listed"])
+def test_absurd_sizes(kind):
+    """Refused with the estimate, before anything of that size is made."""
+    n = 10**13 if kind != "regular" else 10**13 + 1
+    options = {"listed": True} if kind == "listed" else {}
+    if kind == "complete":
+        assert make(kind, n).edges == n * (n - 1) // 2
+        return
+    with refused(r" nodes: about \S+ [TPE]iB of memory, and this machine has .*; try fewer nodes"):
+        make("complete" if kind == "listed" else kind, n, rng=1, **options)
+
+
+@pytest.mark.parametrize("listed", [1, "yes"])
+def test_listed_is_yes_or_no(listed):
+    with refused("listed must be True, False or None"):
+        graphs.complete(5, listed=listed)
 
 
 def test_redrawing_ends(monkeypatch):

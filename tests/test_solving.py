@@ -14,6 +14,7 @@ from scipy import sparse
 
 import midst
 from midst import InputError, Problem, Quantile, graphs, solve
+from midst.cli import Commands
 
 VALUES = np.random.default_rng(8).normal(size=15)
 
@@ -239,3 +240,20 @@ def test_theta_1_is_fine_for_the_mean():
 def test_quantile_side_default_is_low():
     assert midst.quantile(np.arange(10.0), 0.9, "complete", rng=1).value == pytest.approx(8, abs=1e-4)
     assert Problem(graphs.ring(4), [1, 2, 3, 4], objective=Quantile(0.5)).title == "median between low and high"
+
+
+@pytest.mark.parametrize("graph", ["ring", "rgg", "complete:listed=true"])
+def test_absurd_size_on_the_command_line(capsys, graph):
+    """One line with the estimate, exit code 2, and nothing allocated."""
+    with pytest.raises(SystemExit) as stop:
+        Commands("midst").main(["run", "--graph", graph, "--nodes", str(10**13)])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "iB of memory, and this machine has" in error
+
+
+def test_a_value_that_is_tiny_beside_the_scale_keeps_its_last_bit():
+    values = [0.0, -12.0, -3.301103330593192e-307]
+    result = midst.median(values, "complete", rng=3)
+    assert result.value == values[2]

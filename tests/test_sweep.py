@@ -207,6 +207,9 @@ def test_without_pyarrow(tmp_path, monkeypatch):
         ({"grid": {"graph": {"kind": "ring", "n": 3}}}, "keys of their own"),
         ({"grid": {"graph": {"kind": "rgg", "radius": "wide"}}}, "radius must be a number"),
         ({"grid": {"graph": {"kind": "rgg", "radios": 1}}}, "no option 'radios'"),
+        ({"grid": {"graph": {"kind": "regular", "k": "many"}}}, "k must be a whole number"),
+        ({"grid": {"graph": {"kind": "er", "p": "often"}}}, "p must be a probability"),
+        ({"grid": {"graph": {"kind": "complete", "listed": "yes"}}}, "listed must be True, False or None"),
         ({"grid": {"graph": "regular", "n": [5], "c": 1}}, None),
         ({"grid": {"graph": {"kind": "regular", "k": 3}, "n": 5}}, "must be even"),
         ({"grid": {"objective": "medain"}}, "did you mean median"),
@@ -246,6 +249,19 @@ def test_absurd_sizes(tmp_path, kind):
     with pytest.raises(InputError, match=r"about .* [TPE]iB of memory, and there are"):
         run_sweep(spec, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_large_complete_graph_takes_little():
+    """Its edges are not in memory, and so not in the estimate either, unless they are asked for."""
+    grid = {"graph": "complete", "n": 10**6, "c": 1e-5}
+    check_memory(parse_spec({"runs": 10, "grid": grid}), 1, 2**30)
+    listed = {"kind": "complete", "listed": True}
+    with pytest.raises(InputError, match=r"about .* TiB of memory"):
+        check_memory(parse_spec({"runs": 10, "grid": grid | {"graph": listed}}), 1, 2**30)
+    (cell,) = parse_spec({"grid": {"graph": "complete", "n": 6_000, "c": 1e-3}}).cells
+    _, rows = compute(Task(cell, 3, 1, {}))
+    assert [row["certified"] for row in rows] == [True] * 3
+    assert [row["error"] for row in rows] == [0] * 3
 
 
 def test_memory_is_of_those_at_once():

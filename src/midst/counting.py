@@ -26,10 +26,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 MODULUS = 2**64
 Masks = Callable[[int], tuple[int, int]]
+Part = TypeVar("Part", "Count", "Word")
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ class Count:
 
     def word_to(self, neighbour: int) -> Word:
         """What to tell a neighbour: the subtree's proposal and sum are for the parent only."""
-        return self.word if neighbour == self.word.parent else replace(self.word, proposal=None, sum=None)
+        return self.word if neighbour == self.word.parent else _with(self.word, proposal=None, sum=None)
 
     def open(self, value: float) -> bool:
         """Whether the value may still be the answer."""
@@ -273,11 +274,11 @@ class Counter:
         distance, parent = self._place(inbox)
         heard = inbox[parent] if parent is not None else Word()
         since = None if not inside else t if count.since is None else count.since
-        count = replace(
+        count = _with(
             count,
             since=since,
-            children=frozenset(j for j, word in inbox.items() if word.parent == self.id),
-            word=replace(count.word, distance=distance, parent=parent),
+            children=frozenset([j for j, word in inbox.items() if word.parent == self.id]),
+            word=_with(count.word, distance=distance, parent=parent),
         )
         count = self._decide(count, heard.verdict)
         count = self._take_up(count, heard.candidate)
@@ -345,7 +346,7 @@ class Counter:
         line = [proposal for proposal in waiting if proposal is not None and count.open(proposal.value)]
         if count.since is not None and t - count.since + 1 >= self.rules.patience and count.open(self.value):
             line.append(Proposal(count.since, self.id, self.value))
-        return replace(count, word=replace(count.word, proposal=min(line, default=None)))
+        return _with(count, word=_with(count.word, proposal=min(line, default=None)))
 
     def _announce(self, count: Count, t: int) -> Count:
         """The root: the next in line becomes the candidate when nothing else is being counted."""
@@ -355,6 +356,14 @@ class Counter:
         if t < self.rules.ready or count.answer is not None or announced > decided or first is None:
             return count
         return self._take_up(count, Candidate(announced + 1, first.value, first.holder, first.since, t))
+
+
+def _with(whole: Part, **parts: Any) -> Part:
+    """`replace`, but for the many rounds in which nothing changes."""
+    for name, part in parts.items():
+        if getattr(whole, name) != part:
+            return replace(whole, **parts)
+    return whole
 
 
 def prove(candidate: Candidate, verdict: Verdict, refused: tuple[Counted, ...], rules: Rules, t: int) -> Proof:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +100,7 @@ class Node:
     def __repr__(self) -> str:
         return f"<Node {self.id}, neighbours {self.neighbours}>"
 
-    @property
+    @cached_property
     def sign(self) -> Array:
         """A_ij for every neighbour j: 1 where this node has the smaller number, else −1; a column beside z."""
         signs = np.where(np.array(self.neighbours) > self.id, 1.0, -1.0)
@@ -147,9 +148,7 @@ class Node:
         outbox = {j: Message(after.round, x, tuple(count.word_to(j) for count in counts)) for j in self.neighbours}
         return after, outbox
 
-    def wake(
-        self, state: State, offers: Mapping[int, Array], u: Array | None = None
-    ) -> tuple[State, dict[int, Array]]:
+    def wake(self, state: State, offers: Mapping[int, Array], u: Array | None = None) -> tuple[State, dict[int, Array]]:
         """One iteration where messages get lost: average with the offers that came, keep the z of the others.
 
         Args:
@@ -198,7 +197,7 @@ class Node:
 
     def _answer(self, z: Array, state: State, u: Array | None) -> tuple[Array, Branch, NDArray[np.int64] | int]:
         """What to send, its branch, and how often the guard has moved it by now."""
-        S = np.sum(self.sign * z, axis=0)
+        S = np.add.reduce(self.sign * z)
         x, branch = next_x(S, self.terms)
         if self.guard is None:
             return x, branch, state.moves
@@ -215,13 +214,19 @@ class Node:
         if set(inbox) != set(self.neighbours):
             strangers = sorted(set(inbox) ^ set(self.neighbours))
             raise InputError(f"node {self.id} needs one message from every neighbour and no other; see {strangers}")
+        shape = np.shape(self.terms.s)
         for j, message in inbox.items():
             if message.round != state.round:
                 raise InputError(f"node {self.id} got round {message.round} from {j} in round {state.round}")
-            self._refuse_bad(message.number, np.shape(self.terms.s), f"message from {j}")
+            if np.shape(message.number) != shape:
+                self._refuse_bad(message.number, shape, f"message from {j}")
             if len(message.words) != len(self.counters):
                 raise InputError(f"node {self.id}: message from {j} says nothing, or too much, about the count")
-        return np.array([inbox[j].number for j in self.neighbours])
+        received = np.array([inbox[j].number for j in self.neighbours])
+        if not np.isfinite(received).all():
+            for j, number in zip(self.neighbours, received, strict=True):
+                self._refuse_bad(number, shape, f"message from {j}")
+        return received
 
     def _refuse_bad(self, number: NDArray[np.float64], shape: tuple[int, ...], what: str) -> None:
         if np.shape(number) != shape:

@@ -8,7 +8,8 @@
 | "audit"  | iterations 0 and 1                                  | yes      | yes  |
 | "none"   | none                                                | no       | no   |
 
-The last iteration is kept in every case. Exposure (was a node ever inside?) is known in every case.
+The last iteration is kept in every case. Exposure (was a node ever inside?) is known in every case. Where z(0) was
+drawn as sums (`system.draw_z0`) there is none to keep, and "all" and "audit" are refused.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Recorder:
             frames = [*frames, (t, x.copy(), branch.copy())]
         return (
             np.array([frame[0] for frame in frames]),
-            np.array([frame[1] for frame in frames]),
+            np.array([frame[1] for frame in frames], np.float64),
             np.array([frame[2] for frame in frames], np.int8),
         )
 

@@ -27,10 +27,12 @@ from midst.system import (
     Guard,
     Parameters,
     Sums,
+    as_guard,
     assemble,
     check_z0,
     count_rules,
     draw_z0,
+    guard_seed,
     settle,
     streams,
     whole_number,
@@ -121,10 +123,8 @@ def solve(
             f"record={record!r} keeps z(0) of every edge, and a complete graph of {problem.graph.n:,} nodes has none "
             "listed; try record='auto', or graphs.complete(n, listed=True)"
         )
-    shy = Guard() if guard is True else guard or None
-    if not isinstance(shy, Guard | None):
-        raise InputError("guard must be True, False or a midst.Guard")
-    system = assemble(problem, parameters, start, rules, shy, int(drawn.guard.integers(2**63)))
+    shy = as_guard(guard)
+    system = assemble(problem, parameters, start, rules, shy, guard_seed(drawn.guard))
 
     unit = parameters.unit
     prover = Prover(problem, system.terms.s, tolerance * (parameters.scale / unit))
@@ -153,7 +153,7 @@ def solve(
         parameters=parameters.to_dict() | {"guard": None if shy is None else asdict(shy)},
         iterations=t + 1,
         t=kept,
-        x=frames * unit,
+        x=np.multiply(frames, unit, out=frames),
         branch=branches,
         segments=recorder.segments(t + 1, unit),
         seed=int(rng) if isinstance(rng, int | np.integer) and z0 is None else None,

@@ -3,9 +3,9 @@
 Rules:
 - Parameters are the paper's (c, θ, μ, σ on the data as given). Those not given are chosen from what is public about the
   data: c = 1 / scale, z(0) such that x(0) starts near the centre. Nothing here looks at a value.
-- Engines work in working units: values divided by a power of two near the scale, so that data of 1e-300 or 1e300
-  neither underflows nor overflows. Multiplying by a power of two is exact and commutes with every operation of the
-  step, so the trajectory is the same to the last bit; where c is given and no scale is, the unit is 1.
+- Engines work in working units: values divided by a power of two, where the scale is far from 1, so that data of
+  1e-300 or 1e300 neither underflows nor overflows. Multiplying by a power of two is exact and commutes with every
+  operation of the step, so the trajectory is the same to the last bit; where c is given and no scale is, the unit is 1.
 """
 
 from __future__ import annotations
@@ -167,6 +167,23 @@ class System:
         rng = np.random.default_rng(self.seed)
         while True:
             yield 0.5 + 0.5 * rng.random(self.terms.s.shape)
+
+
+def as_guard(guard: bool | Guard) -> Guard | None:
+    """The guard that was asked for; None where it is off.
+
+    Raises:
+        InputError: it is none.
+    """
+    shy = Guard() if guard is True else guard or None
+    if not isinstance(shy, Guard | None):
+        raise InputError("guard must be True, False or a midst.Guard")
+    return shy
+
+
+def guard_seed(stream: np.random.Generator) -> int:
+    """The seed of a run's guard, from its stream for that purpose."""
+    return int(stream.integers(2**63))
 
 
 def settle(

@@ -5,7 +5,8 @@ Rules:
 - x and branch are kept for the iterations in `t`; the segments tell every branch of every iteration, run-length coded,
   with the least and greatest x of each run: what an audit needs, in memory that does not grow with the iterations.
 - z(0) and the private values are in it only where they were asked for.
-- A saved trace is an npz file with a JSON manifest; it is written whole or not at all.
+- A saved trace is an npz file with a JSON manifest; it is written whole or not at all. A graph whose edges are not in
+  memory is saved without them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_strategies import problems
 
-from midst import InputError, Mean, Problem, Quantile, graphs, solve
+from midst import Guard, InputError, Mean, Problem, Quantile, graphs, solve
 from midst.engines import ensemble
 from midst.engines.ensemble import NEVER, solve_ensemble
 
@@ -27,9 +27,20 @@ def alone(problem, rng, **options):
 
 
 def assert_same(result, k, run):
-    """Row k of an ensemble is that run."""
+    """Row k of an ensemble is that run, and says nothing of nodes that it does not have."""
+    assert_same_end(result, k, run)
+    x, branch = run.trace.x, run.trace.branch
+    here = slice(0, run.nodes)
+    np.testing.assert_allclose(result.lower[k, here], np.where(branch < 0, x, -np.inf).max(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(result.upper[k, here], np.where(branch > 0, x, np.inf).min(axis=0), rtol=1e-12)
+    first = np.where((branch == 0).any(axis=0), (branch == 0).argmax(axis=0), NEVER)
+    np.testing.assert_array_equal(result.first_inside[k, here], first)
+
+
+def assert_same_end(result, k, run):
+    """Row k of an ensemble ends as that run, and says nothing of nodes that it does not have."""
     size = max(np.abs(run.trace.x).max(), np.abs(run.value))
-    np.testing.assert_allclose(result.x[k], run.trace.x[-1], rtol=0, atol=1e-12 * size)
+    np.testing.assert_allclose(result.x[k, : run.nodes], run.trace.x[-1], rtol=0, atol=1e-12 * size)
     np.testing.assert_allclose(result.value[k], run.value, rtol=0, atol=0 if run.proofs else 1e-12 * size)
     assert result.iterations[k] == run.iterations
     assert result.certified[k] == run.certified
@@ -37,11 +48,11 @@ def assert_same(result, k, run):
     assert result.proposals[k] == (run.proofs[0].proposals if run.proofs else 0)
     np.testing.assert_allclose(result.spread[k], run.certificate.spread, rtol=0, atol=1e-12 * size)
     np.testing.assert_allclose(result.error[k], run.error, rtol=0, atol=1e-12 * size)
-    x, branch = run.trace.x, run.trace.branch
-    np.testing.assert_allclose(result.lower[k], np.where(branch < 0, x, -np.inf).max(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(result.upper[k], np.where(branch > 0, x, np.inf).min(axis=0), rtol=1e-12)
-    first = np.where((branch == 0).any(axis=0), (branch == 0).argmax(axis=0), NEVER)
-    np.testing.assert_array_equal(result.first_inside[k], first)
+    absent = slice(run.nodes, None)
+    assert np.isnan(result.x[k, absent]).all()
+    assert (result.first_inside[k, absent] == NEVER).all()
+    assert (result.lower[k, absent] == -np.inf).all()
+    assert (result.upper[k, absent] == np.inf).all()
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -117,6 +128,70 @@ def test_joining_and_closing_ranks(monkeypatch, kind, workers, stop):
         np.testing.assert_allclose(result.x, at_once.x, rtol=0, atol=1e-12)
 
 
+SIZES = (12, 5, 30, 7, 2, 29, 13, 16, 8, 11, 31)  # so that some are padded, and none to more than twice its size
+
+
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("objective", ["low median", "maximum", "mean"])
+def test_graphs_of_different_sizes(objective, stop):
+    """Run k is what it is alone, whatever the size of those beside it."""
+    rng = np.random.default_rng(2)
+    make = {"objective": OBJECTIVES[objective]}
+    several = [
+        Problem(
+            graphs.make(("rgg", "tree")[k % 2], n, rng=k), rng.normal(size=n), weights=rng.integers(1, 4, n), **make
+        )
+        for k, n in enumerate(SIZES)
+    ]
+    result = solve_ensemble(several, rng=7, **STOPS[stop])
+    assert result.x.shape == (len(SIZES), max(SIZES))
+    for k, child in enumerate(np.random.default_rng(7).spawn(len(SIZES))):
+        assert_same(result, k, alone(several[k], child, **STOPS[stop]))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_window_over_different_sizes(monkeypatch, workers):
+    """Runs that join late, beside larger or smaller ones, are still what they are alone."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(5, 12, 40).tolist()
+    several = [Problem(graphs.rgg(n, rng=k), rng.normal(size=n)) for k, n in enumerate(sizes)]
+    monkeypatch.setattr(ensemble, "_NUMBERS", 11 * 6)
+    result = solve_ensemble(several, rng=[*range(40)], stop="certified", workers=workers)
+    for k, problem in enumerate(several):
+        assert_same(result, k, alone(problem, k, stop="certified"))
+
+
+@pytest.mark.parametrize("window", [16_000, 60])
+@pytest.mark.parametrize("stop", STOPS)
+def test_guard(monkeypatch, stop, window):
+    """A guarded run sends what it sends alone, and exposes whom it exposes alone: those who were counted."""
+    monkeypatch.setattr(ensemble, "_NUMBERS", window)
+    rng = np.random.default_rng(4)
+    several = [
+        Problem(graphs.rgg(n, rng=k), rng.normal(size=n) * 5, objective=Quantile(0.5, "low"))
+        for k, n in enumerate((9, 12, 9, 10, 11, 9))
+    ]
+    options = STOPS[stop] | {"guard": Guard(0.3, 0.8)}
+    result = solve_ensemble(several, rng=5, **options)
+    plain = solve_ensemble(several, rng=5, **STOPS[stop])
+    for k, child in enumerate(np.random.default_rng(5).spawn(len(several))):
+        run = alone(several[k], child, **options)
+        assert_same_end(result, k, run)
+        values, here = several[k].values, slice(0, run.nodes)
+        assert (result.lower[k, here] < values).all()
+        assert (values < result.upper[k, here]).all()
+        announced = dict(zip(run.trace.candidates.holder, run.trace.candidates.announced, strict=True))
+        assert {i: result.first_inside[k, i] for i in run.exposed} == announced
+    assert result.exposed.sum() < plain.exposed.sum()
+
+
+def test_guard_of_one_problem():
+    problem = Problem(graphs.complete(7), np.random.default_rng(5).normal(size=(7, 4)))
+    result = solve_ensemble(problem, rng=[*range(4)], guard=True)
+    for k in range(4):
+        assert_same_end(result, k, alone(Problem(problem.graph, problem.values[:, k]), k, guard=True))
+
+
 def test_a_run_without_a_proof_says_so():
     result = solve_ensemble(Problem(graphs.ring(9), np.arange(18.0).reshape(9, 2)), rng=1, limit=5)
     assert not result.certified.any()
@@ -159,7 +234,9 @@ SCALAR = Problem(graphs.ring(5), np.arange(5.0), objective=Quantile(0.5, "low"))
     [
         ([], {}, "sequence of problems"),
         ([1], {}, "sequence of problems"),
-        ([SCALAR, Problem(graphs.ring(6), np.arange(6.0))], {}, "run 1 has 6 nodes"),
+        ([SCALAR, Problem(graphs.ring(3), np.arange(3.0))], {"root": 4}, "root must be a node, from 0 to 2"),
+        (Problem(graphs.ring(5), np.arange(5.0), objective=Mean()), {"guard": True}, "the guard is for quantiles"),
+        (SCALAR, {"guard": "on"}, "guard must be"),
         ([SCALAR, Problem(graphs.ring(5), np.ones((5, 2)))], {}, "run 1 has coordinates"),
         ([SCALAR, Problem(graphs.ring(5), np.arange(5.0), objective=Mean())], {}, "run 1 seeks a mean"),
         (SCALAR, {"stop": "error"}, "stop must be"),

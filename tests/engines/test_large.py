@@ -11,32 +11,55 @@ from midst import Guard, Problem, graphs, solve
 from midst.engines import arrays, large
 from midst.system import assemble, draw_z0, settle
 
-LATTICE = {"k": 6, "p": 0.0}
-
 
 def graph_of(kind, n):
-    return graphs.make("ws", n, rng=1, **LATTICE) if kind == "lattice" else graphs.make(kind, n, rng=1)
+    if kind in ("lattice", "bent"):
+        return graphs.make("ws", n, rng=1, k=6, p=0.01 if kind == "bent" else 0.0)
+    return graphs.make(kind, n, rng=1)
 
 
-@pytest.mark.parametrize("kind", ["ring", "path", "grid", "lattice", "regular", "rgg", "ba", "star"])
-@pytest.mark.parametrize("shape", [(), (3,)])
-def test_neighbour_sum(kind, shape):
+@pytest.mark.parametrize("kind", ["ring", "path", "grid", "lattice", "bent", "regular", "rgg", "ba", "star"])
+@pytest.mark.parametrize(("shape", "size"), [((), 70), ((3,), 70), ((), 9)])
+def test_neighbour_sum(kind, shape, size):
     """In blocks that do not divide n, the sum is the matrix product."""
     graph = graph_of(kind, 600)
     x = np.random.default_rng(1).normal(size=(600, *shape))
-    blocks = [slice(k, min(k + 70, 600)) for k in range(0, 600, 70)]
+    blocks = [slice(k, min(k + size, 600)) for k in range(0, 600, size)]
     a = large.neighbour_sum(graph, blocks, None, np.float64)(x)
     np.testing.assert_allclose(np.concatenate([a(k) for k in range(len(blocks))]), graph.adjacency() @ x, atol=1e-13)
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [("ring", 2), ("path", 2), ("grid", 4), ("lattice", 6), ("regular", 0), ("rgg", 0), ("star", 0)]
+    ("kind", "count"),
+    [("ring", 2), ("path", 2), ("grid", 4), ("lattice", 6), ("bent", 6), ("regular", 0), ("rgg", 0), ("star", 0)],
 )
 def test_diagonals(kind, count):
     """Which graphs are shifts, whatever they are called."""
     graph = graph_of(kind, 600)
     renamed = graphs.from_edges(600, np.column_stack([graph.source, graph.target])[graph.sign > 0], name="something")
     assert large._full_diagonals(renamed).size == count
+
+
+@pytest.mark.parametrize("k", [2, 8, 20])
+@pytest.mark.parametrize("n", [1000, 4096, 40_001])
+def test_lattices_of_any_size(n, k):
+    """All of the offsets are found, whichever rows are looked at."""
+    assert large._full_diagonals(graphs.watts_strogatz(n, k, 0.0)).size == k
+
+
+def test_looking_for_diagonals_is_cheap():
+    """One hub has an offset of its own for every node; nothing is counted for each."""
+    assert large._full_diagonals(graphs.star(300_000)).size == 0
+
+
+def test_windows():
+    assert large._windows([-4, -3, -2, -1, 1, 2, 3, 4]) == [(4, [-4, 1])]
+    assert large._windows([-30, -1, 1, 30]) == [(1, [-30, -1, 1, 30])]
+    assert large._windows([-101, -100, -99, -1, 1, 99, 100, 101]) == [(3, [-101]), (1, [-1, 1]), (3, [99])]
+    x = np.arange(20.0)
+    for length in range(1, 12):
+        sums = [x[i : i + length].sum() for i in range(20 - length + 1)]
+        np.testing.assert_array_equal(large._sums_in_a_row(x, length), sums)
 
 
 @pytest.mark.parametrize("positions", [True, False])

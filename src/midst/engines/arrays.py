@@ -20,11 +20,11 @@ from midst.counting import Proof
 from midst.engines.large import NeighbourSum, arrange, neighbour_sum
 from midst.engines.tally import with_count
 from midst.graphs import Graph
-from midst.system import System
+from midst.system import Sums, System
 from midst.update import Array, Branch, Terms, next_sums, next_x, next_z, step_aside
 
-_BLOCK = 16_384  # numbers an array in a block: a dozen such arrays fit a second-level cache
-_A_SHARE = 4  # blocks at least for each thread: less is not worth waking it
+_BLOCK = 65_536  # numbers an array in a block: few enough for a cache, enough to outweigh the calls
+_A_SHARE = 2  # blocks at least for each thread: less is not worth waking it
 
 
 Steps = Iterator[tuple[Array, Branch]]
@@ -82,7 +82,7 @@ def carry(
     blocks: Sequence[slice],
     guarded: Callable[[Array, Array, Branch], Array] | None = None,
 ) -> Steps:
-    """x(0), x(1), … from S(0) and R(0), which are written over.
+    """x(0), x(1), … from S(0) and R(0).
 
     Args:
         S: see `update.next_sums`.
@@ -96,31 +96,32 @@ def carry(
     """
     x, after, branch = np.empty_like(S), np.empty_like(S), np.empty(S.shape, np.int8)
     parts = [_part(terms, block) for block in blocks]
+    sums = [(S[block], R[block]) for block in blocks]  # replaced by new arrays, which are not copied anywhere
 
     def begin(k: int) -> None:
-        x[blocks[k]], branch[blocks[k]] = next_x(S[blocks[k]], parts[k])
+        x[blocks[k]], branch[blocks[k]] = next_x(sums[k][0], parts[k])
 
     def step(k: int, a: Callable[[int], Array], x: Array, after: Array) -> None:
         block, part = blocks[k], parts[k]
-        S[block], R[block] = next_sums(S[block], R[block], x[block], a(k), part.cd, c, theta)
-        after[block], branch[block] = next_x(S[block], part)
+        sums[k] = next_sums(*sums[k], x[block], a(k), part.cd, c, theta)
+        after[block], branch[block] = next_x(sums[k][0], part)
 
     with _Threads(len(blocks)) as each:
         each(begin)
         while True:
-            x = x if guarded is None else guarded(S, x, branch)
+            x = x if guarded is None else guarded(np.concatenate([S for S, _ in sums]), x, branch)
             yield x, branch
             each(partial(step, a=neighbour_sum(x), x=x, after=after))
             x, after = after, x
 
 
 class _Threads:
-    """Does something with every block: in this thread, or where there are many blocks in several."""
+    """Does something with every block: in this thread, or where there are many in several, this one among them."""
 
     def __init__(self, blocks: int) -> None:
-        threads = min(_cores(), blocks // _A_SHARE)
-        self._shares = [range(blocks)] if threads < 2 else [range(k, blocks, threads) for k in range(threads)]
-        self._pool = None if threads < 2 else ThreadPoolExecutor(threads)
+        threads = max(1, min(_cores(), blocks // _A_SHARE))
+        self._shares = [range(k, blocks, threads) for k in range(threads)]
+        self._pool = None if threads == 1 else ThreadPoolExecutor(threads - 1)
 
     def __enter__(self) -> Callable[[Callable[[int], None]], None]:
         return self._each
@@ -134,8 +135,11 @@ class _Threads:
             for k in share:
                 do(k)
 
-        for _ in map(take, self._shares) if self._pool is None else self._pool.map(take, self._shares):
-            pass
+        own, *others = self._shares
+        elsewhere = [] if self._pool is None else [self._pool.submit(take, share) for share in others]
+        take(own)
+        for share in elsewhere:
+            share.result()
 
 
 def _cores() -> int:
@@ -176,8 +180,10 @@ def edge_form(system: System) -> Steps:
 
 
 def sums_at_start(system: System) -> tuple[Array, Array]:
-    """S(0) and R(0), the sums that `next_sums` carries on, from z(0)."""
+    """S(0) and R(0), the sums that `next_sums` carries on."""
     graph = system.graph
+    if isinstance(system.start, Sums):
+        return system.start.S, system.start.R
     signed = _column(graph.sign, system.z0) * system.z0
     return _sum_by_source(signed, graph), _sum_by_source(signed[graph.reverse], graph)
 

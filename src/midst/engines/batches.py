@@ -1,4 +1,8 @@
-"""What the runs of an ensemble are: problems side by side, as arrays whose last axis is the run."""
+"""What the runs of an ensemble are: problems side by side, as arrays whose last axis is the run.
+
+Graphs of different sizes are made equal by nodes that are not there: without neighbours, weight or say, at x = 0 for
+ever. Runs are put together so that none is more than twice as large as another beside it.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +21,14 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.objectives import Mean
 from midst.problems import Problem
-from midst.system import RNG, Parameters, Streams, System, assemble, count_rules, draw_z0, settle, streams
+from midst.system import RNG, Guard, Parameters, Streams, System, assemble, count_rules, draw_z0, settle, streams
 from midst.update import Array, Terms
 
+Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+
+_PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product
+_APART = 2  # times its own size: a run goes with others that are no larger
 
 
 class Settings(NamedTuple):
@@ -35,8 +43,9 @@ class Settings(NamedTuple):
     last: int
     bounds: bool
     watch_certificate: bool
+    guard: Guard | None
 
-    def settle(self, problem: Problem, runs: slice | int) -> Parameters:
+    def settle(self, problem: Problem, runs: Ints | int) -> Parameters:
         """The parameters of some of the runs."""
         c, mu, sigma = (None if given is None else given[runs] for given in (self.c, self.mu, self.sigma))
         return settle(problem, c=c, theta=self.theta, mu=mu, sigma=sigma, force=self.force)
@@ -48,6 +57,7 @@ class Batch:
 
     Attributes:
         graphs: one a run.
+        present: which of the nodes there are; None: all.
         terms: the local objectives.
         c: convergence parameters.
         theta: averaging constant.
@@ -57,11 +67,13 @@ class Batch:
         needed_below: at least so many units of weight must have s ≤ x in a proof, and
         needed_above: so many s ≥ x.
         tolerance: the greatest spread of a proof.
+        scale: the public scale, which the guard's distances are relative to.
         unit: the power of two that working units are multiples of.
         answer: the lowest and the highest right answer, in the units of the data.
     """
 
     graphs: tuple[Graph, ...]
+    present: Bools | None
     terms: Terms
     c: Array
     theta: float
@@ -71,8 +83,23 @@ class Batch:
     needed_below: Ints
     needed_above: Ints
     tolerance: Array
+    scale: Array
     unit: Array
     answer: Array
+
+
+class Group(NamedTuple):
+    """Runs that go together.
+
+    Attributes:
+        runs: which.
+        nodes: of the largest.
+        padded: whether any is smaller.
+    """
+
+    runs: Ints
+    nodes: int
+    padded: bool = False
 
 
 class Together(NamedTuple):
@@ -85,24 +112,24 @@ class Together(NamedTuple):
         """How many runs."""
         return int(self.problem.values.shape[1])
 
-    @property
-    def nodes(self) -> int:
-        """How many nodes each has."""
-        return self.problem.graph.n
+    def groups(self) -> list[Group]:
+        """All of them go together."""
+        return [Group(np.arange(self.runs), self.problem.graph.n)]
 
     def rules(self, patience: int | None, root: int) -> list[Rules] | None:
         """The rules of every run's count; None unless all of them have one."""
         agreed = count_rules(self.problem, patience, root)
         return None if agreed is None else [agreed] * self.runs
 
-    def prepare(self, chunk: slice, settings: Settings, rngs: Sequence[np.random.Generator]) -> Batch:
-        """Some of the runs side by side, their z(0) drawn, one generator a run."""
+    def prepare(self, chunk: Ints, group: Group, settings: Settings, rngs: Sequence[np.random.Generator]) -> Batch:
+        """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
         part = copy(self.problem)
         part.values, part.scale, part.centre = (held[..., chunk] for held in (part.values, part.scale, part.centre))
         part.__dict__.pop("answer", None)
         parameters = settings.settle(part, chunk)
         z0 = draw_z0(part, parameters, _OneARun(rngs))  # type: ignore[arg-type]
-        return _batch([part], [parameters], [assemble(part, parameters, z0)], settings.tolerance)
+        system = assemble(part, parameters, z0, guard=settings.guard)
+        return _batch([part], [parameters], [system], settings.tolerance, group)
 
 
 class Apart(NamedTuple):
@@ -115,10 +142,17 @@ class Apart(NamedTuple):
         """How many runs."""
         return len(self.problems)
 
-    @property
-    def nodes(self) -> int:
-        """How many nodes each has."""
-        return self.problems[0].graph.n
+    def groups(self) -> list[Group]:
+        """Those that go together, the largest first."""
+        sizes = np.array([problem.graph.n for problem in self.problems])
+        found = []
+        left = np.ones(self.runs, np.bool_)
+        while left.any():
+            largest = sizes[left].max()
+            these = np.flatnonzero(left & (sizes * _APART >= largest))
+            found.append(Group(these, int(largest), bool((sizes[these] < largest).any())))
+            left[these] = False
+        return found
 
     def rules(self, patience: int | None, root: int) -> list[Rules] | None:
         """The rules of every run's count; None unless all of them have one."""
@@ -126,15 +160,15 @@ class Apart(NamedTuple):
         found = [rules for rules in agreed if rules is not None]
         return found if len(found) == len(agreed) else None
 
-    def prepare(self, chunk: slice, settings: Settings, rngs: Sequence[np.random.Generator]) -> Batch:
-        """Some of the runs side by side, their z(0) drawn, one generator a run."""
-        problems = self.problems[chunk]
-        parameters = [settings.settle(problem, k) for k, problem in enumerate(problems, start=chunk.start)]
+    def prepare(self, chunk: Ints, group: Group, settings: Settings, rngs: Sequence[np.random.Generator]) -> Batch:
+        """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
+        problems = [self.problems[k] for k in chunk.tolist()]
+        parameters = [settings.settle(problem, k) for k, problem in zip(chunk.tolist(), problems, strict=True)]
         systems = [
-            assemble(problem, settled, draw_z0(problem, settled, rng))
+            assemble(problem, settled, draw_z0(problem, settled, rng), guard=settings.guard)
             for problem, settled, rng in zip(problems, parameters, rngs, strict=True)
         ]
-        return _batch(problems, parameters, systems, settings.tolerance)
+        return _batch(problems, parameters, systems, settings.tolerance, group)
 
 
 class _OneARun(NamedTuple):
@@ -156,68 +190,98 @@ def source_of(problems: Problem | Sequence[Problem]) -> Together | Apart:
     for k, problem in enumerate(problems):
         if problem.values.ndim != 1:
             raise InputError(f"run {k} has coordinates; a problem of a sequence has one number a node")
-        if problem.graph.n != problems[0].graph.n:
-            raise InputError(f"run {k} has {problem.graph.n} nodes, run 0 has {problems[0].graph.n}; take them apart")
         if isinstance(problem.objective, Mean) != isinstance(problems[0].objective, Mean):
             raise InputError(f"run {k} seeks a {problem.title}, run 0 a {problems[0].title}; take them apart")
     return Apart(problems)
 
 
 def _batch(
-    problems: Sequence[Problem], parameters: Sequence[Parameters], systems: Sequence[System], tolerance: float
+    problems: Sequence[Problem],
+    parameters: Sequence[Parameters],
+    systems: Sequence[System],
+    tolerance: float,
+    group: Group,
 ) -> Batch:
     """Systems side by side: many of one number a node, or one of a coordinate a run."""
+    nodes = group.nodes
     local = [system.terms for system in systems]
     terms = Terms(
-        s=_columns([part.s for part in local]),
-        above=_columns([part.above for part in local]),
-        below=_columns([part.below for part in local]),
-        weight=_columns([part.weight for part in local]),
-        cd=_columns([part.cd for part in local]),
+        s=_columns([part.s for part in local], nodes, 1.0),  # above the interval [0, 0], and so never inside it
+        above=_columns([part.above for part in local], nodes),
+        below=_columns([part.below for part in local], nodes),
+        weight=_columns([part.weight for part in local], nodes, 1.0),
+        cd=_columns([part.cd for part in local], nodes),
         smooth=local[0].smooth,
     )
     starts = [sums_at_start(system) for system in systems]
     needed = np.array([weights_needed(problem) for problem in problems]).T
     runs = terms.s.shape[1]
     unit = np.hstack([settled.unit for settled in parameters])
-    scale = np.hstack([settled.scale for settled in parameters])
+    scale = np.hstack([settled.scale for settled in parameters]) / unit
+    graphs = tuple(system.graph for system in systems for _ in range(np.size(system.c)))
+    sizes = np.array([graph.n for graph in graphs])
+    counts = _columns([problem.counts for problem in problems], nodes)
     return Batch(
-        graphs=tuple(system.graph for system in systems for _ in range(np.size(system.c))),
+        graphs=graphs,
+        present=np.arange(nodes)[:, None] < sizes if group.padded else None,
         terms=terms,
         c=np.hstack([system.c for system in systems]),
         theta=parameters[0].theta,
-        S=_columns([S for S, _ in starts]),
-        R=_columns([R for _, R in starts]),
-        counts=np.array(np.broadcast_to(_columns([problem.counts for problem in problems]), terms.s.shape)),
+        S=_columns([S for S, _ in starts], nodes),
+        R=_columns([R for _, R in starts], nodes),
+        counts=np.array(np.broadcast_to(counts, terms.s.shape)),
         needed_below=np.broadcast_to(needed[0], runs),
         needed_above=np.broadcast_to(needed[1], runs),
-        tolerance=tolerance * (scale / unit),
+        tolerance=tolerance * scale,
+        scale=scale,
         unit=unit,
         answer=np.column_stack([np.stack(problem.answer) for problem in problems]),
     )
 
 
-def _columns(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return np.ascontiguousarray(np.column_stack(columns))
+def _columns(columns: Sequence[NDArray[Any]], nodes: int, absent: float = 0.0) -> NDArray[Any]:
+    """Side by side, with the same number for all nodes that are not there."""
+    padded = [
+        column if len(column) == nodes else np.pad(column, (0, nodes - len(column)), constant_values=absent)
+        for column in columns
+    ]
+    return np.ascontiguousarray(np.column_stack(padded))
 
 
-def z0_streams(rng: RNG | Sequence[RNG], runs: int) -> list[np.random.Generator]:
-    """The stream of each run's z(0): `streams(child).z0`, without making the other three of each child."""
+def join(graphs: Sequence[Graph]) -> tuple[Ints, Ints, Ints]:
+    """Source, target and run of every directed edge of graphs side by side."""
+    run = np.repeat(np.arange(len(graphs)), [2 * graph.edges for graph in graphs])
+    source, target = (np.concatenate([getattr(graph, end) for graph in graphs]) for end in ("source", "target"))
+    return source, target, run
+
+
+def is_dense(nodes: int, runs: int, edges: int) -> bool:
+    """Whether a matrix of all pairs a run is the faster way to sum over the neighbours in each of them."""
+    return nodes * nodes * runs <= _PER_ENTRY * edges
+
+
+def run_streams(rng: RNG | Sequence[RNG], runs: int, *purposes: str) -> list[tuple[np.random.Generator, ...]]:
+    """Each run's `streams(child)`, of which only those for these purposes are made."""
     if isinstance(rng, Sequence):
         if len(rng) != runs:
             raise InputError(f"{len(rng)} generators for {runs} runs; give one a run, or one for all")
-        return [streams(one).z0 for one in rng]
+        drawn = [streams(one) for one in rng]
+        return [tuple(getattr(one, purpose) for purpose in purposes) for one in drawn]
     try:
         bits = np.random.default_rng(rng).bit_generator
     except (TypeError, ValueError):
         raise InputError("rng must be a non-negative whole number, a numpy Generator, or a sequence of them") from None
     seed: Any = bits.seed_seq
-    first, which = seed.n_children_spawned, Streams._fields.index("z0")
+    first, which = seed.n_children_spawned, [Streams._fields.index(purpose) for purpose in purposes]
     if isinstance(rng, np.random.Generator):
         rng.spawn(runs)  # so that it does not give the same children again
-    keys = [(*seed.spawn_key, first + k, which) for k in range(runs)]
-    children = (np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size) for key in keys)
-    return [np.random.Generator(type(bits)(child)) for child in children]
+
+    def make(*child: int) -> np.random.Generator:
+        key = (*seed.spawn_key, *child)
+        sequence = np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size)
+        return np.random.Generator(type(bits)(sequence))
+
+    return [tuple(make(first + k, stream) for stream in which) for k in range(runs)]
 
 
 def one_a_run(name: str, given: ArrayLike | None, runs: int) -> Array | None:

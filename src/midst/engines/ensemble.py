@@ -5,6 +5,7 @@ Rules:
 - Arrays are (n, runs): a neighbour sum is then one matrix product, and every other operation goes along the runs.
 - As many runs are under way as have arrays that stay in the cache. One that is done is written to the result; when
   enough of them are, the others close ranks and the next ones join, so that a few long runs hold up nobody.
+- Graphs may differ in size (`batches.py`); what is said of a node that a run does not have is nothing.
 - What an audit wants to know of a run is gathered on the way: when each node first sent its value, and the bounds that
   an observer who knows z(0) has on it (the greatest x sent from below it, the least from above).
 """
@@ -21,15 +22,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from midst.engines.arrays import sum_over_neighbours
-from midst.engines.batches import Batch, Settings, one_a_run, source_of, z0_streams
+from midst.engines.batches import Batch, Group, Settings, is_dense, join, one_a_run, run_streams, source_of
+from midst.engines.ensemble_guard import Guarding
 from midst.engines.ensemble_tally import Tallies
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.problems import Problem
-from midst.system import (
-    RNG,
-    whole_number,
-)
+from midst.system import RNG, Guard, as_guard, whole_number
 from midst.update import Array, Branch, next_sums, next_x
 
 Bools = NDArray[np.bool_]
@@ -39,7 +38,6 @@ Stop = Literal["count", "certified"]
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
 _NUMBERS = 16_000  # in an array at a time: less than the 128 KiB from which malloc asks the system for every array
-_PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product
 _CLOSE_RANKS = 0.8  # as soon as less than this share is still running
 
 
@@ -54,10 +52,12 @@ class EnsembleResult:
         proposals: how many candidates were counted; 0 where the run did not end by a count.
         spread: max x − min x in the end.
         error: distance of the value from the nearest right answer, which only a simulation knows.
-        first_inside: the first iteration in which each node sent its own value, or `NEVER`.
-        lower: a bound on each value that whoever knows z(0) has: the greatest x sent below it, or −∞.
+        first_inside: the first iteration in which each node sent its own value, or `NEVER`; with the guard on, in
+            which it was announced as a candidate.
+        lower: a bound on each value that whoever knows z(0) has: the greatest x sent below it, or −∞. With the guard
+            on, of the messages that it let pass.
         upper: likewise the least x sent above it, or ∞.
-        x: the last one, in the units of the data.
+        x: the last one, in the units of the data; not a number where a run has fewer nodes than the largest.
     """
 
     value: Array
@@ -78,7 +78,7 @@ class EnsembleResult:
 
     @property
     def exposed(self) -> Bools:
-        """Which nodes were ever inside, so that their value itself was sent (Theorem 1); for the mean, all."""
+        """Which nodes sent their own value: inside (Theorem 1; for the mean, all), or as a candidate if guarded."""
         return np.not_equal(self.first_inside, NEVER)
 
 
@@ -93,6 +93,7 @@ def solve_ensemble(
     stop: Stop | None = None,
     patience: int | None = None,
     root: int = 0,
+    guard: bool | Guard = False,
     tolerance: float = 1e-6,
     iterations: int | None = None,
     limit: int = 1_000_000,
@@ -107,8 +108,8 @@ def solve_ensemble(
     A run that ends without a proof says so in the result; nothing is raised.
 
     Args:
-        problems: one problem with a coordinate a run (its values are (n, runs)), or a sequence of problems with the
-            same number of nodes and one number a node.
+        problems: one problem with a coordinate a run (its values are (n, runs)), or a sequence of problems with one
+            number a node, on graphs of any size.
         c: the convergence parameter; a number, or one a run, like `mu` and `sigma`. Chosen as in `solve` if not given.
         theta: averaging constant in (0, 1).
         mu: mean of z(0).
@@ -117,14 +118,15 @@ def solve_ensemble(
         stop: "count" or "certified", as in `solve`; not given: "count" where every run's answer is one of its values.
         patience: how many iterations in a row a node is inside before it proposes its value; chosen if not given.
         root: the node at which a count's sums meet.
+        guard: as in `solve`.
         tolerance: relative to the public scale (absolute where c is given and no scale is).
         iterations: run exactly so many instead.
         limit: give up after so many.
         force: accept θ = 1 for a quantile, which does not converge.
         bounds: keep `lower` and `upper`, a tenth of the time; without them these say nothing.
         workers: threads; the result does not depend on it.
-        device: run all of them at once through JAX, on this kind of device (`gpu.py`), without a count; proofs are
-            looked for every 64 iterations.
+        device: run all of them at once through JAX, on this kind of device (`gpu.py`), without the guard; certificates
+            are looked for every 64 iterations.
         dtype: of the numbers on the device. float32 is within about 1e-5 of the scale.
 
     Raises:
@@ -132,8 +134,6 @@ def solve_ensemble(
         MissingExtra: a device is asked for, and JAX is not installed.
     """
     source = source_of(problems)
-    if device is not None and iterations is None and stop != "certified":
-        raise InputError("a device runs no count; give iterations=, or stop='certified'")
     rules = source.rules(patience, root) if stop in (None, "count") and iterations is None else None
     if stop not in (None, "count", "certified"):
         raise InputError(f"stop must be 'count' or 'certified', not {stop!r}")
@@ -143,6 +143,9 @@ def solve_ensemble(
         raise InputError("tolerance must be a positive number")
     workers = whole_number("workers", workers)
     last = whole_number("limit", limit) if iterations is None else whole_number("iterations", iterations)
+    shy = as_guard(guard)
+    if shy is not None and device is not None:
+        raise InputError("a device runs no guard; leave device= or guard= out")
     settings = Settings(
         c=one_a_run("c", c, source.runs),
         mu=one_a_run("mu", mu, source.runs),
@@ -153,26 +156,43 @@ def solve_ensemble(
         last=last,
         bounds=bounds,
         watch_certificate=rules is None and iterations is None,
+        guard=shy,
     )
-    drawn = z0_streams(rng, source.runs)
-    result = _blank(source.runs, source.nodes)
+    drawn = run_streams(rng, source.runs, *(("z0",) if shy is None else ("z0", "guard")))
+    groups = source.groups()
+    result = _blank(source.runs, groups[0].nodes)
+
+    def prepare(which: Ints, group: Group) -> Batch:
+        return source.prepare(which, group, settings, [drawn[k][0] for k in which.tolist()])
+
+    def line_up(which: Ints, batch: Batch) -> Tallies | None:
+        if rules is None:
+            return None
+        return Tallies.start(batch.graphs, [rules[k] for k in which.tolist()], batch.terms.s, batch.counts)
+
     if device is not None:
-        _run_on_device(source.prepare(slice(0, source.runs), settings, drawn), settings, device, dtype, result)
+        for group in groups:
+            batch = prepare(group.runs, group)
+            _run_on_device(group.runs, batch, line_up(group.runs, batch), settings, device, dtype, result)
         return result
-    share = -(-source.runs // workers)
-    shares = [range(k, min(k + share, source.runs)) for k in range(0, source.runs, share)]
 
-    def begin(which: slice) -> _Runs:
-        batch = source.prepare(which, settings, drawn[which])
-        tallies = None if rules is None else Tallies.start(batch.graphs, rules[which], batch.terms.s, batch.counts)
-        return _Runs.begin(np.arange(which.start, which.stop), batch, tallies)
+    def begin(which: Ints, group: Group) -> _Runs:
+        batch = prepare(which, group)
+        guarding = None if shy is None else Guarding.start(shy, batch, [drawn[k][1] for k in which.tolist()])
+        return _Runs.begin(which, batch, line_up(which, batch), guarding)
 
-    at_once = max(1, _NUMBERS // source.nodes)
+    def drive(share: Group) -> None:
+        at_once = max(1, _NUMBERS // share.nodes)
+        _drive(lambda which: begin(which, share), share.runs, at_once, settings, result)
+
+    shares = [group._replace(runs=part) for group in groups for part in np.array_split(group.runs, workers)]
+    shares = [share for share in shares if share.runs.size]
     if workers == 1:
-        _drive(begin, shares[0], at_once, settings, result)
+        for share in shares:
+            drive(share)
     else:
         with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lambda share: _drive(begin, share, at_once, settings, result), shares))
+            list(pool.map(drive, shares))
     return result
 
 
@@ -239,12 +259,22 @@ class _Runs:
     branch: Branch
     seen: _Seen
     tallies: Tallies | None
+    guarding: Guarding | None = None
 
     @classmethod
-    def begin(cls, row: Ints, batch: Batch, tallies: Tallies | None) -> _Runs:
+    def begin(cls, row: Ints, batch: Batch, tallies: Tallies | None, guarding: Guarding | None) -> _Runs:
         x, branch = next_x(batch.S, batch.terms)
         running, seen = np.ones(len(row), np.bool_), _Seen.nothing(x.shape)
-        return cls(row, np.zeros(len(row), np.int64), running, batch, batch.S, batch.R, x, branch, seen, tallies)
+        t = np.zeros(len(row), np.int64)
+        return cls(row, t, running, batch, batch.S, batch.R, x, branch, seen, tallies, guarding)
+
+    def see(self, bounds: bool) -> None:
+        """Take note of this iteration, in which the guard may have something else sent than x."""
+        told = self.branch
+        if self.guarding is not None:
+            self.x, moved = self.guarding.step(self.t, self.S, self.x, self.branch, self.batch)
+            told = np.where(moved, np.int8(0), self.branch)  # of those it moved, nobody knows the side
+        self.seen.see(self.t, self.x, told, bounds)
 
     def step(self, neighbour_sum: Callable[[Array], Array]) -> None:
         batch = self.batch
@@ -263,38 +293,37 @@ class _Runs:
 
 
 def _drive(
-    begin: Callable[[slice], _Runs], rows: range, at_once: int, settings: Settings, result: EnsembleResult
+    begin: Callable[[Ints], _Runs], rows: Ints, at_once: int, settings: Settings, result: EnsembleResult
 ) -> None:
     """Runs one after the other, so many at once, to their rows of the result."""
-    waiting = min(rows.start + at_once, rows.stop)
-    runs = begin(slice(rows.start, waiting))
-    neighbour_sum = sum_in_each(runs.batch.graphs)
+    runs, waiting = begin(rows[:at_once]), rows[at_once:]
+    neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
     while True:
-        runs.seen.see(runs.t, runs.x, runs.branch, settings.bounds)
+        runs.see(settings.bounds)
         done = runs.done(settings)
         ended = done.any()
         if ended:
-            _write(result, _some_of(runs, done))
+            _write(result, _some_of(replace(runs, guarding=None), done), guarded=settings.guard is not None)
             runs.running &= ~done
         runs.step(neighbour_sum)
         if ended and runs.running.sum() < _CLOSE_RANKS * len(runs.running):
             runs = _some_of(runs, runs.running)
-            room = slice(waiting, min(waiting + at_once - len(runs.row), rows.stop))
-            if room.start < room.stop:
-                runs, waiting = _beside(runs, begin(room)), room.stop
+            room = at_once - len(runs.row)
+            if waiting.size:
+                runs, waiting = _beside(runs, begin(waiting[:room])), waiting[room:]
             if not runs.row.size:
                 return
-            neighbour_sum = sum_in_each(runs.batch.graphs)
+            neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
 
 
 def _some_of(part: Any, which: Bools) -> Any:
-    """Some of the runs: of an array the last axis, of graphs one a run, of a record those of its parts."""
+    """Some of the runs: of an array the last axis, of a tuple one a run, of a record those of its parts."""
     match part:
         case np.ndarray():
             return part.compress(which, axis=-1)
         case tuple():
-            return tuple(graph for graph, here in zip(part, which, strict=True) if here)
-        case None | bool() | float():
+            return tuple(one for one, here in zip(part, which, strict=True) if here)
+        case None | bool() | float() | Guard():
             return part
     return replace(part, **{entry.name: _some_of(getattr(part, entry.name), which) for entry in fields(part)})
 
@@ -306,56 +335,60 @@ def _beside(part: Any, other: Any) -> Any:
             return np.concatenate([part, other], axis=-1)
         case tuple():
             return part + other
-        case None | bool() | float():
+        case None | bool() | float() | Guard():
             return part
     return replace(
         part, **{entry.name: _beside(getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
     )
 
 
-def _run_on_device(batch: Batch, settings: Settings, kind: str, dtype: DTypeLike, result: EnsembleResult) -> None:
-    """All runs at once through JAX; those that are proved are written down, and wait for the others."""
+def _run_on_device(
+    rows: Ints,
+    batch: Batch,
+    tallies: Tallies | None,
+    settings: Settings,
+    kind: str,
+    dtype: DTypeLike,
+    result: EnsembleResult,
+) -> None:
+    """All runs at once through JAX."""
     from midst.engines import gpu
 
-    chosen = gpu.Runs(batch.graphs, batch.terms, batch.c, batch.theta, gpu.find_device(kind), dtype, settings.bounds)
-    state = chosen.begin(batch.S, batch.R)
-    left = np.ones(len(batch.c), np.bool_)
-    t, final = 0, settings.last - 1
-    test = batch.counts, batch.needed_below, batch.needed_above, batch.tolerance
-    while left.any():
-        looked = settings.watch_certificate and t < final
-        done = left & (chosen.certified(state, *test) if looked else t == final)
-        if done.any():
-            x, first, lower, upper = map(chosen.fetch, state[2:])
-            seen = _Seen(first.astype(np.int64), lower, upper, np.zeros(x.shape, np.int8), x, x)
-            row, branch = np.arange(len(left)), np.zeros(x.shape, np.int8)
-            at = np.full(len(left), t)
-            _write(result, _some_of(_Runs(row, at, left, batch, batch.S, batch.R, x, branch, seen, None), done))
-            left &= ~done
-        steps = min(gpu.LOOK, final - t) if settings.watch_certificate else final - t
-        if left.any():
-            state, t = chosen.advance(state, t, steps), t + steps
+    there = gpu.Runs(batch, gpu.find_device(kind), dtype, settings.bounds, tallies)
+    end = there.run(settings.last, settings.watch_certificate)
+    branch = np.zeros(end.x.shape, np.int8)
+    seen = _Seen(end.first_inside, end.lower, end.upper, branch, end.x, end.x)
+    running = np.zeros(len(rows), np.bool_)
+    _write(result, _Runs(rows, end.t, running, batch, batch.S, batch.R, end.x, branch, seen, end.tallies))
 
 
-def sum_in_each(graphs: Sequence[Graph]) -> Callable[[Array], Array]:
-    """The neighbour sum of an (n, runs) array, run k on graph k."""
-    if all(graph is graphs[0] for graph in graphs):
+def sum_in_each(graphs: Sequence[Graph], nodes: int) -> Callable[[Array], Array]:
+    """The neighbour sum of a (nodes, runs) array, run k on graph k, which may be smaller."""
+    alike = all(graph is graphs[0] or (graph.is_complete and graphs[0].is_complete) for graph in graphs)
+    if alike and all(graph.n == nodes for graph in graphs):
         return sum_over_neighbours(graphs[0])
-    runs, n = len(graphs), graphs[0].n
-    run = np.repeat(np.arange(runs), [graph.source.size for graph in graphs])
-    source, target = (np.concatenate([getattr(graph, end) for graph in graphs]) for end in ("source", "target"))
-    if n * n * runs <= _PER_ENTRY * len(run):
-        dense = np.zeros((n, n, runs))
+    source, target, run = join(graphs)
+    runs = len(graphs)
+    if is_dense(nodes, runs, len(run)):
+        dense = np.zeros((nodes, nodes, runs))
         dense[source, target, run] = 1.0
         return lambda x: np.asarray(np.einsum("ijr,jr->ir", dense, x))
     ends = source * runs + run, target * runs + run
-    joined = sparse.csr_array((np.ones(len(run)), ends), shape=(n * runs, n * runs))
+    joined = sparse.csr_array((np.ones(len(run)), ends), shape=(nodes * runs, nodes * runs))
     return lambda x: np.asarray(joined @ x.reshape(-1)).reshape(x.shape)
+
+
+def _ends(x: Array, batch: Batch) -> tuple[Array, Array]:
+    """The least and the greatest x of each run."""
+    if batch.present is None:
+        return x.min(axis=0), x.max(axis=0)
+    return np.where(batch.present, x, np.inf).min(axis=0), np.where(batch.present, x, -np.inf).max(axis=0)
 
 
 def _holds(x: Array, batch: Batch) -> Bools:
     """The test of `certificate.py`, of each run."""
-    spread = x.max(axis=0) - x.min(axis=0)
+    lowest, highest = _ends(x, batch)
+    spread = highest - lowest
     close = spread <= batch.tolerance
     if close.any():
         k = np.flatnonzero(close)
@@ -369,15 +402,17 @@ def _holds(x: Array, batch: Batch) -> Bools:
     return np.asarray(close)
 
 
-def _write(result: EnsembleResult, runs: _Runs) -> None:
+def _write(result: EnsembleResult, runs: _Runs, *, guarded: bool = False) -> None:
     """Runs that have ended, to their rows of the result, in the units of the data."""
     to, x, batch, tallies = runs.row, runs.x, runs.batch, runs.tallies
-    lowest, highest = x.min(axis=0), x.max(axis=0)
+    lowest, highest = _ends(x, batch)
     value, proved = lowest / 2 + highest / 2, np.zeros(len(to), np.bool_)
+    first_inside = np.full(x.shape, NEVER) if guarded else runs.seen.first_inside
     if tallies is not None:
         proved = tallies.proved(runs.t)
         value = np.where(proved, tallies.value, value)
         result.proposals[to] = np.where(proved, tallies.number, 0)
+        first_inside = tallies.told if guarded else first_inside
     value = value * batch.unit
     low, high = batch.answer
     result.value[to] = value
@@ -385,23 +420,25 @@ def _write(result: EnsembleResult, runs: _Runs) -> None:
     result.certified[to] = proved | _holds(x, batch)
     result.spread[to] = (highest - lowest) * batch.unit
     result.error[to] = np.maximum(np.maximum(low - value, value - high), 0.0)
-    result.first_inside[to] = runs.seen.first_inside.T
     lower, upper = runs.seen.bounds()
-    for rows, columns in ((result.lower, lower), (result.upper, upper), (result.x, x)):
-        rows[to] = (columns * batch.unit).T
+    columns = (first_inside, lower * batch.unit, upper * batch.unit, x * batch.unit)
+    for rows, column in zip((result.first_inside, result.lower, result.upper, result.x), columns, strict=True):
+        here = np.ones(column.shape, np.bool_) if batch.present is None else batch.present
+        rows[to, : len(x)] = np.where(here, column, rows[to, : len(x)].T).T
 
 
 def _blank(runs: int, nodes: int) -> EnsembleResult:
-    each, all_nodes = np.zeros(runs), np.zeros((runs, nodes))
+    """Nothing said yet, of any run or node."""
+    shape = runs, nodes
     return EnsembleResult(
-        value=each,
+        value=np.zeros(runs),
         iterations=np.zeros(runs, np.int64),
         certified=np.zeros(runs, np.bool_),
         proposals=np.zeros(runs, np.int64),
-        spread=each.copy(),
-        error=each.copy(),
-        first_inside=np.zeros((runs, nodes), np.int64),
-        lower=all_nodes,
-        upper=all_nodes.copy(),
-        x=all_nodes.copy(),
+        spread=np.zeros(runs),
+        error=np.zeros(runs),
+        first_inside=np.full(shape, NEVER),
+        lower=np.full(shape, -np.inf),
+        upper=np.full(shape, np.inf),
+        x=np.full(shape, np.nan),
     )

@@ -21,8 +21,8 @@ from midst.update import Array, Branch
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-_NOBODY = np.iinfo(np.int64).max
-_NOT_YET = -1
+NOBODY = np.iinfo(np.int64).max
+NOT_YET = -1
 
 
 @dataclass(eq=False, repr=False)
@@ -40,7 +40,7 @@ class Tallies:
         patience: iterations in a row inside before a node proposes.
         most_below: a candidate with more units of weight below it is refused, and
         most_above: one with more above it.
-        since: when each node came inside, or `_NOBODY`.
+        since: when each node came inside, or `NOBODY`.
         first: the first in line of each subtree.
         low: what each node knows to be below the answer.
         high: and above.
@@ -49,8 +49,9 @@ class Tallies:
         number: of the candidate being counted, from 1 on; of the last one if none is.
         holder: who proposed it.
         value: of the candidate.
-        announced: when; `_NOT_YET` while none is being counted.
-        decided: when the last verdict fell; `_NOT_YET` before the first.
+        announced: when; `NOT_YET` while none is being counted.
+        told: when each node's value was announced; `NOT_YET` where it was not.
+        decided: when the last verdict fell; `NOT_YET` before the first.
         found: whether that verdict was that the candidate is the answer.
     """
 
@@ -74,6 +75,7 @@ class Tallies:
     holder: Ints
     value: Array
     announced: Ints
+    told: Ints
     decided: Ints
     found: Bools
 
@@ -87,16 +89,19 @@ class Tallies:
             s: the values, (n, runs).
             counts: their weights, in units.
         """
-        runs = s.shape[1]
+        nodes, runs = s.shape
         root = rules[0].root
         grown = {id(graph): Tree(graph, root) for graph in set(graphs)}
         trees = [grown[id(graph)] for graph in graphs]
-        parent = np.stack([tree.parent for tree in trees], axis=-1)
+        parent, depth = (
+            np.stack([np.pad(part, (0, nodes - len(part))) for part in parts], axis=-1)
+            for parts in ([tree.parent for tree in trees], [tree.depth for tree in trees])
+        )
         parent[root] = root
         return cls(
             s=s,
             counts=counts,
-            depth=np.stack([tree.depth for tree in trees], axis=-1),
+            depth=depth,
             parent=parent,
             height=np.array([tree.height for tree in trees]),
             root=np.full(runs, root),
@@ -104,8 +109,8 @@ class Tallies:
             patience=np.array([agreed.patience for agreed in rules]),
             most_below=np.array([int(agreed.level * agreed.total // 1) for agreed in rules]),
             most_above=np.array([int((1 - agreed.level) * agreed.total // 1) for agreed in rules]),
-            since=np.full(s.shape, _NOBODY),
-            first=np.full(s.shape, _NOBODY),
+            since=np.full(s.shape, NOBODY),
+            first=np.full(s.shape, NOBODY),
             low=np.full(s.shape, -np.inf),
             high=np.full(s.shape, np.inf),
             told_low=np.full(runs, -np.inf),
@@ -113,14 +118,15 @@ class Tallies:
             number=np.zeros(runs, np.int64),
             holder=np.zeros(runs, np.int64),
             value=np.zeros(runs),
-            announced=np.full(runs, _NOT_YET),
-            decided=np.full(runs, _NOT_YET),
+            announced=np.full(runs, NOT_YET),
+            told=np.full(s.shape, NOT_YET),
+            decided=np.full(runs, NOT_YET),
             found=np.zeros(runs, np.bool_),
         )
 
     def see(self, t: Ints, branch: Branch) -> Bools:
         """Iteration t of each run; those in which every node knows the proof."""
-        self.since = np.where(branch == 0, np.minimum(self.since, t), _NOBODY)
+        self.since = np.where(branch == 0, np.minimum(self.since, t), NOBODY)
         self._spread_bounds(t)
         self._decide(t)
         self._line_up(t)
@@ -133,7 +139,7 @@ class Tallies:
 
     def _spread_bounds(self, t: Ints) -> None:
         """Each node learns a verdict as many iterations after the root as it is levels below it."""
-        under_way = (self.decided != _NOT_YET) & (t <= self.decided + self.height)
+        under_way = (self.decided != NOT_YET) & (t <= self.decided + self.height)
         if under_way.any():
             reached = under_way & (self.depth == t - self.decided)
             self.low = np.where(reached, self.told_low, self.low)
@@ -141,7 +147,7 @@ class Tallies:
 
     def _decide(self, t: Ints) -> None:
         """The sum of all answers has reached the root, two heights after it announced."""
-        k = np.flatnonzero((self.announced != _NOT_YET) & ~self.found & (t == self.announced + 2 * self.height))
+        k = np.flatnonzero((self.announced != NOT_YET) & ~self.found & (t == self.announced + 2 * self.height))
         if not k.size:
             return
         s, counts, value = self.s[:, k], self.counts[:, k], self.value[k]
@@ -152,13 +158,13 @@ class Tallies:
         self.told_high[k] = np.where(lies_below, value, self.told_high[k])
         self.told_low[k] = np.where(lies_above, value, self.told_low[k])
         self.low[self.root[k], k], self.high[self.root[k], k] = self.told_low[k], self.told_high[k]
-        self.announced[k] = np.where(self.found[k], self.announced[k], _NOT_YET)
+        self.announced[k] = np.where(self.found[k], self.announced[k], NOT_YET)
         self.decided[k] = t[k]
 
     def _line_up(self, t: Ints) -> None:
         """Every node has first in line its own proposal or one of its children's, of those it knows to be open."""
         n, runs = self.s.shape
-        climbing = (self.first != _NOBODY) & (self.parent != np.arange(n)[:, None]) & (t >= self.depth)
+        climbing = (self.first != NOBODY) & (self.parent != np.arange(n)[:, None]) & (t >= self.depth)
         child, run = np.nonzero(climbing)
         above, proposal = self.parent[child, run], self.first[child, run]
         own, its_run = np.nonzero(self.since <= t + 1 - self.patience)
@@ -166,15 +172,16 @@ class Tallies:
         proposal = np.concatenate([proposal, self.since[own, its_run] * n + own])
         value = self.s[proposal % n, run]
         still_open = (self.low[at, run] < value) & (value < self.high[at, run])
-        self.first = np.full((n, runs), _NOBODY)
+        self.first = np.full((n, runs), NOBODY)
         np.minimum.at(self.first, (at[still_open], run[still_open]), proposal[still_open])
 
     def _announce(self, t: Ints) -> None:
         """The root: the first in line becomes the candidate when nothing is being counted."""
         first = self.first[self.root, np.arange(len(self.root))]
-        k = np.flatnonzero((self.announced == _NOT_YET) & (t >= self.ready) & (first != _NOBODY))
+        k = np.flatnonzero((self.announced == NOT_YET) & (t >= self.ready) & (first != NOBODY))
         if k.size:
             self.holder[k] = first[k] % len(self.s)
             self.value[k] = self.s[self.holder[k], k]
             self.number[k] += 1
             self.announced[k] = t[k]
+            self.told[self.holder[k], k] = t[k]

@@ -4,24 +4,28 @@
 |------------------------------------|---------------------------------------------------------------------------------|
 | quantiles, one small graph for all | a Pallas kernel, a run a thread: everything in registers over all iterations    |
 | one run of a large graph           | a Pallas kernel, a node a thread: neighbour lists (width, n), one pass a step   |
-| any other                          | array operations on (n, runs)                                                   |
+| any other, and runs with a count   | array operations on (n, runs)                                                   |
 
 Rules:
 - Arrays are arguments of compiled functions, never closed over; what is static shapes the program.
-- Exposure, bounds and certificates are computed there. A proof is looked for every `LOOK` iterations, so a run may go
-  on for so many after the one in which `solve` finds it.
+- Exposure, bounds, certificates and counts are computed there; nothing is copied back but, at a look, whether any run
+  is left. A certificate is looked for every `LOOK` iterations, so a run may go on for so many after the one in which
+  `solve` finds it; a count ends a run in the very same iteration.
 - At θ = ½ the sums S and R matter by their half difference P only, since (P, −P) has the same future: one array less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from midst.engines.batches import Batch, is_dense, join
+from midst.engines.ensemble_tally import Tallies
 from midst.errors import InputError, MissingExtra
 from midst.graphs import Graph
 from midst.update import Terms, next_sums, next_x
@@ -34,6 +38,8 @@ try:
     from jax.experimental.pallas import triton
 except ImportError:
     raise MissingExtra("JAX", "gpu") from None
+
+from midst.engines.gpu_tally import Agreed, Tally, run_to_proof
 
 NEVER = -1
 LOOK = 64
@@ -78,11 +84,11 @@ def find_device(kind: str) -> Any:
         raise InputError(f"JAX finds no {kind} on this machine; leave device= out to run on the CPU") from None
 
 
-def begin(S: Any, terms: Terms, R: Any) -> State:
-    """Iteration 0."""
+def begin(S: Any, terms: Terms, R: Any) -> tuple[State, Any]:
+    """Iteration 0, and the branch there."""
     x, branch = next_x(S, terms)
     blank = jnp.full(x.shape, NEVER, jnp.int32), jnp.full_like(x, -jnp.inf), jnp.full_like(x, jnp.inf)
-    return State(S, R, x, *_watch(0, x, branch, *blank))
+    return State(S, R, x, *_watch(0, x, branch, *blank)), branch
 
 
 def _watch(t: Any, x: Any, branch: Any, first: Any, lower: Any, upper: Any) -> tuple[Any, Any, Any]:
@@ -117,16 +123,23 @@ class Neighbours(NamedTuple):
         lists: the neighbours of each node, (width, n), padded with n.
         ends: source and target of every directed edge, sorted by source: where degrees differ too much for lists.
         dense: a matrix a run, (n, n, runs), where runs differ in their graph.
+        joined: source and target of every run's edges, as places in an array of all nodes and runs: where they differ,
+            and most of such a matrix would be 0.
     """
 
     lists: Any = None
     ends: Any = None
     dense: Any = None
+    joined: Any = None
 
     def sum(self, x: Any) -> Any:
         """The neighbour sum of x, (n, runs)."""
         if self.dense is not None:
             return jnp.einsum("ijr,jr->ir", self.dense, x, precision=lax.Precision.HIGHEST)
+        if self.joined is not None:
+            source, target = self.joined
+            sums = jax.ops.segment_sum(x.reshape(-1)[target], source, x.size, indices_are_sorted=True)
+            return sums.reshape(x.shape)
         if self.ends is not None:
             source, target = self.ends
             return jax.ops.segment_sum(x[target], source, len(x), indices_are_sorted=True)
@@ -157,15 +170,21 @@ def advance(
     smooth: bool,
 ) -> State:
     """From iteration t to t + steps, by operations on whole arrays."""
-    local = Terms(*(*terms, smooth))
 
     def step(k: Any, state: State) -> State:
-        S, R = next_sums(state.S, state.R, state.x, neighbours.sum(state.x), local.cd, c, theta)
-        x, branch = next_x(S, local)
-        return State(S, R, x, *_watch(t + k + 1, x, branch, state.first_inside, state.lower, state.upper))
+        return _step(state, t + k, (terms, c, neighbours), (theta, smooth))[0]
 
     after: State = lax.fori_loop(0, steps, step, state)
     return after
+
+
+def _step(state: State, t: Any, arrays: tuple[Any, ...], options: tuple[float, bool]) -> tuple[State, Any]:
+    """From iteration t to t + 1, and the branch there."""
+    (terms, c, neighbours), (theta, smooth) = arrays, options
+    local = Terms(*(*terms, smooth))
+    S, R = next_sums(state.S, state.R, state.x, neighbours.sum(state.x), local.cd, c, theta)
+    x, branch = next_x(S, local)
+    return State(S, R, x, *_watch(t + 1, x, branch, state.first_inside, state.lower, state.upper)), branch
 
 
 # Small graphs: a run a thread
@@ -349,14 +368,53 @@ def _large_kernel(
 # From an ensemble and back
 
 
+class Test(NamedTuple):
+    """What the test of `certificate.py` compares with, (n, runs) or one a run; `present` as in `Batch`."""
+
+    s: Any
+    counts: Any
+    present: Any
+    below: Any
+    above: Any
+    tolerance: Any
+
+
 @partial(jax.jit, static_argnames="smooth")
-def holds(x: Any, s: Any, counts: Any, below: Any, above: Any, tolerance: Any, *, smooth: bool) -> Any:
+def holds(x: Any, test: Test, *, smooth: bool) -> Any:
     """The test of `certificate.py`, of each run."""
-    spread = x.max(axis=0) - x.min(axis=0)
+    low, high = (x, x) if test.present is None else (jnp.where(test.present, x, end) for end in (jnp.inf, -jnp.inf))
+    spread, counts, s = high.max(axis=0) - low.min(axis=0), test.counts, test.s
     if smooth:
-        return spread + jnp.abs((counts * (x - s)).sum(axis=0) / counts.sum(axis=0)) <= tolerance
-    enough = ((counts * (s <= x)).sum(axis=0) >= below) & ((counts * (s >= x)).sum(axis=0) >= above)
-    return (spread <= tolerance) & enough
+        return spread + jnp.abs((counts * (x - s)).sum(axis=0) / counts.sum(axis=0)) <= test.tolerance
+    enough = ((counts * (s <= x)).sum(axis=0) >= test.below) & ((counts * (s >= x)).sum(axis=0) >= test.above)
+    return (spread <= test.tolerance) & enough
+
+
+@jax.jit
+def _keep(left: Any, after: State, before: State) -> State:
+    """What comes after for the runs that are left; the others stay where they ended."""
+    kept: State = jax.tree.map(lambda new, old: jnp.where(left, new, old), after, before)
+    return kept
+
+
+class Outcome(NamedTuple):
+    """Where each run ended, on the host: (n, runs), or one a run.
+
+    Attributes:
+        t: its last iteration.
+        x: there.
+        first_inside: see `State`.
+        lower: likewise.
+        upper: likewise.
+        tallies: where its count stood; None where there was none.
+    """
+
+    t: Any
+    x: Any
+    first_inside: Any
+    lower: Any
+    upper: Any
+    tallies: Tallies | None
 
 
 class Runs:
@@ -364,33 +422,32 @@ class Runs:
 
     def __init__(
         self,
-        graphs: Sequence[Graph],
-        terms: Terms,
-        c: Any,
-        theta: float,
+        batch: Batch,
         device: Any,
         dtype: DTypeLike = np.float64,
         bounds: bool = True,
+        tallies: Tallies | None = None,
     ) -> None:
         """Choose a way and put everything there.
 
         Args:
-            graphs: of each run.
-            terms: of all runs, (n, runs), on the host.
-            c: of each run.
-            theta: averaging constant.
+            batch: the runs, on the host.
             device: from `find_device`.
             dtype: of all numbers.
             bounds: keep lower and upper up to date, where leaving them out saves time: in the kernels.
+            tallies: of the counts that end the runs; None where none do.
         """
-        self._dtype, self._device, self._theta, self._bounds = np.dtype(dtype), device, theta, bounds
+        graphs, terms = batch.graphs, batch.terms
+        self._dtype, self._device, self._theta, self._bounds = np.dtype(dtype), device, batch.theta, bounds
         self._smooth, (self._n, self._count) = terms.smooth, terms.s.shape
         self._interpret = device.platform == "cpu"
+        self._tallies = tallies
         shared = all(graph is graphs[0] for graph in graphs)
         alike = all((part == part[:, :1]).all() for part in (terms.above, terms.below))
+        plain = tallies is None
         self._small: Small | None = None
-        self._large = self._count == 1 and self._n >= _LARGE and graphs[0].degree.max() <= _WIDEST
-        if shared and alike and not terms.smooth and self._n <= _UNROLLED:
+        self._large = plain and self._count == 1 and self._n >= _LARGE and graphs[0].degree.max() <= _WIDEST
+        if plain and shared and alike and not terms.smooth and self._n <= _UNROLLED:
             lists = tuple(tuple(graphs[0].neighbours(i).tolist()) for i in range(self._n))
             self._small = Small(lists, tuple(terms.above[:, 0].tolist()), tuple(terms.below[:, 0].tolist()))
         size = (-(-self._count // _RUNS) * _RUNS, self._n)[::-1] if self._small else (self._n, self._count)
@@ -398,14 +455,99 @@ class Runs:
             size = (-(-(self._n + 1) // _NODES) * _NODES, 1)
         self._size = size
         self._terms = self._spread(terms)
-        self._c = self.put(np.pad(np.asarray(c), (0, size[1] - self._count), mode="edge"))
+        self._c = self.put(self._pad_runs(batch.c))
         self._neighbours = None if self._small else self._lists(graphs[:1] if shared else graphs)
+        self._batch = batch
+
+    def run(self, last: int, watch: bool) -> Outcome:
+        """Every run to its end.
+
+        Args:
+            last: iterations at most.
+            watch: end a run that a certificate proves.
+        """
+        with jax.enable_x64(True):
+            mode = "constant" if self._large else "edge"
+            S, R = (self.put(self._pad(sums, mode)) for sums in (self._batch.S, self._batch.R))
+            state, branch = begin(S, Terms(*(*self._terms, self._smooth)), R)
+            if self._tallies is not None:
+                return self._run_to_proof(state, branch, self._tallies, last)
+            return self._run_on(state, last, watch)
+
+    def _run_on(self, state: State, last: int, watch: bool) -> Outcome:
+        final = last - 1
+        left, at = jnp.ones(self._size[1], np.bool_), jnp.full(self._size[1], final)
+        test = self._make_test() if watch else None
+        t = 0
+        while t < final:
+            if test is not None:
+                x = state.x[: self._n, None] if self._large else state.x
+                found = left & holds(x, test, smooth=self._smooth)
+                left, at = left & ~found, jnp.where(found, t, at)
+                if not left.any():
+                    break
+            steps = min(LOOK, final - t) if watch else final - t
+            after = self._advance(state, t, steps)
+            state = after if self._count == 1 or not watch else _keep(left, after, state)
+            t += steps
+        return self._fetch(state, at, None)
+
+    def _make_test(self) -> Test:
+        batch = self._batch
+        return Test(
+            s=self._terms[0][: self._n, None] if self._large else self._terms[0],
+            counts=self.put(self._pad_runs(batch.counts)),
+            present=None if batch.present is None else self.put(self._pad_runs(batch.present)),
+            below=self.put(self._pad_runs(batch.needed_below)),
+            above=self.put(self._pad_runs(batch.needed_above)),
+            tolerance=self.put(self._pad_runs(batch.tolerance)),
+        )
+
+    def _run_to_proof(self, state: State, branch: Any, tallies: Tallies, last: int) -> Outcome:
+        there = {name: jax.device_put(array, self._device) for name, array in vars(tallies).items()}
+        agreed = Agreed(**{name: there[name] for name in Agreed._fields})
+        tally = Tally(**{name: there[name] for name in Tally._fields})
+        arrays, options = (self._terms, self._c, self._neighbours), (self._theta, self._smooth)
+        state, tally, at = run_to_proof(
+            state, branch, tally, agreed, jnp.int64(last), arrays, step=_step, options=options
+        )
+        return self._fetch(
+            state, at, replace(tallies, **{name: np.array(part) for name, part in tally._asdict().items()})
+        )
+
+    def _advance(self, state: State, t: int, steps: int) -> State:
+        """From iteration t to t + steps."""
+        how: dict[str, Any] = {"theta": self._theta, "steps": steps}
+        kernel = {"half": self._theta == 0.5, "bounds": self._bounds, "interpret": self._interpret}
+        now = jnp.int32(t)
+        after: State
+        if self._small is not None:
+            after = advance_small(state, now, self._terms[0], self._c, small=self._small, **how, **kernel)
+        elif self._large:
+            after = advance_large(state, now, self._terms, self._c, self._neighbours, **how, **kernel)
+        else:
+            after = advance(state, now, self._terms, self._c, self._neighbours, smooth=self._smooth, **how)
+        return after
+
+    def _fetch(self, state: State, at: Any, tallies: Tallies | None) -> Outcome:
+        def back(array: Any) -> Any:
+            array = np.array(array)
+            return (array[:, None] if self._large else array)[: self._n, : self._count]
+
+        first = back(state.first_inside).astype(np.int64)
+        last = np.array(at)[: self._count].astype(np.int64)
+        return Outcome(last, back(state.x), first, back(state.lower), back(state.upper), tallies)
 
     def put(self, array: Any) -> Any:
         """An array on the device, numbers in the precision asked for."""
         array = np.asarray(array)
         with jax.enable_x64(True):
             return jax.device_put(array.astype(self._dtype) if array.dtype.kind == "f" else array, self._device)
+
+    def _pad_runs(self, array: Any) -> Any:
+        """To whole programs, by repeating the last run."""
+        room = [(0, 0)] * (array.ndim - 1) + [(0, self._size[1] - self._count)]
+        return np.pad(array, room, mode="edge")
 
     def _pad(self, array: Any, mode: str = "edge") -> Any:
         """To whole programs: runs by repeating the last, nodes by ones of no consequence."""
@@ -425,12 +567,16 @@ class Runs:
     def _lists(self, graphs: Sequence[Graph]) -> Any:
         n = self._n
         if len(graphs) > 1:
-            dense = np.zeros((n, n, len(graphs)))
-            for k, graph in enumerate(graphs):
-                dense[graph.source, graph.target, k] = 1.0
-            return Neighbours(dense=self.put(dense))
+            source, target, run = join(graphs)
+            if is_dense(n, len(graphs), len(run)):
+                dense = np.zeros((n, n, len(graphs)))
+                dense[source, target, run] = 1.0
+                return Neighbours(dense=self.put(dense))
+            start = source * len(graphs) + run
+            order = np.argsort(start, kind="stable")
+            return Neighbours(joined=(self.put(start[order]), self.put((target * len(graphs) + run)[order])))
         (graph,) = graphs
-        if graph.edges == n * (n - 1) // 2:
+        if graph.is_complete:
             return Neighbours()
         if graph.degree.max() > _WIDEST:
             return Neighbours(ends=(self.put(graph.source), self.put(graph.target)))
@@ -441,41 +587,3 @@ class Runs:
         return self.put(
             np.pad(np.where(lists == n, last, lists), ((0, 0), (0, self._size[0] - n)), constant_values=last)
         )
-
-    def begin(self, S: Any, R: Any) -> State:
-        """Iteration 0, from the sums on the host."""
-        mode = "constant" if self._large else "edge"
-        with jax.enable_x64(True):
-            return begin(
-                self.put(self._pad(S, mode)), Terms(*(*self._terms, self._smooth)), self.put(self._pad(R, mode))
-            )
-
-    def advance(self, state: State, t: int, steps: int) -> State:
-        """From iteration t to t + steps."""
-        how: dict[str, Any] = {"theta": self._theta, "steps": steps}
-        kernel = {"half": self._theta == 0.5, "bounds": self._bounds, "interpret": self._interpret}
-        with jax.enable_x64(True):
-            now = jnp.int32(t)
-            after: State
-            if self._small is not None:
-                after = advance_small(state, now, self._terms[0], self._c, small=self._small, **how, **kernel)
-            elif self._large:
-                after = advance_large(state, now, self._terms, self._c, self._neighbours, **how, **kernel)
-            else:
-                after = advance(state, now, self._terms, self._c, self._neighbours, smooth=self._smooth, **how)
-            return after
-
-    def certified(self, state: State, counts: Any, below: Any, above: Any, tolerance: Any) -> Any:
-        """Which runs are proved, on the host; see `holds`."""
-        if self._large:  # nodes that only fill a program up take no part
-            x, s = state.x[: self._n, None], self._terms[0][: self._n, None]
-        else:
-            x, s = state.x[:, : self._count], self._terms[0][:, : self._count]
-        with jax.enable_x64(True):
-            return np.asarray(holds(x, s, counts, below, above, tolerance, smooth=self._smooth))
-
-    def fetch(self, array: Any) -> Any:
-        """Back on the host, as (n, runs)."""
-        array = np.asarray(array)
-        array = array[:, None] if self._large else array
-        return array[: self._n, : self._count]

@@ -4,7 +4,7 @@
 |--------------------------------|--------------------------------------------------------------------------|
 | complete                       | Σ x − x_i                                                                |
 | small                          | a dense product                                                          |
-| ring, path, grid, lattice      | x shifted along each diagonal of the matrix, and the few edges on none   |
+| ring, path, grid, lattice      | x shifted along each diagonal of the matrix; the few other rows apart    |
 | any other                      | a sparse product, its ones shared by all blocks; nodes put in order first |
 
 A block's sum is used while it is still in the cache, and the ones of the matrix never leave it: a sparse product that
@@ -14,7 +14,8 @@ sparse product in NumPy (`docs/performance.md`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ NeighbourSum = Callable[[Array], BlockSum]  # of x as it is now
 
 _DENSE = 128  # up to so many nodes a dense product beats a sparse one
 _ON_DIAGONALS = 0.9  # shifts pay if so many of the edges lie on diagonals that are that full
+_NEAR = 64  # nodes apart: windows that share their sums
 _LARGE = 2_000_000  # from so many nodes on, x is larger than the cache and neighbours had better be near
 _FAR = 2**17  # nodes apart: a mebibyte of x
 _SAMPLE = 100_000  # edges looked at
@@ -45,7 +47,7 @@ def neighbour_sum(graph: Graph, blocks: Sequence[slice], order: Ints | None, dty
         order: place k is node order[k]; None for nodes in their own order.
         dtype: of x.
     """
-    if graph.edges == graph.n * (graph.n - 1) // 2:
+    if graph.is_complete:
         return in_complete_graph(blocks)
     if graph.n <= _DENSE:
         return _by_product([graph.adjacency().toarray().astype(dtype)[block] for block in blocks])
@@ -59,7 +61,7 @@ def neighbour_sum(graph: Graph, blocks: Sequence[slice], order: Ints | None, dty
 
 
 def in_complete_graph(blocks: Sequence[slice]) -> NeighbourSum:
-    """Everybody's sum less one's own; it needs no edges, and so no `Graph`."""
+    """Everybody's sum less one's own; it needs no edges."""
 
     def of(x: Array) -> BlockSum:
         total = x.sum(axis=0)
@@ -74,7 +76,7 @@ def arrange(graph: Graph) -> Ints | None:
     Nodes with positions are put along a space-filling curve (Morton's), others in reverse Cuthill–McKee order, unless
     that leaves most edges as long as they were, as in a random graph.
     """
-    if graph.n < _LARGE or _full_diagonals(graph).size:
+    if graph.n < _LARGE or graph.is_complete or _full_diagonals(graph).size:
         return None
     some = np.linspace(0, graph.source.size - 1, _SAMPLE).astype(np.int64)
     source, target = graph.source[some], graph.target[some]
@@ -113,39 +115,77 @@ def _in_blocks(adjacency: sparse.csr_array, blocks: Sequence[slice], dtype: DTyp
 
 def _full_diagonals(graph: Graph) -> Ints:
     """The offsets target − source that nearly every node has, if nearly all edges have one of them; else none."""
-    offset = graph.target - graph.source
-    width = int(graph.degree.max())
-    candidates = np.unique(offset[np.linspace(0, offset.size - 1, min(offset.size, 64)).astype(np.int64)])
-    if candidates.size > 2 * width:
+    some = np.linspace(0, graph.n - 1, min(graph.n, 16)).astype(np.int64)
+    candidates = np.unique(np.concatenate([graph.neighbours(i) - i for i in some.tolist()]))
+    if candidates.size > 4 * math.ceil(2 * graph.edges / graph.n):  # some rows may have others, as the ends of a ring
         return np.empty(0, np.int64)
-    counts = np.array([np.count_nonzero(offset == candidate) for candidate in candidates])
+    counts = np.bincount(graph.target - graph.source + graph.n)[candidates + graph.n]
     full = counts >= _ON_DIAGONALS * graph.n
-    return candidates[full] if counts[full].sum() >= _ON_DIAGONALS * offset.size else np.empty(0, np.int64)
+    return candidates[full] if counts[full].sum() >= _ON_DIAGONALS * 2 * graph.edges else np.empty(0, np.int64)
 
 
 def _along_diagonals(graph: Graph, offsets: Ints, blocks: Sequence[slice], dtype: DTypeLike) -> NeighbourSum:
-    """Shifts x by every offset, as if each diagonal were full; `rest` makes up for what is missing or on none."""
-    n = graph.n
-    adjacency: Any = graph.adjacency()
-    diagonals: list[Any] = [np.ones(n - abs(offset)) for offset in offsets.tolist()]
-    full: Any = sparse.diags_array(diagonals, offsets=offsets.tolist(), shape=(n, n)).tocsr()
-    difference = (adjacency - full).astype(dtype)
-    difference.eliminate_zeros()
-    rest = [difference[block] for block in blocks]
+    """Shifts x by every offset; rows that have other neighbours, or too few on one side, by a sparse product."""
+    first, last = max(0, -int(offsets.min())), graph.n - max(0, int(offsets.max()))
+    windows = _windows(offsets.tolist())
+    adjacency: Any = graph.adjacency().astype(dtype)
+    on_diagonals = np.bincount(graph.source, np.isin(graph.target - graph.source, offsets), graph.n)
+    other = (on_diagonals != offsets.size) | (graph.degree != offsets.size)
+    other[:first] = other[last:] = True
+    exceptions = [np.flatnonzero(other[block]) for block in blocks]
+    rows: list[Any] = [adjacency[block][exceptions[k]] for k, block in enumerate(blocks)]
 
     def of(x: Array) -> BlockSum:
         def block_sum(k: int) -> Array:
-            first, stop = blocks[k].start, blocks[k].stop
-            a = np.asarray(rest[k] @ x)
-            for offset in offsets.tolist():
-                low, high = max(first + offset, 0), min(stop + offset, n)
-                if low < high:
-                    a[low - offset - first : high - offset - first] += x[low:high]
+            block = blocks[k]
+            a = np.empty_like(x[block])
+            start, stop = max(block.start, first), min(block.stop, last)
+            if start < stop:
+                here = a[start - block.start : stop - block.start]
+                one, *others = (part for window in windows for part in _shifted(x, start, stop, *window))
+                np.add(one, others[0] if others else 0.0, out=here)
+                for part in others[1:]:
+                    here += part
+            if exceptions[k].size:
+                a[exceptions[k]] = rows[k] @ x
             return a
 
         return block_sum
 
     return of
+
+
+def _windows(offsets: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """Ascending offsets as windows: so many in a row, from each of these on; near ones of one length together."""
+    starts = [offset for offset in offsets if offset - 1 not in offsets]
+    ends = [offset for offset in offsets if offset + 1 not in offsets]
+    windows: list[tuple[int, list[int]]] = []
+    for start, end in zip(starts, ends, strict=True):
+        length = end - start + 1
+        if windows and windows[-1][0] == length and start - windows[-1][1][0] <= _NEAR:
+            windows[-1][1].append(start)
+        else:
+            windows.append((length, [start]))
+    return windows
+
+
+def _shifted(x: Array, first: int, stop: int, length: int, starts: Sequence[int]) -> Iterator[Array]:
+    """For each start, the sums of `length` numbers from there on, for the nodes first, …, stop − 1."""
+    sums = _sums_in_a_row(x[first + starts[0] : stop + starts[-1] + length - 1], length)
+    for start in starts:
+        yield sums[start - starts[0] :][: stop - first]
+
+
+def _sums_in_a_row(x: Array, length: int) -> Array:
+    """x_i + … + x_{i+length−1} for every i, in about 2 log₂(length) additions."""
+    if length == 1:
+        return x
+    half = length // 2
+    sums = _sums_in_a_row(x, half)
+    sums = sums[: len(x) - 2 * half + 1] + sums[half:]
+    if length % 2:
+        sums = sums[:-1] + x[2 * half :]
+    return sums
 
 
 def _along_curve(positions: NDArray[np.float64]) -> Ints:

@@ -31,13 +31,23 @@ class Tree:
             graph: connected.
             root: where sums meet.
         """
-        hops = csgraph.dijkstra(graph.adjacency(), unweighted=True, indices=[root])
-        self.depth: Ints = hops[0].astype(np.int64)
+        self.depth, self.parent = (_star if graph.is_complete else _breadth_first)(graph, root)
         self.height = int(self.depth.max())
-        upward = self.depth[graph.source] == self.depth[graph.target] + 1
-        child, first = np.unique(graph.source[upward], return_index=True)
-        self.parent = np.full(graph.n, -1)
-        self.parent[child] = graph.target[upward][first]
+
+
+def _star(graph: Graph, root: int) -> tuple[Ints, Ints]:
+    depth, parent = np.ones(graph.n, np.int64), np.full(graph.n, root)
+    depth[root], parent[root] = 0, -1
+    return depth, parent
+
+
+def _breadth_first(graph: Graph, root: int) -> tuple[Ints, Ints]:
+    depth = csgraph.dijkstra(graph.adjacency(), unweighted=True, indices=[root])[0].astype(np.int64)
+    upward = depth[graph.source] == depth[graph.target] + 1
+    child, first = np.unique(graph.source[upward], return_index=True)
+    parent = np.full(graph.n, -1)
+    parent[child] = graph.target[upward][first]
+    return depth, parent
 
 
 class Tally:

@@ -15,40 +15,53 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from midst.errors import InputError
-from midst.graphs.graph import Graph, Ints, from_edges, key_of, repeats_in, whole
+from midst.graphs.graph import Graph, Ints, from_edges, key_of, refuse_absurd, repeats_in, whole
 
 Seed = int | np.random.Generator | None
 
+_LISTED = 5_000  # nodes up to which the edges of a complete graph are listed unless asked otherwise
 _DRAWS = 100  # how often a random graph is drawn before giving up on a connected one
 
 
 def ring(n: int) -> Graph:
     """A cycle through all nodes in order."""
-    n = whole("n", n, 3)
+    n = _room("ring", whole("n", n, 3))
     return from_edges(n, _chords(n, np.arange(n)), name="ring")
 
 
-def complete(n: int) -> Graph:
-    """Every node joined to every other."""
+def complete(n: int, *, listed: bool | None = None) -> Graph:
+    """Every node joined to every other.
+
+    Args:
+        n: the number of nodes.
+        listed: whether its edges are in memory, as those of any other graph. A run without them takes time and memory
+            in proportion to n, and draws z(0) as the sums that its nodes need (`system.draw_z0`), of the same law but
+            not the same numbers. If not given: up to 5,000 nodes.
+    """
     n = whole("n", n, 2)
+    if not isinstance(listed, bool | None):
+        raise InputError("listed must be True, False or None")
+    if not (n <= _LISTED if listed is None else listed):
+        return Graph(n, None, "complete")
+    _room("complete", n, listed=True)
     return from_edges(n, _chords(n, np.arange(n * (n - 1) // 2)), name="complete")
 
 
 def path(n: int) -> Graph:
     """A line through all nodes in order."""
-    n = whole("n", n, 2)
+    n = _room("path", whole("n", n, 2))
     return from_edges(n, _chords(n, np.arange(n - 1)), name="path")
 
 
 def star(n: int) -> Graph:
     """Node 0 joined to every other."""
-    n = whole("n", n, 2)
+    n = _room("star", whole("n", n, 2))
     return from_edges(n, np.column_stack([np.zeros(n - 1, np.int64), np.arange(1, n)]), name="star")
 
 
 def tree(n: int, rng: Seed = None) -> Graph:
     """A tree drawn uniformly from all labelled trees, through its Prüfer sequence."""
-    n = whole("n", n, 2)
+    n = _room("tree", whole("n", n, 2))
     sequence = _generator(rng).integers(n, size=n - 2)
     children = np.bincount(sequence, minlength=n).tolist()
     leaves = [node for node, count in enumerate(children) if count == 0]  # ascending, and so a heap
@@ -65,7 +78,7 @@ def tree(n: int, rng: Seed = None) -> Graph:
 def grid(rows: int, columns: int) -> Graph:
     """A rectangular lattice, numbered row by row; positions are (column, row)."""
     rows, columns = whole("rows", rows, 1), whole("columns", columns, 1)
-    n = whole("rows × columns", rows * columns, 2)
+    n = _room("grid", whole("rows × columns", rows * columns, 2))
     node = np.arange(n).reshape(rows, columns)
     along = np.column_stack([node[:, :-1].ravel(), node[:, 1:].ravel()])
     down = np.column_stack([node[:-1].ravel(), node[1:].ravel()])
@@ -87,6 +100,7 @@ def rgg(n: int, radius: float | None = None, rng: Seed = None, *, connected: boo
     reach = threshold if radius is None else radius
     if not (isinstance(reach, Real) and reach > 0):
         raise InputError(f"radius must be a number above 0; try {threshold:.3g}")
+    _room("rgg", n, radius=reach)
 
     def draw() -> Graph:
         points = rng.random((n, 2))
@@ -107,6 +121,7 @@ def erdos_renyi(n: int, p: float | None = None, rng: Seed = None, *, connected: 
     n, rng = whole("n", n, 2), _generator(rng)
     threshold = min(2 * math.log(n) / n, 1.0)
     chance = threshold if p is None else _probability(p)
+    _room("er", n, p=chance)
     pairs = n * (n - 1) // 2
 
     def draw() -> Graph:
@@ -133,6 +148,7 @@ def watts_strogatz(n: int, k: int = 4, p: float = 0.1, rng: Seed = None, *, conn
     k = whole("k", k, 2, n - 1)
     if k % 2:
         raise InputError(f"k must be even, half on each side of the ring; got {k}, try {k - 1}")
+    _room("ws", n, k=k)
     start, end = _chords(n, np.arange(n * k // 2)).T
 
     def draw() -> Graph:
@@ -148,6 +164,7 @@ def barabasi_albert(n: int, m: int = 2, rng: Seed = None) -> Graph:
     """A scale-free graph: after a star of m + 1 nodes, each new node joins m others in proportion to their degree."""
     n, rng = whole("n", n, 2), _generator(rng)
     m = whole("m", m, 1, n - 1)
+    _room("ba", n, m=m)
     uniform = _uniforms(rng)
     ends = [end for leaf in range(1, m + 1) for end in (0, leaf)]  # the edges, flat: each node as often as its degree
     for new in range(m + 1, n):
@@ -168,6 +185,7 @@ def regular(n: int, k: int = 4, rng: Seed = None) -> Graph:
     k = whole("k", k, 2, n - 1)
     if n * k % 2:
         raise InputError(f"n × k must be even for every node to have k neighbours; got {n} × {k}, try n={n + 1}")
+    _room("regular", n, k=k)
     if k == 2:
         return from_edges(n, rng.permutation(n)[_chords(n, np.arange(n))], name="regular")
     return _redraw(lambda: from_edges(n, _regular_pairs(n, k, rng), name="regular"), True, "a larger k")
@@ -216,6 +234,34 @@ KINDS: dict[str, Callable[..., Graph]] = {
     "ba": barabasi_albert,
     "regular": regular,
 }
+
+
+def expected_edges(kind: str, n: int, **options: Any) -> float:
+    """About how many undirected edges a graph has in memory, options as for `make`."""
+    pairs = n * (n - 1) / 2
+    threshold = 2 * math.log(max(n, 2)) / n
+    match kind:
+        case "complete":
+            listed = options.get("listed")
+            return pairs if (n <= _LISTED if listed is None else listed) else 0.0
+        case "grid":
+            return 2.0 * n
+        case "rgg":
+            radius = min(options.get("radius", math.sqrt(threshold)), 1.0)
+            return pairs * min(math.pi * float(radius) ** 2, 1.0)
+        case "er":
+            return pairs * float(options.get("p", min(threshold, 1.0)))
+        case "ws" | "regular":
+            return n * int(options.get("k", 4)) / 2
+        case "ba":
+            return float(n * int(options.get("m", 2)))
+    return float(n)
+
+
+def _room(kind: str, n: int, **options: Any) -> int:
+    """The number of nodes, if such a graph is not absurdly large."""
+    refuse_absurd(f"{kind} of {n:,} nodes", n, expected_edges(kind, n, **options))
+    return n
 
 
 def _redraw(draw: Callable[[], Graph], connected: bool, advice: str) -> Graph:

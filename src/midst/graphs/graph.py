@@ -1,7 +1,9 @@
-"""The graph: who talks to whom, as arrays of directed edges."""
+"""The graph: who talks to whom, as arrays of directed edges, which a large complete graph has only when asked for."""
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 _EXACT = 2000  # up to this many nodes the diameter is exact
+_BYTES_AN_EDGE = 40  # a directed edge, at the peak of putting them in order
+_UNASKED = 0.25  # of the memory, that edges may take which were not listed from the start
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,22 +34,21 @@ class Graph:
 
     Attributes:
         n: the number of nodes.
-        source: where each directed edge starts; both directions are present, sorted by (source, target).
-        target: where each directed edge ends.
+        ends: where each directed edge starts and where it ends (`source` and `target`). None: every node is joined to
+            every other, and no edge is in memory before it is asked for.
         name: what the graph is called, such as "ring", "rgg" or the stem of its file.
         labels: the names of the nodes, where they are other than 0..n-1.
         positions: x and y of each node, where the graph is geometric.
     """
 
     n: int
-    source: Ints
-    target: Ints
+    ends: tuple[Ints, Ints] | None
     name: str = "graph"
     labels: tuple[str, ...] | None = None
     positions: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.source, self.target, self.positions):
+        for array in (*(self.ends or ()), self.positions):
             if array is not None:
                 array.setflags(write=False)
 
@@ -55,7 +58,40 @@ class Graph:
     @property
     def edges(self) -> int:
         """The number of undirected edges."""
-        return self.source.size // 2
+        return self.n * (self.n - 1) // 2 if self.ends is None else self.ends[0].size // 2
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every node is joined to every other."""
+        return self.edges == self.n * (self.n - 1) // 2
+
+    @property
+    def source(self) -> Ints:
+        """Where each directed edge starts; both directions are present, sorted by (source, target).
+
+        Raises:
+            InputError: they would not fit into memory.
+        """
+        return self._listed[0]
+
+    @property
+    def target(self) -> Ints:
+        """Where each directed edge ends.
+
+        Raises:
+            InputError: they would not fit into memory.
+        """
+        return self._listed[1]
+
+    @cached_property
+    def _listed(self) -> tuple[Ints, Ints]:
+        if self.ends is not None:
+            return self.ends
+        refuse_absurd(f"to list the {self.edges:,} edges of a complete graph", self.n, self.edges, _UNASKED)
+        node = np.arange(self.n)
+        away = np.tile(np.arange(self.n - 1), self.n)
+        source = np.repeat(node, self.n - 1)
+        return _frozen(source), _frozen(away + (away >= source))
 
     @cached_property
     def reverse(self) -> Ints:
@@ -71,6 +107,8 @@ class Graph:
     @cached_property
     def degree(self) -> Ints:
         """The number of neighbours of each node."""
+        if self.ends is None:
+            return _frozen(np.full(self.n, self.n - 1))
         return _frozen(np.bincount(self.source, minlength=self.n))
 
     @cached_property
@@ -81,6 +119,8 @@ class Graph:
     @cached_property
     def is_connected(self) -> bool:
         """Whether every node reaches every other."""
+        if self.ends is None:
+            return True
         count, _ = csgraph.connected_components(self.adjacency(), directed=False)
         return count == 1
 
@@ -91,10 +131,14 @@ class Graph:
     def neighbours(self, i: int) -> Ints:
         """The neighbours of node i, in ascending order."""
         i = whole("node", i, 0, self.n - 1)
+        if self.ends is None:
+            return np.delete(np.arange(self.n), i)
         return self.target[self.offsets[i] : self.offsets[i + 1]]
 
     def components(self) -> list[Ints]:
         """The connected components, each as its nodes in ascending order."""
+        if self.ends is None:
+            return [np.arange(self.n)]
         count, component = csgraph.connected_components(self.adjacency(), directed=False)
         sizes = np.bincount(component, minlength=count)
         return np.split(np.argsort(component, kind="stable"), np.cumsum(sizes)[:-1])
@@ -120,6 +164,8 @@ class Graph:
         Raises:
             InputError: if the graph is not connected.
         """
+        if self.ends is None:
+            return min(self.n - 1, 1)
         self.require_connected()
         exact = self.n <= _EXACT
         starts = None if exact else [int(self.degree.argmax())]
@@ -195,8 +241,7 @@ def build(
         repeats = repeats_in(n, ends)
         alike = key_of(n, ends) == key_of(n, ends)[repeats.argmax()]
         refuse(repeats, f"is given before, at {place(int(alike.argmax()))}; give each undirected edge once")
-    source, target = np.divmod(key, n)
-    return Graph(n, source, target, name, names, None if positions is None else _plane(n, positions))
+    return Graph(n, np.divmod(key, n), name, names, None if positions is None else _plane(n, positions))
 
 
 def _integer_pairs(pairs: ArrayLike) -> Ints:
@@ -250,6 +295,36 @@ def whole(what: str, value: int, low: int, high: int | None = None) -> int:
             f"{what} must be {f'at least {low}' if high is None else f'from {low} to {high}'}; got {value}"
         )
     return int(value)
+
+
+def refuse_absurd(what: str, nodes: float, edges: float, share: float = 1.0) -> None:
+    """Refuses what would not fit into this machine's memory, before any of it is made.
+
+    Args:
+        what: it is.
+        nodes: how many.
+        edges: how many undirected ones are to be listed.
+        share: of the memory that it may take.
+
+    Raises:
+        InputError: with the estimate.
+    """
+    needed, there = 2 * edges * _BYTES_AN_EDGE + 8 * nodes, physical_memory()
+    if needed > share * there:
+        raise InputError(
+            f"{what}: about {show_bytes(needed)} of memory, and this machine has {show_bytes(there)}; try fewer nodes"
+        )
+
+
+def physical_memory() -> int:
+    """Bytes of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def show_bytes(number: float) -> str:
+    """A number of bytes, for people."""
+    power = min(int(math.log2(number)) // 10, 6)
+    return f"{number / 2 ** (10 * power):.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB')[power]}"
 
 
 def as_array(given: ArrayLike) -> NDArray[Any]:

@@ -195,7 +195,7 @@ class Run:
         trace = self._trace
         if trace.z0 is not None:
             return np.asarray(trace.z0.reshape(len(trace.graph.source), -1)[:, self._coordinate])
-        if trace.seed is None:
+        if trace.seed is None or trace.graph.ends is None:  # without edges, z(0) was drawn as sums
             return None
         if self.smooth or trace.segments is None or 0 not in self._kept:
             return None

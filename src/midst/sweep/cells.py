@@ -17,7 +17,7 @@ from midst.update import Array
 
 Row = dict[str, Any]
 
-_AT_ONCE = 1_000_000  # edges of the graphs in memory at a time
+_AT_ONCE = 1_000_000  # edges, or nodes, of the graphs in memory at a time
 _FIXED = ("ring", "complete", "path", "star", "grid")  # kinds that are the same graph in every run
 
 
@@ -41,7 +41,7 @@ def compute(task: Task) -> tuple[int, list[Row]]:
     """The cell's number, and a row a run."""
     cell = task.cell
     by_itself = _audited if cell.adversary != "none" else None
-    size = 1 if by_itself else max(1, int(_AT_ONCE // max(cell.edges, 1)))
+    size = 1 if by_itself else max(1, int(_AT_ONCE // max(cell.edges, cell.n)))
     groups = [range(k, min(k + size, task.runs)) for k in range(0, task.runs, size)]
     same = cell.make_graph(0) if cell.kind in _FIXED else None
     results = [row for group in groups for row in (by_itself or _together)(task, group, same)]

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,6 +33,8 @@ import numpy as np
 
 from midst import graphs
 from midst.errors import InputError
+from midst.graphs.generators import expected_edges
+from midst.graphs.graph import physical_memory, show_bytes
 from midst.objectives import Mean, Objective, Quantile
 from midst.privacy.adversaries import Adversary, parse_adversary
 from midst.privacy.priors import parse_prior
@@ -57,7 +58,7 @@ _BYTES_AN_EDGE = 200  # at the peak of building a graph and starting a run, both
 _BYTES_A_NODE = 300
 _BYTES_A_ROW = 300  # of the table
 _SHARE = 0.8  # of the memory that a sweep may take
-_TRIED = 200_000  # edges up to which a graph is made once to see whether it can be
+_TRIED = 200_000  # edges and nodes up to which a graph is made once to see whether it can be
 
 
 @dataclass(frozen=True)
@@ -119,19 +120,8 @@ class Cell:
 
     @property
     def edges(self) -> float:
-        """About how many edges its graph has: what memory is estimated from."""
-        n, options = self.n, dict(self.options)
-        pairs = n * (n - 1) / 2
-        about = {
-            "complete": pairs,
-            "grid": 2 * n,
-            "rgg": pairs * min(math.pi * options.get("radius", math.sqrt(2 * math.log(max(n, 2)) / n)) ** 2, 1),
-            "er": pairs * options.get("p", min(2 * math.log(max(n, 2)) / n, 1)),
-            "ws": n * options.get("k", 4) / 2,
-            "ba": n * options.get("m", 2),
-            "regular": n * options.get("k", 4) / 2,
-        }
-        return float(about.get(self.kind, n))
+        """About how many edges its graph has in memory, which is estimated from them."""
+        return expected_edges(self.kind, self.n, **dict(self.options))
 
 
 @dataclass(frozen=True)
@@ -198,26 +188,22 @@ def check_memory(spec: Spec, at_once: int, available: int | None = None) -> None
     Raises:
         InputError: with the estimate.
     """
-    available = available or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    available = available or physical_memory()
     table = len(spec.cells) * spec.runs * _BYTES_A_ROW
     largest = max(spec.cells, key=memory)
     needed = table + at_once * memory(largest)
     if needed > _SHARE * available:
         what = f"{len(spec.cells):,} cells of {spec.runs:,} runs, {at_once} at once, the largest {largest.graph}"
+        size = f"{largest.n:,} nodes and about {largest.edges:.2g} edges in memory"
         raise InputError(
-            f"{what} with {largest.n:,} nodes and about {largest.edges:.2g} edges: about {_bytes(needed)} of memory, "
-            f"and there are {_bytes(available)}; try fewer nodes or workers"
+            f"{what} with {size}: about {show_bytes(needed)} of memory, "
+            f"and there are {show_bytes(available)}; try fewer nodes or workers"
         )
 
 
 def memory(cell: Cell) -> float:
     """About how many bytes a run of a cell takes."""
     return cell.edges * _BYTES_AN_EDGE + cell.n * _BYTES_A_NODE
-
-
-def _bytes(number: float) -> str:
-    power = min(int(math.log2(number)) // 10, 6)
-    return f"{number / 2 ** (10 * power):.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB')[power]}"
 
 
 def _axis(name: str, given: Any) -> list[Any]:
@@ -254,8 +240,8 @@ def _try(cell: Cell) -> None:
     if cell.kind not in graphs.KINDS:
         cell.make_graph(0)
     try:
-        small = cell.edges <= _TRIED
-    except TypeError:
+        small = max(cell.edges, cell.n) <= _TRIED
+    except (TypeError, ValueError):
         small = True  # an option that is no number: let the graph say so
     graph = cell.make_graph(0) if small else graphs.ring(3)
     if who is not None and small:

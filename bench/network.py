@@ -1,0 +1,434 @@
+"""What the network costs on this machine: against MPyC, against a bare ping loop, to start, and with a hundred nodes.
+
+    python -m bench.network [--quick] [--only PART …] [--out bench/results]
+
+Prints Markdown, and writes it to network.md and the rows to network.json. Everything is real processes on loopback.
+What is compared is measured in turn, several times, and the medians are compared: on a machine that others use too,
+look at the ratios.
+
+- `mpyc`: the median of 5, 7 and 9 whole numbers by `midst node` and by MPyC's `statistics.median`, both started as
+  their documentation says, on the same numbers, fresh ones in every repetition. The clock runs from the moment the last
+  party is connected to all it talks to until the last answer is there; and once more from before the first process is
+  started, which adds interpreters and imports.
+- `rounds`: rounds a second of nodes that go on for ever, against `bench.ping` with the same graph, number of processes
+  and bytes a frame. The journal is in memory (/dev/shm) or on the disk that holds the temporary files.
+- `start`: `midst up` until every node has made its first round.
+- `hundred`: `midst up` with a hundred nodes, and the memory of all its processes (proportional: shared pages once).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import trustme
+from bench.ping import take_part
+
+from midst import graphs
+from midst.graphs import Graph
+from midst.net.driver import Driver
+from midst.net.journal import DiskFile, Journal
+from midst.net.local import Party, free_ports, make_party, make_transport
+from midst.net.peer import Peer
+from midst.net.seat import take_seat
+
+Row = dict[str, Any]
+MIDST = [sys.executable, "-m", "midst"]
+MPYC = [sys.executable, str(Path(__file__).parent / "parties.py"), "--no-log"]
+PATIENCE = 240  # seconds
+LARGEST_VALUE = 100_000
+MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
+LENGTH_BYTES = 4  # before every frame on midst's TLS stream
+WARM = 200  # rounds
+LEFT = 50  # rounds: who comes to the last one first ends the run for all
+
+
+# Against MPyC
+
+
+def against_mpyc(quick: bool) -> Iterator[Row]:
+    """One row a number of parties and a way to do it, each against MPyC with TLS."""
+    for parties, repeats in ((3, 1),) if quick else ((5, 3), (7, 3), (9, 3)):
+        ways = {
+            "MPyC": partial(run_mpyc, tls=False),
+            "MPyC, TLS": partial(run_mpyc, tls=True),
+            "midst, complete graph": partial(run_midst, graphs.complete(parties)),
+            "midst, ring": partial(run_midst, graphs.ring(parties)),
+        }
+        runs: dict[str, list[Row]] = {name: [] for name in ways}
+        for repeat in range(repeats):
+            values = np.random.default_rng([parties, repeat]).choice(LARGEST_VALUE, parties, replace=False)
+            for name, work in ways.items():
+                run = work(values)
+                assert run["value"] == np.median(values), name
+                runs[name].append(run)
+        usual = {name: median_row(several) for name, several in runs.items()}
+        yardstick = usual["MPyC, TLS"]
+        for name, row in usual.items():
+            yield {
+                "parties": parties,
+                "by": name,
+                "seconds": row["seconds"],
+                "with start-up": row["started"],
+                "bytes sent a party": row["sent"],
+                "rounds": row.get("rounds"),
+                "exposed": row.get("exposed"),
+                "times MPyC, TLS: seconds": row["seconds"] / yardstick["seconds"],
+                "with start-up ": row["started"] / yardstick["started"],
+                "bytes": row["sent"] / yardstick["sent"],
+                "repetitions": repeats,
+            }
+
+
+def median_row(rows: Sequence[Row]) -> Row:
+    """The median of every figure by itself."""
+    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+
+
+def run_mpyc(values: Sequence[int], tls: bool) -> Row:
+    """A median by MPyC, every party a process."""
+    ports = free_ports(len(values))
+    addresses = [word for port in ports for word in ("-P", f"127.0.0.1:{port}")]
+    with tempfile.TemporaryDirectory() as place:
+        if tls:
+            make_certificates(Path(place) / ".config", len(values))
+        options = addresses + (["--ssl"] if tls else [])
+        commands = [[*MPYC, *options, "-I", str(i)] for i in range(len(values))]
+        began = time.time()
+        answers = ask_all(commands, values, place)
+    ups = [answer["up"] for answer, _, _ in answers]
+    return summary(began, max(ups), answers)
+
+
+def make_certificates(folder: Path, parties: int) -> None:
+    """What MPyC's --ssl looks for."""
+    folder.mkdir()
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "mpyc_ca.crt")
+    for i in range(parties):
+        one = authority.issue_cert(common_name=f"MPyC party {i}")
+        one.private_key_pem.write_to_path(folder / f"party_{i}.key")
+        one.cert_chain_pems[0].write_to_path(folder / f"party_{i}.crt")
+
+
+def run_midst(graph: Graph, values: Sequence[int]) -> Row:
+    """A median by `midst node`, every participant a process."""
+    with make_party(graph, bounds=[0.0, float(LARGEST_VALUE)]) as party:
+        charter = party.folder / "charter.toml"
+        charter.write_text(party.charter.to_toml())
+        commands = []
+        let_trust(party)
+        for one in party.identities:
+            options = ["--charter", charter, "--name", one.name, "--key", one.key_file, "--state", party.folder]
+            commands.append([*MIDST, "node", *map(str, options), "--log", "json", "--json"])
+        began = time.time()
+        answers = ask_all(commands, values, str(party.folder))
+    linked = [
+        datetime.fromisoformat(event["time"]).timestamp()
+        for _, _, log in answers
+        for event in map(json.loads, log.splitlines())
+        if event["event"] == "linked"
+    ]
+    found = [answer for answer, _, _ in answers]
+    told = {"rounds": max(answer["rounds"] for answer in found), "exposed": sum(answer["exposed"] for answer in found)}
+    return summary(began, max(linked), answers) | told
+
+
+def let_trust(party: Party) -> None:
+    """Put the certificates that each trusts beside its key, for processes that read them there."""
+    for one in party.identities:
+        trusted = one.key_file.parent / "trusted"
+        trusted.mkdir()
+        for certificate in one.trusted:
+            shutil.copy(certificate, trusted)
+
+
+def summary(began: float, up: float, answers: Sequence[tuple[Row, float, str]]) -> Row:
+    """The figures of one run, from when it began, when all were connected, and who answered what, and when."""
+    assert len({answer["value"] for answer, _, _ in answers}) == 1
+    last = max(when for _, when, _ in answers)
+    sent = statistics.mean(answer["sent"] for answer, _, _ in answers)
+    return {"value": answers[0][0]["value"], "seconds": last - up, "started": last - began, "sent": sent}
+
+
+def ask_all(commands: Sequence[Sequence[str]], values: Sequence[int], place: str) -> list[tuple[Row, float, str]]:
+    """Start all, give each its value; the JSON object each prints, when it did, and its log."""
+    started: list[subprocess.Popen[str]] = []
+
+    def end_all() -> None:
+        for process in started:
+            process.kill()
+
+    def listen(process: subprocess.Popen[str]) -> tuple[Row, float, str]:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        when = time.time()
+        _, log = process.communicate()
+        if process.returncode != 0 or not line:
+            raise RuntimeError(f"a party ended with code {process.returncode}: {log[-500:]}")
+        return json.loads(line), when, log
+
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    too_long = threading.Timer(PATIENCE, end_all)
+    too_long.start()
+    try:
+        for command, value in zip(commands, values, strict=True):
+            process = subprocess.Popen(command, cwd=place, text=True, **pipes)
+            started.append(process)
+            assert process.stdin is not None
+            process.stdin.write(f"{value}\n")
+            process.stdin.close()
+            process.stdin = None  # or `communicate` would flush it
+        with ThreadPoolExecutor(len(started)) as pool:
+            return list(pool.map(listen, started))
+    finally:
+        too_long.cancel()
+        end_all()
+        for process in started:
+            process.wait()
+
+
+# Rounds a second
+
+
+def against_ping(quick: bool) -> Iterator[Row]:
+    """One row a graph and a loop."""
+    repeats, rounds = (1, 400) if quick else (5, 1_500)
+    disk = Path(tempfile.gettempdir())
+    loops: dict[str, Callable[[Graph], Row]] = {
+        "bare ping": lambda graph: pace(graph, rounds, _ping, None),
+        "midst, journal in memory": lambda graph: pace(graph, rounds, _go_on, MEMORY),
+        "midst, journal on disk": lambda graph: pace(graph, WARM + rounds // 4, _go_on, disk),
+    }
+    for kind in ("ring", "complete"):
+        runs: dict[str, list[Row]] = {name: [] for name in loops}
+        for _ in range(repeats):
+            for name, loop in loops.items():
+                runs[name].append(loop(graphs.make(kind, 5)))
+        usual = {name: median_row(several) for name, several in runs.items()}
+        yardstick = usual["bare ping"]
+        for name, row in usual.items():
+            yield {
+                "graph": f"{kind} of 5",
+                "loop": name,
+                "rounds/s": row["rate"],
+                "of bare ping": row["rate"] / yardstick["rate"],
+                "CPU, µs a round and node": row["cpu"],
+                "bare ping's, of that": yardstick["cpu"] / row["cpu"],
+                "repetitions": repeats,
+            }
+
+
+def pace(graph: Graph, rounds: int, live: Callable[..., tuple[float, float]], place: Path | None) -> Row:
+    """Rounds a second by the slowest node, and the microseconds of CPU time that a round takes a node.
+
+    Args:
+        graph: who talks to whom.
+        rounds: how many.
+        live: a node's life: its seconds and CPU seconds a round.
+        place: where journals go.
+    """
+    context = multiprocessing.get_context("fork")
+    results, together = context.SimpleQueue(), context.Barrier(graph.n)
+    nobody_proposes = {"patience": 2 * rounds, "rounds": rounds}
+    with (
+        make_party(graph, bounds=[-5.0, 5.0], **nobody_proposes) as party,
+        tempfile.TemporaryDirectory(dir=place) as folder,
+    ):
+        let_trust(party)
+        work = partial(_report, results, live, party, Path(folder), together)
+        processes = [context.Process(target=work, args=(i,), daemon=True) for i in range(graph.n)]
+        for process in processes:
+            process.start()
+        try:
+            for process in processes:
+                process.join(PATIENCE)
+        finally:
+            for process in processes:
+                process.kill()
+        if any(process.exitcode != 0 for process in processes):
+            raise RuntimeError("a node ended before its time")
+        seconds, cpu = zip(*(results.get() for _ in processes), strict=True)
+    return {"rate": 1 / max(seconds), "cpu": 1e6 * statistics.mean(cpu)}
+
+
+def _report(results: Any, live: Callable[..., tuple[float, float]], *arguments: Any) -> None:
+    results.put(live(*arguments))
+
+
+def _go_on(party: Party, folder: Path, together: Barrier, i: int) -> tuple[float, float]:
+    """A node of midst, between two of its rounds."""
+    charter = party.charter
+    first, last = WARM, charter.rounds - LEFT
+    times: list[tuple[float, float]] = []
+
+    def watch(peer: Peer) -> None:
+        if peer.part.round in (first, last):
+            times.append((time.perf_counter(), time.process_time()))
+
+    async def live() -> None:
+        seat = take_seat(charter, charter.names[i], float(np.random.default_rng(i).standard_normal()))
+        transport = make_transport("tls", charter, party.identities[i], i, seat.codec.largest(False))
+        journal = Journal(DiskFile(folder / f"{seat.name}.journal"), seat.name)
+        await Driver(seat, journal, transport, watch=watch).run()
+
+    asyncio.run(live())
+    (began, cpu_began), (ended, cpu_ended) = times
+    return (ended - began) / (last - first), (cpu_ended - cpu_began) / (last - first)
+
+
+def _ping(party: Party, folder: Path, together: Barrier, i: int) -> tuple[float, float]:
+    """A node of the bare loop, which waits for the others before its first round and after its last."""
+    charter = party.charter
+    cpu: list[float] = []
+
+    class Gate:
+        def wait(self, timeout: float) -> None:
+            cpu.append(time.process_time())
+            together.wait(timeout)
+            cpu.append(time.process_time())
+
+    size = take_seat(charter, charter.names[i], 0.0).codec.step_bytes + LENGTH_BYTES
+    plain, rounds = msgspec.to_builtins(charter), charter.rounds
+    seconds = asyncio.run(take_part(i, plain, party.folder, size, rounds, False, Gate()))
+    return seconds / rounds, (cpu[2] - cpu[1]) / rounds
+
+
+# `midst up`
+
+
+def starting(quick: bool) -> Iterator[Row]:
+    """One row a number of nodes."""
+    sizes, repeats = ((5,), 1) if quick else ((5, 15, 50), 3)
+    runs: dict[int, list[Row]] = {n: [] for n in sizes}
+    for repeat in range(repeats):
+        for n in sizes:
+            runs[n].append(up("regular:k=4", n, repeat))
+    for n, several in runs.items():
+        row = median_row(several)
+        yield {
+            "nodes": n,
+            "first round": row["first_round"],
+            "all rounds": row["seconds"],
+            "whole command": row["command"],
+            "rounds": row["rounds"],
+            "repetitions": repeats,
+        }
+
+
+def hundred(quick: bool) -> Iterator[Row]:
+    """One row a graph."""
+    for kind in ("ring", "rgg"):
+        row = up(kind, 10 if quick else 100, 1)
+        yield {
+            "graph": kind,
+            "nodes": row["nodes"],
+            "seconds": row["seconds"],
+            "rounds": row["rounds"],
+            "bytes a node": row["bytes_per_node"],
+            "GiB together": row["memory"] / 2**30,
+        }
+
+
+def up(kind: str, nodes: int, seed: int) -> Row:
+    """`midst up`, the seconds of the whole command, and the most memory seen of all its processes."""
+    command = [*MIDST, "up", "--graph", kind, "--nodes", str(nodes), "--seed-values", str(seed), "--json"]
+    began, most = time.monotonic(), 0
+    environment = {**os.environ, "TMPDIR": str(MEMORY)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as one:
+        try:
+            while True:
+                try:
+                    said, log = one.communicate(timeout=1.0)
+                    break
+                except subprocess.TimeoutExpired:
+                    most = max(most, memory_of(one.pid))
+                    if time.monotonic() - began > PATIENCE:
+                        raise
+        except BaseException:
+            one.terminate()
+            raise
+    if one.returncode != 0:
+        raise RuntimeError(f"midst up ended with code {one.returncode}: {log[-500:]}")
+    numbers = {name: part for name, part in json.loads(said).items() if isinstance(part, int | float)}
+    return {**numbers, "command": time.monotonic() - began, "memory": most}
+
+
+def memory_of(pid: int) -> int:
+    """Bytes of a process and its children, what they share counted once; 0 where the system does not tell."""
+    total = 0
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return 0
+    for one in [str(pid), *children]:
+        try:
+            lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+        except OSError:  # it has just ended
+            continue
+        total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total
+
+
+PARTS: dict[str, Callable[[bool], Iterator[Row]]] = {
+    "mpyc": against_mpyc,
+    "rounds": against_ping,
+    "start": starting,
+    "hundred": hundred,
+}
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Rows as Markdown."""
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *([_shown(part) for part in row.values()] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _shown(part: object) -> str:
+    if part is None:
+        return ""
+    if isinstance(part, float):
+        return f"{part:.3g}" if abs(part) < 1000 else f"{part:,.0f}"
+    return f"{part:,}" if isinstance(part, int) else str(part)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see whether everything runs")
+    parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    about = {"cores": len(os.sched_getaffinity(0)), "load_before": os.getloadavg()[0], "python": sys.version.split()[0]}
+    print(f"{about}", flush=True)
+    parts: dict[str, list[Row]] = {}
+    page = []
+    for name in options.only:
+        parts[name] = list(PARTS[name](options.quick))
+        page.append(f"## {name}\n\n{table(parts[name])}\n")
+        print(f"\n{page[-1]}", flush=True)
+    (options.out / "network.json").write_text(json.dumps({"about": about, "parts": parts}, indent=1))
+    (options.out / "network.md").write_text("\n".join(page))
+
+
+if __name__ == "__main__":
+    main()
