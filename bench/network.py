@@ -10,9 +10,10 @@ look at the ratios.
   their documentation says, on the same numbers, fresh ones in every repetition. The clock runs from the moment the last
   party is connected to all it talks to until the last answer is there; and once more from before the first process is
   started, which adds interpreters and imports.
-- `rounds`: rounds a second of nodes that go on for ever, against `bench.ping` with the same graph, number of processes
-  and bytes a frame. The journal is in memory (/dev/shm) or on the disk that holds the temporary files.
-- `start`: `midst up` until every node has made its first round.
+- `rounds`: rounds a second, and CPU time a round, of nodes that find nothing and so go on, against `bench.ping` with
+  the same graph, number of processes and bytes a frame. The journal is in memory (/dev/shm) or on the disk that holds
+  the temporary files.
+- `start`: `midst up` with four neighbours a node, from a node's first line of code to the first round of the slowest.
 - `hundred`: `midst up` with a hundred nodes, and the memory of all its processes (proportional: shared pages once).
 """
 
@@ -24,6 +25,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -38,20 +40,24 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
+import bench.ping
 import msgspec
 import numpy as np
 import trustme
-from bench.ping import take_part
 
 from midst import graphs
 from midst.graphs import Graph
+from midst.net.charter import read_charter
 from midst.net.driver import Driver
 from midst.net.journal import DiskFile, Journal
+from midst.net.keys import load_identity
 from midst.net.local import Party, free_ports, make_party, make_transport
 from midst.net.peer import Peer
 from midst.net.seat import take_seat
 
 Row = dict[str, Any]
+Pace = tuple[float, float]  # seconds, and CPU seconds, a round
+CHARTER = "charter.toml"
 MIDST = [sys.executable, "-m", "midst"]
 MPYC = [sys.executable, str(Path(__file__).parent / "parties.py"), "--no-log"]
 PATIENCE = 240  # seconds
@@ -88,6 +94,8 @@ def against_mpyc(quick: bool) -> Iterator[Row]:
                 "parties": parties,
                 "by": name,
                 "seconds": row["seconds"],
+                "least": min(run["seconds"] for run in runs[name]),
+                "most": max(run["seconds"] for run in runs[name]),
                 "with start-up": row["started"],
                 "bytes sent a party": row["sent"],
                 "rounds": row.get("rounds"),
@@ -133,13 +141,11 @@ def make_certificates(folder: Path, parties: int) -> None:
 def run_midst(graph: Graph, values: Sequence[int]) -> Row:
     """A median by `midst node`, every participant a process."""
     with make_party(graph, bounds=[0.0, float(LARGEST_VALUE)]) as party:
-        charter = party.folder / "charter.toml"
-        charter.write_text(party.charter.to_toml())
+        put_down(party)
         commands = []
-        let_trust(party)
         for one in party.identities:
-            options = ["--charter", charter, "--name", one.name, "--key", one.key_file, "--state", party.folder]
-            commands.append([*MIDST, "node", *map(str, options), "--log", "json", "--json"])
+            files = ["--charter", party.folder / CHARTER, "--key", one.key_file, "--state", party.folder]
+            commands.append([*MIDST, "node", "--name", one.name, *map(str, files), "--log", "json", "--json"])
         began = time.time()
         answers = ask_all(commands, values, str(party.folder))
     linked = [
@@ -153,8 +159,9 @@ def run_midst(graph: Graph, values: Sequence[int]) -> Row:
     return summary(began, max(linked), answers) | told
 
 
-def let_trust(party: Party) -> None:
-    """Put the certificates that each trusts beside its key, for processes that read them there."""
+def put_down(party: Party) -> None:
+    """The charter, and the certificates that each trusts beside its key, for processes that read them from files."""
+    (party.folder / CHARTER).write_text(party.charter.to_toml())
     for one in party.identities:
         trusted = one.key_file.parent / "trusted"
         trusted.mkdir()
@@ -212,12 +219,12 @@ def ask_all(commands: Sequence[Sequence[str]], values: Sequence[int], place: str
 
 def against_ping(quick: bool) -> Iterator[Row]:
     """One row a graph and a loop."""
-    repeats, rounds = (1, 400) if quick else (5, 1_500)
+    repeats, rounds = (1, 400) if quick else (3, 2_000)
     disk = Path(tempfile.gettempdir())
     loops: dict[str, Callable[[Graph], Row]] = {
-        "bare ping": lambda graph: pace(graph, rounds, _ping, None),
-        "midst, journal in memory": lambda graph: pace(graph, rounds, _go_on, MEMORY),
-        "midst, journal on disk": lambda graph: pace(graph, WARM + rounds // 4, _go_on, disk),
+        "bare ping": lambda graph: pace(graph, rounds, ping, None),
+        "midst, journal in memory": lambda graph: pace(graph, rounds, go_on, MEMORY),
+        "midst, journal on disk": lambda graph: pace(graph, WARM + rounds // 4, go_on, disk),
     }
     for kind in ("ring", "complete"):
         runs: dict[str, list[Row]] = {name: [] for name in loops}
@@ -233,30 +240,30 @@ def against_ping(quick: bool) -> Iterator[Row]:
                 "rounds/s": row["rate"],
                 "of bare ping": row["rate"] / yardstick["rate"],
                 "CPU, µs a round and node": row["cpu"],
-                "bare ping's, of that": yardstick["cpu"] / row["cpu"],
+                "bare ping's CPU, of that": yardstick["cpu"] / row["cpu"],
                 "repetitions": repeats,
             }
 
 
-def pace(graph: Graph, rounds: int, live: Callable[..., tuple[float, float]], place: Path | None) -> Row:
+def pace(graph: Graph, rounds: int, live: Callable[..., Pace], place: Path | None) -> Row:
     """Rounds a second by the slowest node, and the microseconds of CPU time that a round takes a node.
 
     Args:
         graph: who talks to whom.
         rounds: how many.
-        live: a node's life: its seconds and CPU seconds a round.
+        live: a node's life; it has a process of its own, started anew, so that no two share more than programs.
         place: where journals go.
     """
-    context = multiprocessing.get_context("fork")
-    results, together = context.SimpleQueue(), context.Barrier(graph.n)
+    spawn = multiprocessing.get_context("spawn")
+    results, together = spawn.SimpleQueue(), spawn.Barrier(graph.n)
     nobody_proposes = {"patience": 2 * rounds, "rounds": rounds}
     with (
         make_party(graph, bounds=[-5.0, 5.0], **nobody_proposes) as party,
-        tempfile.TemporaryDirectory(dir=place) as folder,
+        tempfile.TemporaryDirectory(dir=place) as journals,
     ):
-        let_trust(party)
-        work = partial(_report, results, live, party, Path(folder), together)
-        processes = [context.Process(target=work, args=(i,), daemon=True) for i in range(graph.n)]
+        put_down(party)
+        shared = (live, results, party.folder, Path(journals), together)
+        processes = [spawn.Process(target=_process, args=(i, *shared), daemon=True) for i in range(graph.n)]
         for process in processes:
             process.start()
         try:
@@ -271,13 +278,14 @@ def pace(graph: Graph, rounds: int, live: Callable[..., tuple[float, float]], pl
     return {"rate": 1 / max(seconds), "cpu": 1e6 * statistics.mean(cpu)}
 
 
-def _report(results: Any, live: Callable[..., tuple[float, float]], *arguments: Any) -> None:
-    results.put(live(*arguments))
+def _process(i: int, live: Callable[..., Pace], results: Any, *shared: Any) -> None:
+    results.put(live(i, *shared))
 
 
-def _go_on(party: Party, folder: Path, together: Barrier, i: int) -> tuple[float, float]:
-    """A node of midst, between two of its rounds."""
-    charter = party.charter
+def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
+    """A node of midst, from its first to its last round but for a few at both ends."""
+    charter = read_charter(folder / CHARTER)
+    name = charter.names[i]
     first, last = WARM, charter.rounds - LEFT
     times: list[tuple[float, float]] = []
 
@@ -285,20 +293,21 @@ def _go_on(party: Party, folder: Path, together: Barrier, i: int) -> tuple[float
         if peer.part.round in (first, last):
             times.append((time.perf_counter(), time.process_time()))
 
-    async def live() -> None:
-        seat = take_seat(charter, charter.names[i], float(np.random.default_rng(i).standard_normal()))
-        transport = make_transport("tls", charter, party.identities[i], i, seat.codec.largest(False))
-        journal = Journal(DiskFile(folder / f"{seat.name}.journal"), seat.name)
+    async def take_part() -> None:
+        seat = take_seat(charter, name, float(np.random.default_rng(i).standard_normal()))
+        identity = load_identity(folder / name / f"{name}.key")
+        transport = make_transport("tls", charter, identity, i, seat.codec.largest(False))
+        journal = Journal(DiskFile(journals / f"{name}.journal"), name)
         await Driver(seat, journal, transport, watch=watch).run()
 
-    asyncio.run(live())
+    asyncio.run(take_part())
     (began, cpu_began), (ended, cpu_ended) = times
     return (ended - began) / (last - first), (cpu_ended - cpu_began) / (last - first)
 
 
-def _ping(party: Party, folder: Path, together: Barrier, i: int) -> tuple[float, float]:
+def ping(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
     """A node of the bare loop, which waits for the others before its first round and after its last."""
-    charter = party.charter
+    charter = read_charter(folder / CHARTER)
     cpu: list[float] = []
 
     class Gate:
@@ -309,7 +318,7 @@ def _ping(party: Party, folder: Path, together: Barrier, i: int) -> tuple[float,
 
     size = take_seat(charter, charter.names[i], 0.0).codec.step_bytes + LENGTH_BYTES
     plain, rounds = msgspec.to_builtins(charter), charter.rounds
-    seconds = asyncio.run(take_part(i, plain, party.folder, size, rounds, False, Gate()))
+    seconds = asyncio.run(bench.ping.take_part(i, plain, folder, size, rounds, False, Gate()))
     return seconds / rounds, (cpu[2] - cpu[1]) / rounds
 
 
@@ -354,23 +363,25 @@ def up(kind: str, nodes: int, seed: int) -> Row:
     command = [*MIDST, "up", "--graph", kind, "--nodes", str(nodes), "--seed-values", str(seed), "--json"]
     began, most = time.monotonic(), 0
     environment = {**os.environ, "TMPDIR": str(MEMORY)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as one:
-        try:
-            while True:
-                try:
-                    said, log = one.communicate(timeout=1.0)
-                    break
-                except subprocess.TimeoutExpired:
-                    most = max(most, memory_of(one.pid))
-                    if time.monotonic() - began > PATIENCE:
-                        raise
-        except BaseException:
-            one.terminate()
-            raise
+    one = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    try:
+        while one.poll() is None:
+            most = max(most, memory_of(one.pid))
+            with suppress(subprocess.TimeoutExpired):
+                one.wait(1.0)
+            if time.monotonic() - began > PATIENCE:
+                raise RuntimeError(f"midst up with {nodes} nodes takes more than {PATIENCE} s")
+        seconds = time.monotonic() - began
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(one.pid, signal.SIGKILL)
+        said, log = one.communicate()
     if one.returncode != 0:
         raise RuntimeError(f"midst up ended with code {one.returncode}: {log[-500:]}")
     numbers = {name: part for name, part in json.loads(said).items() if isinstance(part, int | float)}
-    return {**numbers, "command": time.monotonic() - began, "memory": most}
+    return {**numbers, "command": seconds, "memory": most}
 
 
 def memory_of(pid: int) -> int:
@@ -417,6 +428,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that no process is left
     options.out.mkdir(parents=True, exist_ok=True)
     about = {"cores": len(os.sched_getaffinity(0)), "load_before": os.getloadavg()[0], "python": sys.version.split()[0]}
     print(f"{about}", flush=True)

@@ -168,7 +168,7 @@ def figure_3(quick):
     }
 
 
-def large(n, kind, repeats):
+def large(n, kind, repeats, dtypes=("float64", "float32")):
     """One graph: an iteration against the product alone and against a copy of its bytes."""
     graph = graphs.make(
         kind, n, rng=1, **({"k": 8} if kind in ("regular", "ws") else {}), **({"p": 0.0} if kind == "ws" else {})
@@ -177,7 +177,7 @@ def large(n, kind, repeats):
     problem = Problem(graph, rng.normal(size=n), scale=1)
     parameters = settle(problem)
     system = assemble(problem, parameters, draw_z0(problem, parameters, rng))
-    runs = {name: node_form(system, dtype) for name, dtype in (("float64", np.float64), ("float32", np.float32))}
+    runs = {name: node_form(system, np.dtype(name)) for name in dtypes}
     del system
     for run in runs.values():
         next(run)
@@ -286,7 +286,7 @@ def part(name, quick):
 
 
 def scale(n, kind):
-    row, *_ = large(n, kind, 200 if n < 10**5 else 10)
+    (row,) = large(n, kind, 200 if n < 10**5 else 10, ["float64"])
     return row
 
 

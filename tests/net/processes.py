@@ -25,7 +25,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from parties import free_port
 
@@ -33,12 +32,9 @@ from midst.graphs import Graph
 from midst.net import keys
 from midst.net.charter import Charter, make_charter
 from midst.net.journal import Journal
-from midst.net.peer import Began, Broken, Ended, Inputs, Met
+from midst.net.records import Began, Inputs, Record, decode_record
 from midst.net.seat import Opening, take_seat
 from midst.net.wire import Step
-
-Record = Began | Met | Inputs | Ended | Broken
-_records = msgspec.msgpack.Decoder(Record)
 
 
 class Outcome(NamedTuple):
@@ -67,7 +63,7 @@ class Running:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def wait(self, seconds: float = 60.0) -> Outcome:
+    def wait(self, seconds: float = 120.0) -> Outcome:
         """Its end, which must come by itself and in time."""
         out, err = self.process.communicate(timeout=seconds)
         return Outcome(self.process.returncode, out, err)
@@ -151,10 +147,9 @@ class Network:
     def start_all(self, *options: str) -> list[Running]:
         return [self.start(name, *options) for name in self.charter.names]
 
-    def run(self, *options: str, seconds: float = 60.0) -> list[Outcome]:
+    def run(self, *options: str) -> list[Outcome]:
         """Everybody, until all have ended."""
-        deadline = time.monotonic() + seconds
-        return [one.wait(max(deadline - time.monotonic(), 0.1)) for one in self.start_all(*options)]
+        return [one.wait() for one in self.start_all(*options)]
 
     def written(self) -> list[Path]:
         """The files that nodes have made."""
@@ -187,7 +182,7 @@ def network(
     ]
     plain = {"session": "s1", "participants": participants, "edges": edges, "bounds": [0, 100], **settings}
     plain = {key: setting for key, setting in plain.items() if setting is not None}
-    plain["deadlines"] = {"start": 30, "wait": 20, "total": 60, "linger": 10} | settings.get("deadlines", {})
+    plain["deadlines"] = {"start": 120, "wait": 60, "total": 300, "linger": 10} | settings.get("deadlines", {})
     charter = make_charter(plain, "charter.toml")
     whole = Network(folder, charter, values, tuple(ports if listening is None else listening))
     whole.charter_file.write_text(charter.to_toml())
@@ -195,7 +190,7 @@ def network(
         yield whole
     finally:
         for one in whole.started:
-            if one.alive:
+            if one.alive or not one.process.stdout.closed:  # type: ignore[union-attr]
                 one.kill()
 
 
@@ -203,7 +198,7 @@ def port_of(charter: Charter, i: int) -> int:
     return int((charter.participants[i].address or "").rpartition(":")[2])
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for something to come true."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -232,7 +227,8 @@ class _Bytes:
 
 def read_journal(path: Path) -> list[Record]:
     """The whole records of a journal."""
-    return [_records.decode(record) for record in Journal(_Bytes(path.read_bytes()), str(path)).records]
+    records = Journal(_Bytes(path.read_bytes()), str(path)).records
+    return [decode_record(record, str(path)) for record in records]
 
 
 def rounds_done(path: Path) -> int:
@@ -331,9 +327,12 @@ def nobody_calls(*ports: int) -> Iterator[None]:
                 if kind == socket.SOCK_STREAM:
                     sock.listen()
         yield
-        for sock in open_now:
+        for sock in list(open_now):
             with suppress(BlockingIOError):
-                sock.accept() if sock.type == socket.SOCK_STREAM else sock.recv(1)
+                if sock.type == socket.SOCK_STREAM:
+                    open_now.append(sock.accept()[0])
+                else:
+                    sock.recv(1)
                 raise AssertionError("somebody called")
     finally:
         for sock in open_now:

@@ -1,10 +1,12 @@
-"""`midst node` killed, stopped, out of disk, and run again: never a wrong answer, never a second z(0), always an end."""
+"""`midst node` killed, stopped, out of disk and run again: no wrong answer, no second z(0), always an end."""
 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
+import struct
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -29,16 +31,16 @@ from processes import (
 )
 
 from midst import graphs
-from midst.net.peer import Began, Broken, Ended, Met
+from midst.net.records import Began, Broken, Ended, Met
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 TORTURE = "MIDST_RUNS" in os.environ
 KILLS = max(200, int(os.environ["MIDST_RUNS"]) // 50) if TORTURE else 6
 
 
 def ring(n: int) -> graphs.Graph:
-    return graphs.make("ring", n, rng=np.random.default_rng(0))
+    return graphs.make("ring" if n > 2 else "path", n, rng=np.random.default_rng(0))
 
 
 def draw(n: int, seed: int = 3) -> Any:
@@ -55,7 +57,7 @@ def the_only(outcomes: list[Outcome]) -> Any:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(60 * KILLS)
+@pytest.mark.timeout(300 + 60 * KILLS)
 def test_kills_at_random(tmp_path: Path) -> None:
     """Sessions one after the other, until so many processes were killed while they ran."""
     rng = Random(20260)
@@ -71,8 +73,11 @@ def torment(folder: Path, rng: Random, kills: int, hits: Counter[str]) -> int:
     """One session, in which processes are killed, alone and together, and started again at once; how many."""
     n = rng.choice([5, 6, 7]) if TORTURE else 5
     values = np.array([rng.uniform(0, 100) for _ in range(n)])
-    slow: dict[str, Any] = {"patience": 700} if rng.random() < 0.6 else {"objective": "mean", "c": 50.0}
-    slow |= {"session": f"s{rng.getrandbits(32)}", "tolerance": 1e-12}
+    slow: dict[str, Any] = (
+        {"patience": 800 if TORTURE else 400} if rng.random() < 0.6 else {"objective": "mean", "c": 50.0}
+    )
+    slow |= {"session": f"s{rng.getrandbits(32)}", "tolerance": 1e-9}
+    slow |= {"deadlines": {"start": 120, "wait": 90, "total": 900}}  # a start may take long where much else runs
     killed, openings = 0, {}
     with network(folder, ring(n), values, **slow) as net, Shelf(net) as shelf:
         running = {one.name: one for one in net.start_all("--log", "json")}
@@ -90,7 +95,7 @@ def torment(folder: Path, rng: Random, kills: int, hits: Counter[str]) -> int:
                     hits[whereabouts(net, one.name)] += 1
                     remember(net, one.name, openings)
                     running[one.name] = net.start(one.name, "--log", "json")
-        outcomes = {name: one.wait(90) for name, one in running.items()}
+        outcomes = {name: one.wait(150) for name, one in running.items()}
     for name, end in outcomes.items():
         note(folder, running[name], end)
     for name, known in openings.items():
@@ -142,7 +147,7 @@ def check_answers(net: Network, outcomes: list[Outcome]) -> None:
     found = [one.answer for one in outcomes if one.code == 0]
     assert len({(one["value"], one["rounds"]) for one in found}) <= 1
     for one in found:
-        assert problem.distance(np.array(one["value"])) <= one["bound"]
+        assert problem.distance(np.array(one["value"])) <= (0 if one["counts"] else net.charter.tolerance * 100)
     for one in outcomes:
         assert one.code in (0, 4), one.err
         if one.code == 4:
@@ -159,12 +164,12 @@ def check_answers(net: Network, outcomes: list[Outcome]) -> None:
 def under_way(net: Network, rounds: int = 10) -> dict[str, Running]:
     """Everybody, running, and so many rounds on."""
     running = {one.name: one for one in net.start_all()}
-    until(lambda: all(rounds_done(net.journal(name)) >= rounds for name in running), 60)
+    until(lambda: all(rounds_done(net.journal(name)) >= rounds for name in running), 120)
     return running
 
 
 def long_run(folder: Path, n: int = 3, **settings: Any) -> Any:
-    return network(folder, ring(n), draw(n), **{"patience": 400, "deadlines": {"linger": 5}} | settings)
+    return network(folder, ring(n), draw(n), **{"patience": 600, "deadlines": {"linger": 5}} | settings)
 
 
 def test_power_failure(tmp_path: Path) -> None:
@@ -174,7 +179,9 @@ def test_power_failure(tmp_path: Path) -> None:
         before = {name: net.journal(name).read_bytes() for name in net.charter.names}
         assert the_only(net.run()) == np.median(net.values)
     for name, data in before.items():
-        assert any(data in path.read_bytes() for path in (tmp_path / "shelf").glob(f"{name}.*")), "it went on from there"
+        assert any(data in path.read_bytes() for path in (tmp_path / "shelf").glob(f"{name}.*")), (
+            "it went on from there"
+        )
     check_journals(net, shelf)
 
 
@@ -183,17 +190,17 @@ def test_a_write_cut_short_is_taken_back(tmp_path: Path) -> None:
         running = under_way(net)
         running["p1"].kill()
         path = net.journal("p1")
-        path.write_bytes(path.read_bytes()[:-3])
+        with path.open("ab") as file:
+            file.write(struct.pack("<I8s", 350, bytes(8)) + bytes(200))
         running["p1"] = net.start("p1")
         assert the_only([one.wait() for one in running.values()]) == np.median(net.values)
     check_journals(net, shelf)
 
 
 def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
-    with long_run(tmp_path) as net:
-        running = under_way(net)
-        running["p1"].kill()
-        running["p0"].kill()
+    with long_run(tmp_path, 2) as net:
+        for one in under_way(net).values():
+            one.kill()
         data = bytearray(net.journal("p1").read_bytes())
         data[len(data) // 2] ^= 1
         net.journal("p1").write_bytes(data)
@@ -207,7 +214,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("met", [True, False])
 def test_a_lost_journal_is_refused(tmp_path: Path, met: bool) -> None:
     """Whether the node that has forgotten everything is welcomed first, or says hello first."""
-    with long_run(tmp_path, patience=100_000) as net:
+    with long_run(tmp_path, patience=100_000, deadlines={"wait": 4, "linger": 1}) as net:
         running = under_way(net)
         running["p1"].kill()
         first = read_journal(net.journal("p1"))[0]
@@ -220,81 +227,77 @@ def test_a_lost_journal_is_refused(tmp_path: Path, met: bool) -> None:
         if not met:
             until(lambda: length(net, "p1") > 0)
             running |= {name: net.start(name) for name in ("p0", "p2")}
-        ends = {name: one.wait(20) for name, one in running.items()}
+        ends = {name: one.wait() for name, one in running.items()}
         drawn = read_journal(net.journal("p1"))[0]
         assert isinstance(drawn, Began)
         assert drawn.opening.z != first.opening.z
         for name, end in ends.items():
             assert (end.code, end.out) == (4, "")
-            assert "p1 has lost its journal of this session and drew anew; start a new session" in end.err, name
+            lost = "p1 has lost its journal of this session and drew anew; start a new session" in end.err
+            assert lost or (not met and f"{name} waited 4 s for p" in end.err), "who met p1 too late waits in vain"
         for name in ("p0", "p2"):
             kept = net.journal(name).read_bytes()
             assert not any(drawn.opening.z[k : k + 8] in kept for k in range(0, len(drawn.opening.z), 8))
         blamed = [name for name in ("p0", "p2") if any(isinstance(r, Broken) for r in read_journal(net.journal(name)))]
         assert blamed
-        again = net.start(blamed[0]).wait(10)
+        again = net.start(blamed[0]).wait()
         assert again.code == 4
         assert "this session is over, start a new one" in again.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stopped_by_its_operator_and_run_again(tmp_path: Path, number: signal.Signals) -> None:
-    with long_run(tmp_path) as net, Shelf(net) as shelf:
+def test_stopped_by_its_operator(tmp_path: Path, number: signal.Signals) -> None:
+    with long_run(tmp_path, 2) as net, Shelf(net) as shelf:
         running = under_way(net)
-        running["p2"].signal(number)
-        ends = {name: one.wait(10) for name, one in running.items()}
-        for end in ends.values():
+        running["p1"].signal(number)
+        for end in (one.wait() for one in running.values()):
             assert (end.code, end.out) == (4, "")
-            assert end.err.splitlines()[-1] == "midst: aborted: p2 was stopped by its operator"
-        assert the_only(net.run()) == np.median(net.values)
+            assert end.err.splitlines()[-1] == "midst: aborted: p1 was stopped by its operator"
+        assert the_only(net.run()) == min(net.values), "the same command goes on"
     check_journals(net, shelf)
 
 
 def test_nobody_comes(tmp_path: Path) -> None:
     with network(tmp_path, ring(3), draw(3), deadlines={"start": 1.5}) as net:
-        started = time.monotonic()
-        end = net.start("p0").wait(20)
-        assert time.monotonic() - started < 15
+        end = net.start("p0").wait()
     assert (end.code, end.out) == (4, "")
-    assert "aborted: p0 waited 2 s for p1, p2 in round 0 (p" in end.err
-    assert "connection refused at 127.0.0.1:" in end.err
+    assert re.search(r"aborted: p0 waited \d s for p1, p2 in round 0 \(p\d: connection refused at 127.0.0.1:", end.err)
 
 
 def test_somebody_does_not_come_back(tmp_path: Path) -> None:
-    with long_run(tmp_path, patience=100_000, deadlines={"wait": 2, "linger": 1}) as net:
+    with long_run(tmp_path, patience=100_000, deadlines={"wait": 4, "linger": 1}) as net:
         running = under_way(net)
         running.pop("p1").kill()
-        ends = {name: one.wait(20) for name, one in running.items()}
+        ends = {name: one.wait() for name, one in running.items()}
     for end in ends.values():
         assert (end.code, end.out) == (4, "")
-        assert "waited 2 s for p1 in round " in end.err
+        assert "waited 4 s for p1 in round " in end.err
 
 
 # The disk
 
 
 def test_full_from_the_start(tmp_path: Path) -> None:
-    with network(tmp_path, ring(3), draw(3)) as net:
-        with nobody_calls(port_of(net.charter, 1), port_of(net.charter, 2)):
-            end = net.start("p0", within=["sh", "-c", 'ulimit -f 0; exec "$@"', "sh"]).wait(20)
+    with long_run(tmp_path, 2, patience=3) as net:
+        with nobody_calls(port_of(net.charter, 1)):
+            end = net.start("p0", within=["sh", "-c", 'ulimit -f 0; exec "$@"', "sh"]).wait()
         assert (end.code, end.out) == (1, "")
         assert end.err == "midst: error: File too large\n"
         assert length(net, "p0") == 0
-        assert the_only(net.run()) == np.median(net.values)
+        assert the_only(net.run()) == min(net.values)
 
 
 def test_full_under_way(tmp_path: Path) -> None:
-    with long_run(tmp_path) as net, Shelf(net) as shelf:
+    with long_run(tmp_path, 2) as net, Shelf(net) as shelf:
         running = under_way(net)
         limit = length(net, "p1") + 5000
         resource.prlimit(running["p1"].process.pid, resource.RLIMIT_FSIZE, (limit, limit))
-        ends = {name: one.wait(20) for name, one in running.items()}
-        for end in ends.values():
+        for end in (one.wait() for one in running.values()):
             assert (end.code, end.out) == (4, "")
             assert "p1 cannot write its journal (" in end.err
         assert length(net, "p1") <= limit
         check_journals(net, shelf)  # nothing was sent that is not on disk
-        assert the_only(net.run()) == np.median(net.values)
+        assert the_only(net.run()) == min(net.values)
     check_journals(net, shelf)
 
 
@@ -308,32 +311,30 @@ def test_after_the_end_the_answer_is_there_at_once(tmp_path: Path) -> None:
             (record,) = read_journal(net.journal(name))
             assert isinstance(record, Ended), "the session's secrets are gone"
         with nobody_calls(*(port_of(net.charter, i) for i in range(3))):
-            again = net.start("p1").wait(10).answer
+            again = net.start("p1").wait().answer
     assert again["sent"] == again["received"] == 0
     known = ("name", "session", "objective", "value", "counts", "rounds", "exposed")
     assert [again[key] for key in known] == [first[1][key] for key in known]
 
 
 def test_a_second_process_of_the_same_participant_is_refused(tmp_path: Path) -> None:
-    with long_run(tmp_path) as net:
+    with long_run(tmp_path, 2, patience=100_000) as net:
         running = under_way(net)
-        end = net.start("p0").wait(10)
+        end = net.start("p0").wait()
         assert (end.code, end.out) == (2, "")
         assert "another midst node is running this session" in end.err
-        assert the_only([one.wait() for one in running.values()]) == np.median(net.values)
+        before = rounds_done(net.journal("p0"))
+        until(lambda: rounds_done(net.journal("p0")) > before)
+        assert all(one.alive for one in running.values())
 
 
-@pytest.mark.parametrize("when", ["under way", "after the end"])
-def test_a_value_that_has_changed_is_refused(tmp_path: Path, when: str) -> None:
-    with network(tmp_path, ring(3), draw(3), **({} if when == "after the end" else {"patience": 100_000})) as net:
-        if when == "after the end":
-            net.run()
-        else:
-            for one in under_way(net).values():
-                one.kill()
+def test_a_value_that_has_changed_is_refused(tmp_path: Path) -> None:
+    with long_run(tmp_path, 2) as net:
+        for one in under_way(net).values():
+            one.kill()
         before = net.journal("p0").read_bytes()
-        with nobody_calls(port_of(net.charter, 1), port_of(net.charter, 2)):
-            end = net.start("p0", given=[], stdin="31.25\n").wait(10)
+        with nobody_calls(port_of(net.charter, 1)):
+            end = net.start("p0", given=[], stdin="31.25\n").wait()
         assert (end.code, end.out) == (2, "")
         assert end.err == (
             "midst: error: the value of p0 is not the one this session began with; start a new session\n"

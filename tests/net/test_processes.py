@@ -25,7 +25,7 @@ from midst.net.seat import Opening, Seat, take_seat
 from midst.net.tls import TlsTransport
 from midst.system import Guard, System, assemble
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def make(kind: str, n: int) -> Graph:
@@ -86,26 +86,24 @@ def test_lossy_mode_talks_by_udp(tmp_path: Path) -> None:
 
 
 def test_with_the_guard_only_the_holder_is_exposed(tmp_path: Path) -> None:
-    values = draw(5)
-    with network(tmp_path, make("ring", 5), values, guard=True, mu=10.0) as net:
+    values = draw(4)
+    with network(tmp_path, make("ring", 4), values, guard=True, mu=10.0) as net:
         found = [one.answer for one in net.run()]
-    assert {one["value"] for one in found} == {float(np.median(values))}
-    assert [one["exposed"] for one in found] == [value == np.median(values) for value in values]
+    low = np.sort(values)[1]
+    assert {one["value"] for one in found} == {low}
+    assert [one["exposed"] for one in found] == [value == low for value in values]
 
 
-@pytest.mark.parametrize("change", ["sigma = 3.5", 'session = "s2"'])
-def test_another_charter_is_refused_by_what_differs(tmp_path: Path, change: str) -> None:
-    key = change.partition(" ")[0]
+def test_another_charter_is_refused_by_what_differs(tmp_path: Path) -> None:
     with network(tmp_path, make("path", 2), draw(2)) as net:
         first = net.start("p0")
         until(net.journal("p0").exists)  # so it has read the charter
-        lines = [line for line in net.charter.to_toml().splitlines() if not line.startswith(f"{key} =")]
-        net.charter_file.write_text("\n".join([change, *lines]))
+        net.charter_file.write_text(f"sigma = 3.5\n{net.charter.to_toml()}")
         ends = net.start("p1").wait(), first.wait()
     for end, other in zip(ends, ("p0", "p1"), strict=True):
         assert (end.code, end.out) == (4, "")
         assert f"aborted: {other} refuses (charter): " in end.err
-        assert f"differs from {other}'s in: {key};" in end.err
+        assert f"differs from {other}'s in: sigma;" in end.err
 
 
 def test_values_from_standard_input_and_from_a_command(tmp_path: Path) -> None:

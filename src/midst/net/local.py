@@ -14,6 +14,7 @@ import os
 import random
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -39,6 +40,7 @@ from midst.net.transport import Transport
 TransportName = Literal["tls", "zenoh", "udp"]
 Event = dict[str, Any]
 _PORTS = range(20_000, 32_000)  # below those that the system hands out to whoever dials
+_ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _GRACE = 5.0  # seconds for a process to go by itself
 
 
@@ -152,16 +154,20 @@ def run_party(
     seats = [take_seat(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
     context = multiprocessing.get_context("fork")
     pipes: dict[Connection, int] = {}
-    processes = []
-    for i, seat in enumerate(seats):
-        ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_live, args=(party, seat, transport, every, theirs), daemon=True)
-        process.start()
-        theirs.close()
-        pipes[ours] = i
-        processes.append(process)
+    processes: list[Any] = []
     ends: dict[int, Event] = {}
     try:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)  # what is raised inside a fork is lost
+        try:
+            for i, seat in enumerate(seats):
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_live, args=(party, seat, transport, every, theirs), daemon=True)
+                process.start()
+                theirs.close()
+                pipes[ours] = i
+                processes.append(process)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         while pipes:
             for ready in wait(list(pipes)):
                 assert isinstance(ready, Connection)
@@ -187,6 +193,9 @@ def run_party(
 
 def _live(party: Party, seat: Seat, transport: TransportName, every: float, pipe: Connection) -> None:
     """A participant's process."""
+    for number in _ENDS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
     try:
         event = asyncio.run(_participate(party, seat, transport, every, pipe))
     except MidstError as error:
