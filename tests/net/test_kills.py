@@ -253,7 +253,8 @@ def test_stopped_by_its_operator(tmp_path: Path, number: signal.Signals) -> None
         for end in (one.wait() for one in running.values()):
             assert (end.code, end.out) == (4, "")
             assert end.err.splitlines()[-1] == "midst: aborted: p1 was stopped by its operator"
-        assert the_only(net.run()) == min(net.values), "the same command goes on"
+        if number == signal.SIGTERM:
+            assert the_only(net.run()) == min(net.values), "the same command goes on"
     check_journals(net, shelf)
 
 
