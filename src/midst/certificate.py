@@ -40,6 +40,8 @@ from midst.objectives import Quantile
 from midst.problems import Problem
 from midst.update import Array
 
+ROUNDING = 16 * np.finfo(np.float64).eps  # of a few operations, relative to the numbers they are made from
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -118,6 +120,17 @@ def slack(problem: Problem) -> float:
     return float(room) * problem.unit_weight
 
 
-def residuals(z: Array, mirror: Array, sign: Array, x: Array, far: Array, c: Array) -> Array:
-    """e_ij of a node's edges: z and mirror a row an edge, its own x, and the far ends' x of the same iteration."""
-    return sign * (z - mirror) + c * (x + far)
+def residual_bounds(z: Array, mirror: Array, sign: Array, x: Array, far: Array, c: Array, weight: Array) -> Array:
+    """|e_ij| of a node's edges, with room for what rounding did to them and to this node's x.
+
+    Args:
+        z: z_{i|j}, a row an edge.
+        mirror: z_{j|i}.
+        sign: A_ij.
+        x: this node's own, of the same iteration.
+        far: the far ends'.
+        c: the convergence parameter.
+        weight: the denominator that x was divided by, curvature + c·d.
+    """
+    moved = np.abs(z) + np.abs(mirror) + c * (np.abs(x) + np.abs(far)) + weight / len(z) * np.abs(x)
+    return np.asarray(np.abs(sign * (z - mirror) + c * (x + far)) + ROUNDING * moved)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from table import Table, charter_of
 
 from midst import Mean, Problem, Quantile, graphs
-from midst.certificate import residuals, slack
+from midst.certificate import residual_bounds, slack
 from midst.net.tide import make_tide, still
 from midst.system import assemble, draw_z0, settle
 from midst.update import next_x, next_z
@@ -47,8 +50,15 @@ def test_everybody_judges_alike_and_rightly(n, what, seed):
     for round in range(1, 4000):
         S = np.bincount(source, sign * z, n)
         x, _ = next_x(S, system.terms)
-        e = residuals(z, z[reverse], sign, x[source], x[target], system.c)
-        largest = np.array([np.abs(e[source == i]).max() for i in range(n)])
+        ends = [source == i for i in range(n)]
+        largest = np.array(
+            [
+                residual_bounds(
+                    z[e], z[reverse][e], sign[e], x[i], x[target[e]], system.c, system.terms.weight[i]
+                ).max()
+                for i, e in enumerate(ends)
+            ]
+        )
         heard = [[levels[j] for j in graph.neighbours(i)] for i in range(n)]
         levels = [tide.rise(levels[i], round, x[i], largest[i], heard[i]) for i in range(n)]
         verdicts = [tide.judge(level, round) for level in levels]
@@ -59,3 +69,12 @@ def test_everybody_judges_alike_and_rightly(n, what, seed):
             return
         z = next_z(z, z[reverse], -sign, x[target], system.c, system.theta)
     raise AssertionError("no verdict")
+
+
+def test_the_bound_of_a_mean_holds_to_the_last_digit():
+    """Where c is large and the tolerance near the end of float64, rounding is all that is left."""
+    for seed in range(2):
+        values = np.random.default_rng(seed).uniform(-10, 10, 5)
+        found = Table(charter_of(5, objective="mean", c=50.0, tolerance=1e-12), values, seed).run(most=3000)[0].found
+        exact = sum(map(Fraction, values.tolist())) / 5
+        assert abs(Fraction(found.value[0]) - exact) <= Fraction(found.bound)

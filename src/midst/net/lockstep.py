@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from midst.certificate import residuals
+from midst.certificate import residual_bounds
 from midst.net.finding import Distrust, Found, found_by_count, last_round, shown
 from midst.net.seat import Opening, Seat
 from midst.net.tide import still
@@ -141,8 +141,8 @@ class LockStep:
             return
         node = self._seat.node
         far = np.array([step.message.number for step in inputs.values()])
-        edges = residuals(before.z, before.mirror, node.sign, before.x, far, node.c)
-        largest = np.abs(edges).max(axis=0)
+        edges = residual_bounds(before.z, before.mirror, node.sign, before.x, far, node.c, node.terms.weight)
+        largest = edges.max(axis=0)
         heard = [step.level for step in inputs.values()]
         self._level = tide.rise(self._level, before.round, before.x, largest, heard)
 

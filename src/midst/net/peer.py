@@ -434,7 +434,7 @@ class Peer:
         elif now - self._began > deadlines.total:
             self._wait_is_over([], now - self._began)
         else:
-            silent = [self.neighbours[j] for j in self.part.missing()]
+            silent = strangers + [self.neighbours[j] for j in self.part.missing() if self.neighbours[j].greeted]
             late = [each for each in silent if now - max(each.heard, self._began) > deadlines.wait]
             if late and not (strangers and self.part.round == 0):
                 self._wait_is_over(late, deadlines.wait)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.certificate import slack
+from midst.certificate import ROUNDING, slack
 from midst.objectives import Mean
 from midst.problems import Problem
 
@@ -66,7 +66,7 @@ class Tide:
             level: three numbers a coordinate: the largest x, −x and residual heard of so far.
             round: of the messages heard; they carry x(round − 1).
             x: this node's own x(round − 1).
-            largest: the largest |e_ij(round − 1)| of this node's edges.
+            largest: the largest |e_ij(round − 1)| of this node's edges, with room for rounding.
             heard: the neighbours' levels.
         """
         if round % (self.diameter + 1) == 0:
@@ -79,11 +79,11 @@ class Tide:
         if epoch == 0 or place != self.diameter:
             return None
         top, bottom, residual = level[..., 0], -level[..., 1], level[..., 2]
-        gap, imbalance = top - bottom, self.edges * residual
+        gap, imbalance = top - bottom + ROUNDING * np.maximum(np.abs(top), np.abs(bottom)), self.edges * residual
         bound = gap + imbalance / self.total if self.smooth else gap
         if not (bound <= self.tolerance).all() or not (self.smooth or (imbalance < self.slack).all()):
             return None
-        return Finding(bottom + 0.5 * gap, bound, epoch * (self.diameter + 1) - 1)
+        return Finding(bottom + 0.5 * (top - bottom), bound, epoch * (self.diameter + 1) - 1)
 
 
 def make_tide(problem: Problem, diameter: int, tolerance: Array) -> Tide:
