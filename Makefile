@@ -23,6 +23,8 @@ bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes ben
 	$(BIN)/python -m bench.rounds
 	$(BIN)/python -m bench.guard
 	$(BIN)/python -m bench.leakage
+	$(BIN)/python -m bench.ping
+	$(BIN)/python -m bench.network
 
 docs: .venv/.dev  ## the documentation, in docs/_build/html
 	$(BIN)/midst paper --out docs/figures --runs 100

@@ -1,13 +1,14 @@
 """What the engines reach on this machine's CPU, against what bounds them. `make bench` calls it.
 
-    python bench/run.py [--quick] [--only PART …] [--out bench/results]
+    python bench/run.py [--quick] [--only PART …] [--patience SECONDS] [--out bench/results]
 
 Prints Markdown, writes run.json, scaling.json and scaling.png. Ratios are between figures of the same run: against a
 plain edge-wise NumPy loop of one run, against a SciPy product with the adjacency matrix alone, and against the time a
 copy takes for the bytes that an iteration has to move (counted by hand: every array read or written once). Each part
 has a process of its own, so that its memory is its own. What is compared is measured in turn; times of large graphs are
 the best of several, since others can only make them longer, and the medians stand beside them. On a machine that others
-use too, look at the ratio in CPU time: what the cores would do if they did nothing else.
+use too, look at the ratio in CPU time: what the cores would do if they did nothing else; or give --patience, so that a
+large graph is measured only while other processes use less than a fifth of a core, for so many seconds at most.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import platform
 import resource
 import statistics
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -44,28 +46,52 @@ def median_seconds(work, repeats):
     return statistics.median(times)
 
 
-def in_turn(works, repeats):
-    """Seconds of each, one after the other and again: whatever slows the machine down slows all of them.
-
-    The least and the median on the clock, and the least of the CPU's time.
-    """
-    times = {name: [] for name in works}
-    for _ in range(repeats + 1):
-        for name, work in works.items():
-            start, cpu = time.perf_counter(), time.process_time()
-            work()
-            times[name].append((time.perf_counter() - start, time.process_time() - cpu))
-    found = {}
-    for name, taken in times.items():
-        clock, cpu = zip(*taken[1:], strict=True)
-        found[name] = Took(min(clock), statistics.median(clock), min(cpu))
-    return found
-
-
 class Took(NamedTuple):
+    """Seconds: the least and the median on the clock, and the least of the CPU's; and of how many samples."""
+
     best: float
     usual: float
     cpu: float
+    samples: int = 0
+    left_out: int = 0
+
+
+def in_turn(works, repeats, patience=0):
+    """What each takes, one after the other and again: whatever slows the machine down slows all of them.
+
+    With patience, a sample lasts a tenth of a second at least, since the system counts its use in hundredths, and is
+    left out if other processes used more than a fifth of a core meanwhile.
+    """
+    at_once = {}
+    for name, work in works.items():
+        work()
+        start = time.perf_counter()
+        work()
+        at_once[name] = max(1, int(0.12 / (time.perf_counter() - start))) if patience else 1
+    times, left_out = {name: [] for name in works}, 0
+    end = time.perf_counter() + patience
+    while min(map(len, times.values())) < repeats and (not patience or time.perf_counter() < end):
+        for name, work in works.items():
+            used, start, cpu = cpu_seconds_of_all(), time.perf_counter(), time.process_time()
+            for _ in range(at_once[name]):
+                work()
+            clock, cpu = time.perf_counter() - start, time.process_time() - cpu
+            if patience and cpu_seconds_of_all() - used - cpu > 0.2 * clock:
+                left_out += 1
+            else:
+                times[name].append((clock / at_once[name], cpu / at_once[name]))
+    if not all(times.values()):
+        sys.exit(f"bench/run.py: others used the machine all the time, for {patience} s")
+    return {
+        name: Took(min(clock), statistics.median(clock), min(cpu), len(clock), left_out)
+        for name, (clock, cpu) in ((name, zip(*taken, strict=True)) for name, taken in times.items())
+    }
+
+
+def cpu_seconds_of_all():
+    """What all processes have used of the CPUs since the machine was started."""
+    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def resident():
@@ -168,7 +194,7 @@ def figure_3(quick):
     }
 
 
-def large(n, kind, repeats, dtypes=("float64", "float32")):
+def large(n, kind, repeats, patience, dtypes=("float64", "float32")):
     """One graph: an iteration against the product alone and against a copy of its bytes."""
     graph = graphs.make(
         kind, n, rng=1, **({"k": 8} if kind in ("regular", "ws") else {}), **({"p": 0.0} if kind == "ws" else {})
@@ -184,10 +210,10 @@ def large(n, kind, repeats, dtypes=("float64", "float32")):
     peak = resident()
     adjacency, x = graph.adjacency(), rng.normal(size=n)
     works = {name: (lambda run=run: next(run)) for name, run in runs.items()} | {"product": lambda: adjacency @ x}
-    took = in_turn(works, repeats)
+    took = in_turn(works, repeats, patience)
     copy = copy_bandwidth()
     product = took.pop("product")
-    for name, (best, usual, cpu) in took.items():
+    for name, (best, usual, cpu, samples, left_out) in took.items():
         size = np.dtype(name).itemsize
         moved = 4 * graph.source.size + size * n * 9 + 2 * n  # indices; S, R, x read and written, s, weight, cd; branch
         yield {
@@ -207,10 +233,12 @@ def large(n, kind, repeats, dtypes=("float64", "float32")):
             "copy_ms": 1e3 * moved / copy,
             "times_copy": best * copy / moved,
             "resident_MiB": peak,
+            "samples": samples,
+            "left_out": left_out,
         }
 
 
-def complete(n, repeats):
+def complete(n, repeats, patience):
     """A complete graph without its edges, as `solve` runs it, against one pass over its arrays."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=n)
@@ -229,7 +257,7 @@ def complete(n, repeats):
         "few": lambda: solve(problem, iterations=few, **options),
         "many": lambda: solve(problem, iterations=many, **options),
     }
-    took = in_turn(works, repeats)
+    took = in_turn(works, repeats, patience)
     seconds, usual, cpu = ((took["many"][k] - took["few"][k]) / (many - few) for k in range(3))
     yield {
         "what": f"complete, {n:,} nodes, no edges in memory, solve()",
@@ -266,27 +294,27 @@ def agree(sizes, seeds):
 
 
 PARTS = {
-    "small": lambda quick: small(quick),
-    "figure 3": lambda quick: figure_3(quick),
-    "1e3": lambda quick: large(1000, "regular", 200),
-    "1e5": lambda quick: large(10_000 if quick else 100_000, "regular", 30),
-    "1e6": lambda quick: large(20_000 if quick else 1_000_000, "regular", 15),
-    "lattice": lambda quick: large(20_000 if quick else 1_000_000, "ws", 15),
-    "rgg": lambda quick: large(20_000 if quick else 200_000, "rgg", 15),
-    "complete": lambda quick: complete(20_000 if quick else 1_000_000, 7),
-    "agree": lambda quick: agree((1001,) if quick else (1001, 10_001, 100_001, 1_000_001), 3),
+    "small": lambda quick, patience: small(quick),
+    "figure 3": lambda quick, patience: figure_3(quick),
+    "1e3": lambda quick, patience: large(1000, "regular", 200, patience),
+    "1e5": lambda quick, patience: large(10_000 if quick else 100_000, "regular", 30, patience),
+    "1e6": lambda quick, patience: large(20_000 if quick else 1_000_000, "regular", 15, patience),
+    "lattice": lambda quick, patience: large(20_000 if quick else 1_000_000, "ws", 15, patience),
+    "rgg": lambda quick, patience: large(20_000 if quick else 200_000, "rgg", 15, patience),
+    "complete": lambda quick, patience: complete(20_000 if quick else 1_000_000, 7, patience),
+    "agree": lambda quick, patience: agree((1001,) if quick else (1001, 10_001, 100_001, 1_000_001), 3),
 }
 SIZES = (10**3, 10**4, 10**5, 10**6, 4 * 10**6, 10**7)
 SCALING = {"grid": "grid, by shifts", "regular": "random, 8 neighbours each, sparse"}
 BYTES_A_NODE = 600  # of the largest graphs, while they are made
 
 
-def part(name, quick):
-    return list(PARTS[name](quick))
+def part(name, quick, patience):
+    return list(PARTS[name](quick, patience))
 
 
-def scale(n, kind):
-    (row,) = large(n, kind, 200 if n < 10**5 else 10, ["float64"])
+def scale(n, kind, patience=0):
+    (row,) = large(n, kind, 200 if n < 10**5 and not patience else 10, patience, ["float64"])
     return row
 
 
@@ -336,6 +364,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="small sizes, to see whether everything runs")
     parser.add_argument("--only", nargs="*", choices=[*PARTS, "scaling"], default=[*PARTS, "scaling"])
+    parser.add_argument("--patience", type=float, default=0, metavar="SECONDS", help="wait for others to be quiet")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -351,7 +380,7 @@ def main():
     rows = []
     for name in PARTS:
         if name in options.only:
-            for row in in_a_process(part, name, options.quick):
+            for row in in_a_process(part, name, options.quick, options.patience):
                 show(row)
                 rows.append(row)
     scaling = []
@@ -361,7 +390,7 @@ def main():
                 if not room_for(n):
                     print(f"| {kind}, {n:,} nodes | left out: it takes {BYTES_A_NODE * n / 2**30:.0f} GiB |")
                     continue
-                scaling.append(in_a_process(scale, n, kind))
+                scaling.append(in_a_process(scale, n, kind, options.patience))
                 show(scaling[-1])
     for name, part_rows in (("run", rows), ("scaling", scaling)):
         if part_rows:

@@ -177,7 +177,7 @@ def solve(
     if throw and iterations is None and proofs is None and not close_enough(x):
         wanted = {"count": "a proof", "certified": "a certificate", "error": "the error tolerance"}[stop]
         reached = f"spread {certificate.spread:.3g}, tolerance {certificate.tolerance:.3g}"
-        advice = "try a larger limit, or public bounds closer to the data"
+        advice = "try a larger limit, another c, or public bounds closer to the data"
         raise NotCertified(f"{wanted} was not reached in {t + 1:,} iterations ({reached}); {advice}", result)
     return result
 

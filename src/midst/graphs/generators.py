@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from midst.errors import InputError
 from midst.graphs.graph import Graph, Ints, from_edges, key_of, refuse_absurd, repeats_in, whole
@@ -95,6 +94,8 @@ def rgg(n: int, radius: float | None = None, rng: Seed = None, *, connected: boo
         rng: a seed or a generator.
         connected: draw again, up to 100 times, until the graph is connected; otherwise the first draw is returned.
     """
+    from scipy.spatial import cKDTree  # a tenth of a second, which every node of a network would pay
+
     n, rng = whole("n", n, 2), _generator(rng)
     threshold = min(math.sqrt(2 * math.log(n) / n), math.sqrt(2))
     reach = threshold if radius is None else radius
