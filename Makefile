@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
 
-.PHONY: demo test lint bench docs linkcheck torture clean
+.PHONY: demo test coverage lint bench docs linkcheck torture clean
 
 demo: .venv/.run  ## a median over 15 nodes: progress, result, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --plot demo.png
 	@echo "The picture is in demo.png. Next: $(BIN)/midst run --help"
 
 test: .venv/.dev .venv/.chromium  ## the whole test-suite
+	$(BIN)/python -m pytest -n auto
+
+coverage: .venv/.dev .venv/.chromium  ## the same, and which lines and branches it reached; half as long again
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
 lint: .venv/.dev  ## style, and types, strictly

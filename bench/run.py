@@ -19,7 +19,6 @@ import os
 import platform
 import resource
 import statistics
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -47,7 +46,10 @@ def median_seconds(work, repeats):
 
 
 class Took(NamedTuple):
-    """Seconds: the least and the median on the clock, and the least of the CPU's; and of how many samples."""
+    """Seconds: the least and the median on the clock, and the least of the CPU's.
+
+    Of so many samples, while so many others were disturbed and left out; of those if there were no samples else.
+    """
 
     best: float
     usual: float
@@ -68,24 +70,22 @@ def in_turn(works, repeats, patience=0):
         start = time.perf_counter()
         work()
         at_once[name] = max(1, int(0.12 / (time.perf_counter() - start))) if patience else 1
-    times, left_out = {name: [] for name in works}, 0
+    times, disturbed = {name: [] for name in works}, {name: [] for name in works}
     end = time.perf_counter() + patience
     while min(map(len, times.values())) < repeats and (not patience or time.perf_counter() < end):
         for name, work in works.items():
-            used, start, cpu = cpu_seconds_of_all(), time.perf_counter(), time.process_time()
+            used = cpu_seconds_of_all() if patience else 0
+            start, cpu = time.perf_counter(), time.process_time()
             for _ in range(at_once[name]):
                 work()
             clock, cpu = time.perf_counter() - start, time.process_time() - cpu
-            if patience and cpu_seconds_of_all() - used - cpu > 0.2 * clock:
-                left_out += 1
-            else:
-                times[name].append((clock / at_once[name], cpu / at_once[name]))
-    if not all(times.values()):
-        sys.exit(f"bench/run.py: others used the machine all the time, for {patience} s")
-    return {
-        name: Took(min(clock), statistics.median(clock), min(cpu), len(clock), left_out)
-        for name, (clock, cpu) in ((name, zip(*taken, strict=True)) for name, taken in times.items())
-    }
+            quiet = not patience or cpu_seconds_of_all() - used - cpu < 0.2 * clock
+            (times if quiet else disturbed)[name].append((clock / at_once[name], cpu / at_once[name]))
+    found = {}
+    for name, taken in times.items():
+        clock, cpu = zip(*(taken or disturbed[name]), strict=True)
+        found[name] = Took(min(clock), statistics.median(clock), min(cpu), len(taken), len(disturbed[name]))
+    return found
 
 
 def cpu_seconds_of_all():
