@@ -3,7 +3,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from table import Table, charter_of
 
@@ -34,6 +34,7 @@ def test_slack_is_what_one_more_value_on_the_wrong_side_costs(n, tau, seed):
 
 @settings(deadline=None)
 @given(st.integers(3, 8), st.sampled_from(["median", "mean", "even"]), st.integers(0, 2**32))
+@example(7, "median", 168143)
 def test_everybody_judges_alike_and_rightly(n, what, seed):
     rng = np.random.default_rng(seed)
     n += what == "even" and n % 2
@@ -47,7 +48,7 @@ def test_everybody_judges_alike_and_rightly(n, what, seed):
     source, target, reverse = graph.source, graph.target, graph.reverse
     sign, z = graph.sign.astype(float), system.z0.copy()
     levels = [still(tide) for _ in range(n)]
-    for round in range(1, 4000):
+    for round in range(1, 100_000):  # some draws converge slowly
         S = np.bincount(source, sign * z, n)
         x, _ = next_x(S, system.terms)
         ends = [source == i for i in range(n)]
