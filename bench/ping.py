@@ -24,6 +24,7 @@ from typing import Any
 from midst import graphs
 from midst.net.charter import Charter, make_charter
 from midst.net.keys import Identity, load_identity, make_identity
+from midst.net.local import free_ports
 from midst.net.tls import TlsTransport
 
 Edges = Sequence[tuple[int, int]]
@@ -190,7 +191,7 @@ def ping(edges: Edges, frame_size: int, rounds: int, *, through_midst: bool = Fa
                 shutil.copy(other.certificate_file, folder / name / "trusted")
         participants = [
             {"name": one.name, "fingerprint": one.fingerprint, "address": f"127.0.0.1:{port}"}
-            for one, port in zip(identities, _free_ports(n), strict=True)
+            for one, port in zip(identities, free_ports(n), strict=True)
         ]
         named = [[names[i], names[j]] for i, j in edges]
         plain = {"session": "bench", "participants": participants, "edges": named, "scale": 1.0}
@@ -203,15 +204,6 @@ def ping(edges: Edges, frame_size: int, rounds: int, *, through_midst: bool = Fa
         for process in processes:
             process.join()
     return rounds / slowest
-
-
-def _free_ports(n: int) -> list[int]:
-    socks = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    try:
-        return [sock.getsockname()[1] for sock in socks]
-    finally:
-        for sock in socks:
-            sock.close()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from midst.cli import doctor, main
 from midst.net import keys, tls
 from midst.net.charter import Charter, Participant, make_charter, split_address
 from midst.net.keys import Identity
+from midst.net.local import free_ports
 from midst.net.tls import TlsTransport
 from midst.net.udp import UdpTransport
 from midst.net.wire import PROTOCOL, TALK_BYTES, Hello, encode_talk
@@ -55,14 +56,6 @@ class Place:
 def _plain(charter: Charter) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(charter)
     return plain
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def agree(folder: Path, people: dict[str, Identity], **others: Any) -> Place:
