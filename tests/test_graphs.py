@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from unittest import mock
 
 import networkx as nx
 import numpy as np
@@ -15,6 +16,7 @@ from scipy import sparse
 from midst import graphs
 from midst.errors import InputError, MissingExtra
 from midst.graphs import Graph, from_edges, from_networkx, from_sparse, load, make
+from midst.graphs import graph as graph_module
 
 SEEDS = st.integers(0, 2**32 - 1)
 RANDOM = ("tree", "rgg", "er", "ws", "ba", "regular")
@@ -65,9 +67,15 @@ def refused(match: str) -> pytest.RaisesExc[InputError]:
 # The graph
 
 
-@given(pair_lists())
-def test_from_edges(case):
+@pytest.mark.parametrize("small", [256, 0], ids=["by gossip", "by scipy"])
+@given(case=pair_lists())
+def test_from_edges(small, case):
     n, pairs = case
+    with mock.patch.object(graph_module, "_SMALL", small):
+        check_against_networkx(n, pairs)
+
+
+def check_against_networkx(n, pairs):
     graph = from_edges(n, pairs)
     check_structure(graph)
     assert graph.edges == len(pairs)

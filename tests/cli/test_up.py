@@ -120,6 +120,13 @@ def test_json_has_the_promised_keys(tmp_path: Path) -> None:
     assert found["seed_values"] is None
 
 
+def test_a_network_does_without_scipy() -> None:
+    """It takes longer to load than all that a node needs."""
+    run = "from midst.cli import main; main(['up', '--graph', 'ring', '--nodes', '3'], standalone_mode=False)"
+    code = f"import sys; {run}; sys.exit('scipy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
 def test_rows_are_vectors(tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("1, 30\n2, 20\n3, 10\n")
     assert answer(tmp_path, "--graph", "path", "--values", "rows.txt")["value"] == [2.0, 20.0]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from midst.errors import InputError
 from midst.graphs.graph import Graph, as_array, build, import_networkx
@@ -72,6 +71,8 @@ def _from_networkx(
 
 
 def _from_matrix(matrix: Any, name: str, where: str) -> Graph:
+    from scipy import sparse
+
     given: Any = matrix if sparse.issparse(matrix) else as_array(matrix)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or given.dtype.kind not in "biuf":
         raise InputError(f"{where} must be square and of real numbers, one row and one column a node")
@@ -122,6 +123,8 @@ def _read_graphml(path: Path) -> Graph:
 
 
 def _read_npz(path: Path) -> Graph:
+    from scipy import sparse
+
     with _reading(path, "a matrix of scipy.sparse.save_npz"):
         matrix = sparse.load_npz(path)
     return _from_matrix(matrix, path.stem, where=path.name)

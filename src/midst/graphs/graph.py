@@ -6,23 +6,24 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from numbers import Integral
+from operator import or_
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from midst.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
     import networkx as nx
+    from scipy import sparse
 
 Ints = NDArray[np.int64]
 
+_SMALL = 256  # up to this many nodes no scipy is needed, which takes a node of a network longer to load than all else
 _EXACT = 2000  # up to this many nodes the diameter is exact
 _BYTES_AN_EDGE = 40  # a directed edge, at the peak of putting them in order
 _UNASKED = 0.25  # of the memory, that edges may take which were not listed from the start
@@ -119,10 +120,31 @@ class Graph:
     @cached_property
     def is_connected(self) -> bool:
         """Whether every node reaches every other."""
+        return bool((self._component == 0).all())
+
+    @cached_property
+    def _component(self) -> Ints:
+        """The component of each node, by number."""
         if self.ends is None:
-            return True
-        count, _ = csgraph.connected_components(self.adjacency(), directed=False)
-        return count == 1
+            return np.zeros(self.n, np.int64)
+        if self.n <= _SMALL:
+            _, heard = self._gossip
+            numbers = {everybody: number for number, everybody in enumerate(dict.fromkeys(heard))}
+            return np.array([numbers[everybody] for everybody in heard])
+        from scipy.sparse import csgraph
+
+        return np.asarray(csgraph.connected_components(self.adjacency(), directed=False)[1])
+
+    @cached_property
+    def _gossip(self) -> tuple[int, list[int]]:
+        """If all tell their neighbours of whom they have heard: rounds until there is no news, and of whom by then."""
+        near = [row.tolist() for row in np.split(self.target, self.offsets[1:-1])]
+        heard, rounds = [1 << i for i in range(self.n)], 0  # bit i for node i
+        while True:
+            after = [reduce(or_, map(heard.__getitem__, row), own) for own, row in zip(heard, near, strict=True)]
+            if after == heard:
+                return rounds, heard
+            heard, rounds = after, rounds + 1
 
     def label(self, i: int) -> str:
         """The name of node i, for people."""
@@ -137,11 +159,8 @@ class Graph:
 
     def components(self) -> list[Ints]:
         """The connected components, each as its nodes in ascending order."""
-        if self.ends is None:
-            return [np.arange(self.n)]
-        count, component = csgraph.connected_components(self.adjacency(), directed=False)
-        sizes = np.bincount(component, minlength=count)
-        return np.split(np.argsort(component, kind="stable"), np.cumsum(sizes)[:-1])
+        sizes = np.bincount(self._component)
+        return np.split(np.argsort(self._component, kind="stable"), np.cumsum(sizes)[:-1])
 
     def require_connected(self) -> None:
         """Refuses a graph that falls apart.
@@ -167,6 +186,10 @@ class Graph:
         if self.ends is None:
             return min(self.n - 1, 1)
         self.require_connected()
+        if self.n <= _SMALL:
+            return self._gossip[0]
+        from scipy.sparse import csgraph
+
         exact = self.n <= _EXACT
         starts = None if exact else [int(self.degree.argmax())]
         hops = int(csgraph.dijkstra(self.adjacency(), unweighted=True, indices=starts).max())
@@ -174,6 +197,8 @@ class Graph:
 
     def adjacency(self) -> sparse.csr_array:
         """The adjacency matrix of zeros and ones."""
+        from scipy import sparse
+
         # Copies, since scipy may reorder what it is given in place; of half the size where that is enough.
         index = np.int32 if self.target.size < 2**31 else np.int64
         where = self.target.astype(index), self.offsets.astype(index)

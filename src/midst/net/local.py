@@ -9,6 +9,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import importlib
 import multiprocessing
 import os
 import random
@@ -152,6 +153,7 @@ def run_party(
     """
     charter = party.charter
     seats = [take_seat(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
+    importlib.import_module(f"midst.net.{transport}")  # once here, and not in every process
     context = multiprocessing.get_context("fork")
     pipes: dict[Connection, int] = {}
     processes: list[Any] = []
