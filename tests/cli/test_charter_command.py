@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from midst.cli import main
-from midst.net import keys
+from midst.net import certificates, keys
 from midst.net.charter import Charter, parse_charter, read_charter
 
 SECRET = "31337.4242"
@@ -63,7 +63,7 @@ def test_new_writes_what_was_asked_for() -> None:
     assert charter.names == ("alice", "bob", "carol")
     assert charter.edges == (("alice", "bob"), ("alice", "carol"), ("bob", "carol"))
     assert [one.address for one in charter.participants] == ["alice.example.org:7001", "bob.example.org:7001", None]
-    assert charter.participants[0].fingerprint == keys.fingerprint(keys.read_certificate("alice.crt"))
+    assert charter.participants[0].fingerprint == certificates.fingerprint(certificates.read_certificate("alice.crt"))
     assert (charter.session, charter.bounds, charter.objective) == ("s-1", (0.0, 100.0), "median")
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from midst.cli import main
 from midst.cli.keys import in_groups
-from midst.net import keys
+from midst.net import certificates, keys
 
 SECRET = "31337.4242"
 
@@ -48,7 +48,7 @@ def test_init_makes_a_key_and_shows_its_fingerprint() -> None:
     made = keys.load_identity("keys/carol.key")
     assert done.stdout == f"carol  {made.fingerprint}\n"
     assert "keys/carol.key: the private key, readable by you alone" in done.stderr
-    assert keys.describe(made.certificate).kind == "p256"
+    assert certificates.describe(made.certificate).kind == "p256"
     assert "PRIVATE" not in done.output
     assert stat.S_IMODE(made.key_file.stat().st_mode) == 0o600
 
@@ -58,7 +58,7 @@ def test_from_nothing_to_an_authority_that_signed(folder: Path) -> None:
     asked = keys.read_request("keys/alice.csr")
     assert done.stdout == f"alice  {in_groups(asked.fingerprint)}\n"
     done = done_well("sign", "keys/alice.csr", "--key", "authority/board.key", "--out", "alice.crt", "--days", "90")
-    signed = keys.describe(keys.read_certificate("alice.crt"))
+    signed = certificates.describe(certificates.read_certificate("alice.crt"))
     assert done.stdout == f"request of alice  {in_groups(asked.fingerprint)}\ncertificate  {signed.fingerprint}\n"
     assert timedelta(days=89) < signed.expires - datetime.now(UTC) < timedelta(days=91)
     Path("alice.crt").rename("keys/alice.crt")
@@ -69,7 +69,7 @@ def test_from_nothing_to_an_authority_that_signed(folder: Path) -> None:
 
 def test_trust_shows_what_to_compare() -> None:
     done = done_well("trust", "bob.crt")
-    fingerprint = keys.fingerprint(keys.read_certificate("bob.crt"))
+    fingerprint = certificates.fingerprint(certificates.read_certificate("bob.crt"))
     assert done.stdout == f"bob  {in_groups(fingerprint)}\n"
     assert done.stdout.replace(" ", "")[3:-1] == fingerprint.removeprefix("sha256:")
     assert "by telephone" in done.stderr
@@ -86,7 +86,7 @@ def test_trust_of_another_certificate_must_be_said() -> None:
     assert "if bob has a new one, add --replace" in done.stderr
     assert Path("keys/trusted/bob.crt").read_bytes() == before
     done_well("trust", renewed, "--replace")
-    assert keys.read_certificate("keys/trusted/bob.crt") == keys.read_certificate(renewed)
+    assert certificates.read_certificate("keys/trusted/bob.crt") == certificates.read_certificate(renewed)
 
 
 def test_show() -> None:

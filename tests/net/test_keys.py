@@ -1,4 +1,4 @@
-"""Keys and certificates, judged by OpenSSL itself: the handshakes here are real, over memory instead of a socket."""
+"""Keys and certificates: what is made, what is refused, and what TLS makes of them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from midst.cli import main
 from midst.errors import InputError
-from midst.net import keys
-from midst.net.keys import Identity, check_certificate, load_identity, make_identity
+from midst.net import certificates, keys
+from midst.net.certificates import check_certificate
+from midst.net.keys import Identity, load_identity, make_identity
 
 NOW = datetime.now(UTC)
 PEM = serialization.Encoding.PEM
@@ -58,7 +59,7 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[bytes |
     return ends[0].getpeercert(True), ends[1].getpeercert(True)
 
 
-def meet(one: Identity, other: Identity) -> list[keys.Problem | None]:
+def meet(one: Identity, other: Identity) -> list[certificates.Problem | None]:
     """A handshake each way, and what everybody thinks of what was shown."""
     found = []
     for client, server in ((one, other), (other, one)):
@@ -186,11 +187,11 @@ def test_a_damaged_certificate_is_a_problem_and_never_an_exception(data: st.Data
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(whole)))
     for der in (bytes(whole), bytes(whole[:cut])):
-        problem = check_certificate(der, "alice", keys.fingerprint(CERTIFICATE), NOW)
+        problem = check_certificate(der, "alice", certificates.fingerprint(CERTIFICATE), NOW)
         assert (problem is None) == (der == CERTIFICATE)
         assert problem is None or (problem.text.isprintable() and len(problem.text) < 400)
         try:
-            keys.verify(der, b"signature", b"data")
+            certificates.verify(der, b"signature", b"data")
         except InputError:
             continue
         raise AssertionError("a signature that nobody made was accepted")
@@ -209,11 +210,11 @@ CERTIFICATE = _certificate("alice")
 @pytest.mark.parametrize("name", ["Bob", "bob\nmidst: ok", "bob\x1b[2J", "../bob", "β", "-rf"])
 def test_a_name_that_is_not_allowed_is_never_repeated(name: str) -> None:
     der = _certificate_of_any(name)
-    problem = check_certificate(der, "bob", keys.fingerprint(der), NOW)
+    problem = check_certificate(der, "bob", certificates.fingerprint(der), NOW)
     assert problem is not None
     assert problem.kind == "wrong name"
     assert "somebody whose name is not allowed" in problem.text
-    assert name not in (keys.expiry_warning(der, NOW + timedelta(days=400)) or "")
+    assert name not in (certificates.expiry_warning(der, NOW + timedelta(days=400)) or "")
 
 
 def _certificate_of_any(name: str) -> bytes:
@@ -230,7 +231,7 @@ def _certificate_of_any(name: str) -> bytes:
 def test_signatures(who: str, request: pytest.FixtureRequest) -> None:
     identity: Identity = request.getfixturevalue(who)
     signature = identity.sign(b"label: text")
-    keys.verify(identity.certificate, signature, b"label: text")
+    certificates.verify(identity.certificate, signature, b"label: text")
     for certificate, made, text in (
         (identity.certificate, signature, b"label: other"),
         (identity.certificate, signature[:-1], b"label: text"),
@@ -238,14 +239,14 @@ def test_signatures(who: str, request: pytest.FixtureRequest) -> None:
         (CERTIFICATE, signature, b"label: text"),
     ):
         with pytest.raises(InputError, match="not of this certificate's key"):
-            keys.verify(certificate, made, text)
+            certificates.verify(certificate, made, text)
 
 
 # Files
 
 
-@pytest.mark.parametrize("kind", keys.KINDS)
-def test_what_is_made(kind: keys.Kind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", certificates.KINDS)
+def test_what_is_made(kind: certificates.Kind, tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         made = make_identity("alice.example", tmp_path / "new" / "keys", kind, days=7)
@@ -262,7 +263,7 @@ def test_what_is_made(kind: keys.Kind, tmp_path: Path) -> None:
     assert certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca is False
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["alice.example"]
-    assert keys.describe(made.certificate).kind == kind
+    assert certificates.describe(made.certificate).kind == kind
 
 
 def test_an_authority_may_sign_but_not_delegate(tmp_path: Path) -> None:
@@ -271,14 +272,14 @@ def test_an_authority_may_sign_but_not_delegate(tmp_path: Path) -> None:
         x509.BasicConstraints
     )
     assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (True, True, 0)
-    assert keys.describe(board.certificate).authority
+    assert certificates.describe(board.certificate).authority
 
 
 def test_a_signed_certificate_does_not_outlive_its_authority(alice: Identity, tmp_path: Path) -> None:
     board = make_identity("board", tmp_path, days=10, authority=True)
     (tmp_path / "csr").write_bytes(keys.make_request(alice))
     signed = keys.sign_request(keys.read_request(tmp_path / "csr"), board, days=100)
-    assert keys.describe(ssl.PEM_cert_to_DER_cert(signed.decode())).expires == board.expires
+    assert certificates.describe(ssl.PEM_cert_to_DER_cert(signed.decode())).expires == board.expires
 
 
 def test_a_key_is_never_written_over(alice: Identity) -> None:
@@ -326,7 +327,7 @@ def test_trust_is_all_or_nothing(alice: Identity, bob: Identity, tmp_path: Path)
         keys.trust([bob.certificate_file, other.certificate_file], folder, replace=True)
     keys.trust([carol.certificate_file, other.certificate_file], folder, replace=True)
     trusted = load_identity(alice.key_file).trusted
-    assert [keys.read_certificate(path) for path in trusted] == [other.certificate, carol.certificate]
+    assert [certificates.read_certificate(path) for path in trusted] == [other.certificate, carol.certificate]
 
 
 @pytest.mark.parametrize(
@@ -339,7 +340,7 @@ def test_trust_is_all_or_nothing(alice: Identity, bob: Identity, tmp_path: Path)
     ],
 )
 def test_expiry_is_warned_about(alice: Identity, after: timedelta, said: str | None) -> None:
-    warning = keys.expiry_warning(alice.certificate, NOW + after)
+    warning = certificates.expiry_warning(alice.certificate, NOW + after)
     assert warning is None if said is None else said in str(warning)
 
 
@@ -442,9 +443,9 @@ def test_kinds_that_midst_does_not_use(tmp_path: Path) -> None:
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "alice")])
     builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1, NOW, NOW + timedelta(days=9))
     der = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
-    assert keys.describe(der).kind is None
+    assert certificates.describe(der).kind is None
     with pytest.raises(InputError, match="not of this certificate's key"):
-        keys.verify(der, key.sign(b"data", padding.PKCS1v15(), hashes.SHA256()), b"data")
+        certificates.verify(der, key.sign(b"data", padding.PKCS1v15(), hashes.SHA256()), b"data")
     request = x509.CertificateSigningRequestBuilder(subject).sign(key, hashes.SHA256())
     (tmp_path / "alice.csr").write_bytes(request.public_bytes(PEM))
     with pytest.raises(InputError, match="ed25519 or p256"):
@@ -457,7 +458,7 @@ def test_other_refusals(alice: Identity, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         load_identity(tmp_path / "none.key")
     with pytest.raises(InputError, match="directory"):
-        keys.read_certificate(tmp_path)
+        certificates.read_certificate(tmp_path)
     (tmp_path / "alice" / "trusted").mkdir()
     (tmp_path / "alice" / "trusted" / "bob.crt").write_text("31337.4242")
     with pytest.raises(InputError, match="expected one certificate"):

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from parties import Memory, Party, free_port, make_party, opened, until
 
 from midst.net import tls
-from midst.net.keys import Identity, fingerprint, load_identity, make_identity, make_request, read_request, sign_request
+from midst.net.certificates import fingerprint
+from midst.net.keys import Identity, load_identity, make_identity, make_request, read_request, sign_request
 from midst.net.tls import Link, TlsTransport
 from midst.net.transport import read_refusal, refusal
 

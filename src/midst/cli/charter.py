@@ -171,7 +171,7 @@ def _participants(
 ) -> list[dict[str, Any]]:
     """The participants of an old charter with those of the certificates given, in order."""
     from midst.errors import InputError
-    from midst.net.keys import check_name, describe, read_certificate
+    from midst.net.certificates import check_name, describe, read_certificate
 
     found = {one["name"]: dict(one) for one in before}
     given: set[str] = set()

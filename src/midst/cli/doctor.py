@@ -123,7 +123,7 @@ def _check_folder(key_file: Path) -> Iterator[Line]:
 
 
 def _check_expiry(what: str, certificate: bytes, now: datetime) -> Iterator[Line]:
-    from midst.net.keys import describe, expiry_warning
+    from midst.net.certificates import describe, expiry_warning
 
     said = describe(certificate)
     warning = expiry_warning(certificate, now)
@@ -134,8 +134,8 @@ def _check_expiry(what: str, certificate: bytes, now: datetime) -> Iterator[Line
 
 
 def _check_trusted(charter: Charter, name: str, identity: Identity, now: datetime) -> Iterator[Line]:
+    from midst.net.certificates import fingerprint, read_certificate
     from midst.net.charter import strangers
-    from midst.net.keys import fingerprint, read_certificate
 
     missing = strangers(charter, name, identity)
     for stranger in missing:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from midst.net.keys import Identity, Kind
+    from midst.net.certificates import Kind
+    from midst.net.keys import Identity
 
 _FOLDER = Path("keys")
 _A_FILE = click.Path(path_type=Path)
@@ -77,7 +78,8 @@ def request(key: Path, out: Path | None) -> None:
 @click.option("--days", type=int, default=365, show_default=True, help="No longer than the authority's own.")
 def sign(request: Path, key: Path, out: Path, days: int) -> None:
     """Sign what a request asks for, as an authority."""
-    from midst.net.keys import describe, read_certificate, read_request, sign_request
+    from midst.net.certificates import describe, read_certificate
+    from midst.net.keys import read_request, sign_request
 
     asked = read_request(request)
     text = sign_request(asked, load_and_warn(key), days)
@@ -101,12 +103,13 @@ def trust(certificates: tuple[Path, ...], folder: Path, replace: bool) -> None:
     from datetime import UTC, datetime
 
     from midst.net import keys
+    from midst.net.certificates import describe, expiry_warning, read_certificate
 
     for path in keys.trust(certificates, folder, replace=replace):
-        der = keys.read_certificate(path)
-        said = keys.describe(der)
+        der = read_certificate(path)
+        said = describe(der)
         click.echo(f"{said.name}  {in_groups(said.fingerprint)}")
-        _warn(keys.expiry_warning(der, datetime.now(UTC)))
+        _warn(expiry_warning(der, datetime.now(UTC)))
         if said.authority:
             click.echo(
                 f"{said.name} is an authority: whoever it signs is listened to, if the charter names it", err=True
@@ -140,7 +143,8 @@ def load_and_warn(key_file: Path) -> Identity:
     """
     from datetime import UTC, datetime
 
-    from midst.net.keys import expiry_warning, load_identity
+    from midst.net.certificates import expiry_warning
+    from midst.net.keys import load_identity
 
     identity = load_identity(key_file)
     _warn(expiry_warning(identity.certificate, datetime.now(UTC)))
@@ -198,7 +202,7 @@ def _certificates(paths: tuple[Path, ...]) -> list[Path]:
 def _row(path: Path) -> dict[str, Any]:
     from datetime import UTC, datetime
 
-    from midst.net.keys import check_name, describe, expiry_warning, read_certificate
+    from midst.net.certificates import check_name, describe, expiry_warning, read_certificate
 
     der = read_certificate(path)
     said = describe(der, str(path))

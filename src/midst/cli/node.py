@@ -85,9 +85,10 @@ def command(
     The journal makes it safe to kill and to start again: the same command goes on where it was. Exit code 4 means that
     the run was aborted, and the message says because of whom.
     """
+    from midst.net.certificates import check_certificate, expiry_warning
     from midst.net.charter import check_identity, read_charter, split_address
     from midst.net.journal import DiskFile, Journal
-    from midst.net.keys import check_certificate, expiry_warning, load_identity
+    from midst.net.keys import load_identity
     from midst.net.local import make_transport
     from midst.net.seat import take_seat
 

@@ -1,6 +1,6 @@
 """A participant on a real network.
 
-    charter    what all agree on                    keys        who is who
+    charter    what all agree on                    keys        one's own key; certificates: who is who
     seat       what one derives from it             wire        frames as bytes
     lockstep   rounds, all together                 lossy       or each when it likes
     tide       the residual certificate             finding     what came of it

@@ -28,7 +28,8 @@ from numpy.typing import ArrayLike
 from midst.counting import Rules
 from midst.errors import InputError
 from midst.graphs import Graph, from_edges
-from midst.net.keys import Identity, check_name, describe, read_certificate
+from midst.net.certificates import check_name, describe, read_certificate
+from midst.net.keys import Identity
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem
 from midst.system import Guard, Parameters, assemble, count_rules, settle

@@ -1,29 +1,37 @@
-"""Who is who: keys, certificates, and the TLS contexts made of them.
+"""A participant's own key: made, kept, shown to others by a certificate, and the TLS contexts made of both.
 
 Rules:
 - A private key is made on the host that uses it, in a file only its owner may read, and is never written again or sent.
-- A certificate's common name is the participant's name. Whom a node talks to is settled by the fingerprint in the
-  charter, the hash of the whole certificate; what is in `trusted/` only lets TLS finish its handshake, so that a
-  certificate that is wrong or too old gets a refusal that a person can read (`check_certificate`).
 - A folder of keys holds `alice.key`, `alice.crt`, and `trusted/*.crt`: certificates of others, or of an authority.
-- Nothing that a certificate says is repeated in a message before it has been checked to be a name.
+- What is in `trusted/` only lets TLS finish its handshake. Whom a node talks to is settled by the fingerprint in the
+  charter (`certificates.check_certificate`), so that a certificate that is wrong or too old gets a refusal that a
+  person can read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import ssl
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 from midst.errors import InputError
 from midst.files import write_whole
+from midst.net.certificates import (
+    KINDS,
+    Kind,
+    check_name,
+    day,
+    describe,
+    fingerprint,
+    kind_of,
+    public_key,
+    read_certificate,
+    read_small,
+)
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -34,50 +42,9 @@ if TYPE_CHECKING:
     PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey
     PublicKey = Ed25519PublicKey | EllipticCurvePublicKey
 
-Kind = Literal["ed25519", "p256"]
-Fault = Literal["unknown", "wrong name", "expired", "not yet valid", "no certificate"]
-
-KINDS: tuple[Kind, ...] = ("ed25519", "p256")
-WARN_BEFORE = timedelta(days=30)
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _NO_CHECK_TIME = 0x200000  # OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which the ssl module has no name for
 _BACKDATED = timedelta(hours=1)  # other hosts' clocks may be behind
 _LONGEST = 36_500  # days
-_LARGEST = 64 * 1024  # bytes of a file that holds one key or one certificate
-
-
-class Problem(NamedTuple):
-    """Why a certificate is refused.
-
-    Attributes:
-        kind: for programs.
-        text: for people: one line, with what to do.
-    """
-
-    kind: Fault
-    text: str
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What a certificate says.
-
-    Attributes:
-        name: its common name; not checked yet to be a participant's name.
-        kind: of its key; None for a kind that midst does not use.
-        fingerprint: "sha256:" and 64 hexadecimal digits, the hash of the whole certificate.
-        begins: from when it is valid.
-        expires: until when.
-        authority: whether it may sign others.
-    """
-
-    name: str
-    kind: Kind | None
-    fingerprint: str
-    begins: datetime
-    expires: datetime
-    authority: bool
 
 
 @dataclass(frozen=True)
@@ -181,143 +148,12 @@ def load_identity(key_file: str | Path) -> Identity:
     der = read_certificate(beside)
     said = describe(der, str(beside))
     check_name(said.name, f"{beside}: common name")
-    if _public_bytes(key.public_key()) != _public_bytes(_public_key(der, str(beside))):
+    if _public_bytes(key.public_key()) != _public_bytes(public_key(der, str(beside))):
         raise InputError(f"{beside} is not the certificate of {path}; put the certificate of that key beside it")
     trusted = tuple(sorted((path.parent / "trusted").glob("*.crt")))
     for other in trusted:
         read_certificate(other)
     return Identity(said.name, der, path, beside, trusted, key)
-
-
-def read_certificate(path: str | Path) -> bytes:
-    """The one certificate in a PEM file, in DER.
-
-    Raises:
-        InputError: the file cannot be read, or holds no certificate, or more than one.
-    """
-    text = _read_small(Path(path), "a certificate")
-    found = re.findall(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", text, re.DOTALL)
-    if len(found) != 1:
-        what = (
-            "a private key, which nobody but its owner may have" if b"PRIVATE KEY" in text else f"{len(found)} of them"
-        )
-        raise InputError(f"{path}: expected one certificate in PEM, found {what}; see: midst keys show")
-    try:
-        der = ssl.PEM_cert_to_DER_cert(found[0].decode("ascii"))
-    except ValueError:
-        raise InputError(f"{path}: the certificate is damaged; ask for it again") from None
-    describe(der, str(path))
-    return der
-
-
-def describe(der: bytes, where: str = "certificate") -> Certificate:
-    """What a certificate says.
-
-    Raises:
-        InputError: it is not a certificate, or has not exactly one common name.
-    """
-    from cryptography import x509
-
-    certificate = _parse(der, where)
-    try:
-        names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-        try:
-            constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
-            authority = constraints.ca
-        except x509.ExtensionNotFound:
-            authority = False
-        begins, expires = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        kind = _kind(certificate.public_key())
-    except Exception:  # the parser is lazy, and what it raises about a forged certificate is not documented
-        raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
-    if len(names) != 1:
-        raise InputError(f"{where}: the certificate has {len(names)} common names; it needs one, the participant's")
-    return Certificate(str(names[0].value), kind, fingerprint(der), begins, expires, authority)
-
-
-def fingerprint(der: bytes) -> str:
-    """The hash by which people and charters know a certificate."""
-    return f"sha256:{hashlib.sha256(der).hexdigest()}"
-
-
-def check_name(name: str, where: str) -> str:
-    """The name, if it is one that a participant or a session may have.
-
-    Raises:
-        InputError: it is not; it is not repeated.
-    """
-    if _NAME.fullmatch(name) is None:
-        raise InputError(f"{where} must be 1 to 64 of the characters a-z 0-9 . _ - and begin with a letter or a digit")
-    return name
-
-
-# Judging
-
-
-def check_certificate(der: bytes | None, name: str, fingerprint: str, now: datetime) -> Problem | None:
-    """What is wrong with the certificate that somebody showed; None if it is the participant's in the charter.
-
-    Args:
-        der: what was shown, if anything.
-        name: the participant it should be.
-        fingerprint: of that participant's certificate, from the charter.
-        now: an aware time.
-    """
-    if der is None:
-        return Problem("no certificate", f"{name} showed no certificate; is something else listening at its address?")
-    try:
-        shown = describe(der)
-    except InputError:
-        return Problem("unknown", f"the certificate shown for {name} cannot be read; check what listens at its address")
-    if shown.name != name:
-        other = shown.name if _NAME.fullmatch(shown.name) else "somebody whose name is not allowed"
-        return Problem("wrong name", f"expected {name}, but the certificate is of {other}; check the addresses")
-    if shown.fingerprint != fingerprint:
-        advice = f"ask {name} which is right, and agree on one charter"
-        return Problem("unknown", f"{name} has certificate {shown.fingerprint}, the charter {fingerprint}; {advice}")
-    if now > shown.expires:
-        advice = "make a new one, and a charter with it"
-        return Problem("expired", f"the certificate of {name} expired on {_day(shown.expires)}; {advice}")
-    if now < shown.begins:
-        advice = "check the clocks of both hosts"
-        return Problem("not yet valid", f"the certificate of {name} is valid from {_day(shown.begins)}; {advice}")
-    return None
-
-
-def expiry_warning(der: bytes, now: datetime) -> str | None:
-    """One line for people about a certificate that has expired, is not yet valid, or will expire within 30 days."""
-    said = describe(der)
-    name = said.name if _NAME.fullmatch(said.name) else "somebody whose name is not allowed"
-    if now > said.expires:
-        return f"the certificate of {name} expired on {_day(said.expires)}; make a new one, and a charter with it"
-    if now < said.begins:
-        return f"the certificate of {name} is valid from {_day(said.begins)}; check this host's clock"
-    if now > said.expires - WARN_BEFORE:
-        left = (said.expires - now).days
-        return f"the certificate of {name} expires in {left} days, on {_day(said.expires)}; make a new one in time"
-    return None
-
-
-def verify(certificate: bytes, signature: bytes, data: bytes) -> None:
-    """Checks a signature made by `Identity.sign`.
-
-    Raises:
-        InputError: it is not the certificate's key that signed this.
-    """
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-
-    key = _public_key(certificate, "certificate")
-    try:
-        if _kind(key) is None:
-            raise InvalidSignature
-        if isinstance(key, ed25519.Ed25519PublicKey):
-            key.verify(signature, data)
-        elif isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature:
-        raise InputError("the signature is not of this certificate's key") from None
 
 
 # Making
@@ -380,13 +216,13 @@ def read_request(path: str | Path) -> Request:
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
 
-    text = _read_small(Path(path), "a request")
+    text = read_small(Path(path), "a request")
     try:
         request = x509.load_pem_x509_csr(text)
         whole = request.is_signature_valid
         names = request.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         key = request.public_key()
-        kind = _kind(key)
+        kind = kind_of(key)
     except Exception:  # as in `describe`
         raise InputError(f"{path}: not a request; make one with: midst keys request NAME.key") from None
     if not whole or len(names) != 1:
@@ -409,7 +245,7 @@ def sign_request(request: Request, authority: Identity, days: int = 365) -> byte
     if not own.authority:
         raise InputError(f"{authority.name} is no authority; make one with: midst keys init NAME --authority")
     if not own.begins <= datetime.now(UTC) <= own.expires:
-        raise InputError(f"the authority's certificate is valid from {_day(own.begins)} to {_day(own.expires)} only")
+        raise InputError(f"the authority's certificate is valid from {day(own.begins)} to {day(own.expires)} only")
     if request.name == authority.name:
         raise InputError(f"{request.name} is the authority's own name; a participant needs another")
     return _certify(request.name, request.key, authority.name, authority._key, until, False)
@@ -456,25 +292,10 @@ def trust(certificates: Sequence[str | Path], folder: str | Path, *, replace: bo
 # Inside
 
 
-def _read_small(path: Path, what: str, *, alone: bool = False) -> bytes:
-    """A file of reasonable size; one that its owner alone may touch, if so asked."""
-    try:
-        with path.open("rb") as file:
-            shared = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077
-            text = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    if alone and shared:
-        raise InputError(f"{path}: others may read or write this key; try: chmod 600 {path}")
-    if len(text) > _LARGEST:
-        raise InputError(f"{path}: too large for {what}")
-    return text
-
-
 def _read_key(path: Path) -> PrivateKey:
     from cryptography.hazmat.primitives import serialization
 
-    text = _read_small(path, "a key", alone=True)
+    text = read_small(path, "a key", alone=True)
     try:
         key = serialization.load_pem_private_key(text, None)
     except TypeError:
@@ -483,7 +304,7 @@ def _read_key(path: Path) -> PrivateKey:
         ) from None
     except Exception:  # as in `describe`
         raise InputError(f"{path}: not a private key in PEM; make one with: midst keys init NAME") from None
-    if _kind(key.public_key()) is None:
+    if kind_of(key.public_key()) is None:
         raise InputError(f"{path}: a key must be of kind {' or '.join(KINDS)}")
     return key  # type: ignore[return-value]  # its kind has been checked
 
@@ -515,38 +336,11 @@ def _make_key(kind: Kind) -> PrivateKey:
     return ed25519.Ed25519PrivateKey.generate() if kind == "ed25519" else ec.generate_private_key(ec.SECP256R1())
 
 
-def _kind(key: object) -> Kind | None:
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-
-    if isinstance(key, ed25519.Ed25519PublicKey):
-        return "ed25519"
-    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
-        return "p256"
-    return None
-
-
 def _hash_for(key: PrivateKey) -> hashes.SHA256 | None:
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
     return None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
-
-
-def _parse(der: bytes, where: str) -> x509.Certificate:
-    from cryptography import x509
-
-    try:
-        return x509.load_der_x509_certificate(der)
-    except Exception:  # as in `describe`
-        raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
-
-
-def _public_key(der: bytes, where: str) -> object:
-    certificate = _parse(der, where)
-    try:
-        return certificate.public_key()
-    except Exception:  # as in `describe`
-        raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
 
 
 def _public_bytes(key: object) -> bytes:
@@ -598,7 +392,3 @@ def _until(days: int) -> datetime:
     if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _LONGEST:
         raise InputError(f"days must be a whole number from 1 to {_LONGEST}")
     return datetime.now(UTC) + timedelta(days=days)
-
-
-def _day(when: datetime) -> str:
-    return f"{when:%Y-%m-%d}"

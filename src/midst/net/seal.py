@@ -49,8 +49,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from midst.errors import InputError
+from midst.net.certificates import check_certificate, fingerprint, verify
 from midst.net.charter import Charter
-from midst.net.keys import Identity, check_certificate, fingerprint, verify
+from midst.net.keys import Identity
 from midst.net.transport import Ears, Notices, read_refusal, refusal
 
 OVERHEAD = 33  # bytes that sealing adds to a frame

@@ -26,8 +26,9 @@ from datetime import UTC, datetime
 from typing import cast
 
 from midst.errors import InputError
+from midst.net.certificates import Problem, check_certificate, describe, fingerprint
 from midst.net.charter import Charter, split_address
-from midst.net.keys import Identity, Problem, check_certificate, describe, fingerprint
+from midst.net.keys import Identity
 from midst.net.transport import LARGEST_REFUSAL, Ears, Notices, cannot_bind, dials, end_task, read_refusal, refusal
 
 HANDSHAKE = 10.0  # seconds

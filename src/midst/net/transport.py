@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol, get_args
 import msgspec
 
 from midst.errors import InputError
-from midst.net.keys import Fault
+from midst.net.certificates import Fault
 
 if TYPE_CHECKING:
     from midst.net.charter import Charter
