@@ -20,7 +20,7 @@ from midst.counting import MODULUS, Count, Counter, Rules, Sum, Word, choose_pat
 from midst.engines.reference import deliver
 from midst.engines.tally import Tree
 from midst.masks import SHARE_BYTES, edge_key, node_mask, pair
-from midst.node import make_node
+from midst.node import make_node, rows
 from midst.system import assemble, draw_z0, settle
 
 
@@ -143,8 +143,8 @@ def _system(problem, **options):
 
 def _run(system, nodes, rounds, listen=None, rng=None):
     rng = np.random.default_rng(0) if rng is None else rng
-    rows = np.split(system.z0, system.graph.offsets[1:-1])
-    begun = [node.begin(z, [rng.bytes(SHARE_BYTES) for _ in z]) for node, z in zip(nodes, rows, strict=True)]
+    drawn = [rows(z) for z in np.split(system.z0, system.graph.offsets[1:-1])]
+    begun = [node.begin(z, [rng.bytes(SHARE_BYTES) for _ in z]) for node, z in zip(nodes, drawn, strict=True)]
     states, outboxes = [state for state, _ in begun], [outbox for _, outbox in begun]
     for _ in range(rounds):
         if listen is not None:

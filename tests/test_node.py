@@ -7,7 +7,7 @@ import pytest
 
 from midst import InputError, Problem, graphs
 from midst.engines.reference import iterate
-from midst.node import Message, Node
+from midst.node import Message, Node, rows
 from midst.node import make_node as node_of
 from midst.system import assemble, draw_z0, settle
 from midst.update import Terms
@@ -16,17 +16,15 @@ SECRET = 48151.623
 
 
 def make_node():
-    s = np.array(SECRET)
-    terms = Terms(s, np.array(-1.0), np.array(1.0), np.array(2.0), np.array(2.0))
-    return Node(1, (0, 2), terms, np.array(1.0), 0.5)
+    return Node(1, (0, 2), Terms(SECRET, -1.0, 1.0, 2.0, 2.0), 1.0, 0.5)
 
 
 def test_a_step_is_value_in_value_out():
     node = make_node()
-    begun, outbox = node.begin(np.array([0.5, -0.5]))
+    begun, outbox = node.begin([0.5, -0.5])
     assert outbox[0].number == 0.5
     assert outbox[2].number == -0.5
-    inbox = {j: Message(0, np.array(0.25)) for j in (0, 2)}
+    inbox = {j: Message(0, 0.25) for j in (0, 2)}
     first, sent = node.step(begun, inbox)
     again, _ = node.step(begun, inbox)
     assert first.x == again.x
@@ -38,21 +36,32 @@ def test_a_step_is_value_in_value_out():
 @pytest.mark.parametrize(
     ("inbox", "match"),
     [
-        ({0: Message(0, np.array(1.0))}, "needs one message from every neighbour"),
-        ({j: Message(0, np.array(1.0)) for j in (0, 2, 3)}, "no other"),
-        ({0: Message(0, np.array(1.0)), 2: Message(1, np.array(1.0))}, "got round 1 from 2 in round 0"),
-        ({0: Message(0, np.array(np.nan)), 2: Message(0, np.array(1.0))}, "message from 0 is not finite"),
-        ({0: Message(0, np.array([1.0, 2.0])), 2: Message(0, np.array(1.0))}, "message from 0 has shape"),
+        ({0: Message(0, 1.0)}, "needs one message from every neighbour"),
+        ({j: Message(0, 1.0) for j in (0, 2, 3)}, "no other"),
+        ({0: Message(0, 1.0), 2: Message(1, 1.0)}, "got round 1 from 2 in round 0"),
+        ({0: Message(0, np.nan), 2: Message(0, 1.0)}, "message from 0 is not finite"),
+        ({0: Message(0, np.array([1.0, 2.0])), 2: Message(0, 1.0)}, "message from 0 has shape"),
+        ({0: Message(0, np.array(1.0)), 2: Message(0, 1.0)}, "message from 0 has shape"),
     ],
 )
 def test_bad_messages(inbox, match):
     node = make_node()
-    state, _ = node.begin(np.zeros(2))
+    state, _ = node.begin([0.0, 0.0])
     with pytest.raises(InputError, match=match):
         node.step(state, inbox)
 
 
-@pytest.mark.parametrize("z", [np.zeros(3), np.array([np.inf, 0.0])])
+def test_a_vector_needs_all_of_its_coordinates():
+    node = Node(1, (0,), Terms(*(np.ones(2),) * 5), np.ones(2), 0.5)
+    state, _ = node.begin([np.zeros(2)])
+    for number in (0.0, np.zeros(3)):
+        with pytest.raises(InputError, match="message from 0 has shape"):
+            node.step(state, {0: Message(0, number)})
+    with pytest.raises(InputError, match="message from 0 is not finite"):
+        node.step(state, {0: Message(0, np.array([0.0, np.inf]))})
+
+
+@pytest.mark.parametrize("z", [[0.0] * 3, [np.inf, 0.0], [0.0, np.zeros(1)]])
 def test_bad_start(z):
     with pytest.raises(InputError, match=r"z\(0\)"):
         make_node().begin(z)
@@ -60,7 +69,7 @@ def test_bad_start(z):
 
 def test_repr_shows_no_value():
     node = make_node()
-    state, outbox = node.begin(np.array([SECRET, 0.0]))
+    state, outbox = node.begin([SECRET, 0.0])
     assert "48151" not in repr(node) + repr(state) + repr(outbox) + repr(node.terms)
 
 
@@ -72,7 +81,8 @@ def wake_all(problem, z0, rng, loss, rounds):
     parameters = settle(problem)
     system = assemble(problem, parameters, z0)
     nodes = [node_of(system, i) for i in range(problem.graph.n)]
-    states = [node.begin(z)[0] for node, z in zip(nodes, np.split(z0, problem.graph.offsets[1:-1]), strict=True)]
+    drawn = np.split(z0, problem.graph.offsets[1:-1])
+    states = [node.begin(rows(z))[0] for node, z in zip(nodes, drawn, strict=True)]
     offers = [{} for _ in nodes]
     path = []
     for _ in range(rounds):
@@ -115,6 +125,6 @@ def test_thirty_per_cent_loss_costs_less_than_half_as_many_iterations_again(kind
 
 def test_an_offer_that_cannot_be_is_refused():
     node = make_node()
-    state, _ = node.begin(np.zeros(2))
+    state, _ = node.begin([0.0, 0.0])
     with pytest.raises(InputError, match="offer from 0 is not finite"):
-        node.wake(state, {0: np.array(np.nan)})
+        node.wake(state, {0: np.nan})

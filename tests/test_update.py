@@ -29,6 +29,18 @@ def test_x_is_the_papers_three_way_update(s, S, cd):
     assert (float(x), int(branch)) == expected
 
 
+@given(finite, finite, st.floats(1e-3, 1e3), finite, finite, st.floats(0.01, 1), st.booleans())
+def test_one_number_is_an_array_of_one(s, S, cd, z, mirror, theta, smooth):
+    """A float and an array of floats take the same steps, to the last bit."""
+    one, many = (Terms(*map(kind, (s, -1.0, 1.0, cd, cd)), smooth=smooth) for kind in (float, np.array))
+    x, branch = next_x(S, one)
+    xs, branches = next_x(np.array(S), many)
+    assert (x, branch) == (xs, branches)
+    after = next_z(z, mirror, -1, x, cd, theta)
+    assert after == next_z(np.array(z), np.array(mirror), np.array(-1.0), xs, np.array(cd), theta)
+    assert [type(part) for part in (x, branch, after)] == [float, int, float]
+
+
 @given(finite, finite, st.floats(1e-3, 1e3), st.floats(0, 5), st.floats(0, 5), st.floats(0, 5))
 def test_x_minimises(s, S, cd, left, right, curvature):
     """No nearby x does better on f(x) + S x + ½ cd x²."""

@@ -11,14 +11,19 @@ Rules:
   kept, and an offer that is lost leaves z as it was. The count goes on in rounds of its own.
 - A message that cannot be right (not finite, wrong shape, wrong round, not from a neighbour) is refused before it
   touches the state.
+- A number (`Array` in the types, as in `update.py`) is a float, or an array of one a coordinate where values are
+  vectors. Of an edge's numbers there is one a neighbour, in the order of the neighbours: a node has few of them, and
+  Python is faster with few numbers than NumPy is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +34,7 @@ from midst.system import Guard, System
 from midst.update import Array, Branch, Terms, average, next_x, next_z, offer, step_aside
 
 
-@dataclass(frozen=True, eq=False)
-class Message:
+class Message(msgspec.Struct, frozen=True, eq=False):
     """What travels along an edge in one round.
 
     Attributes:
@@ -41,20 +45,22 @@ class Message:
     """
 
     round: int
-    number: Array = field(repr=False)
-    words: tuple[Word, ...] = field(default=(), repr=False)
-    share: bytes = field(default=b"", repr=False)
+    number: Array
+    words: tuple[Word, ...] = ()
+    share: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"<Message of round {self.round}>"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class State:
+class State(msgspec.Struct, frozen=True, eq=False):
     """Where a node stands after a round.
 
     Attributes:
         round: the round it last sent; x is x(round − 1).
-        z: z_{i|j}, one row a neighbour.
+        z: z_{i|j}, one a neighbour.
         shares: its own shares of the edges' secrets, one a neighbour.
-        mirror: z_{j|i}, one row a neighbour.
+        mirror: z_{j|i}, one a neighbour; none before the first iteration.
         keys: of the edges' masks, one a neighbour.
         x: what it last broadcast; None before the first iteration.
         branch: the branch that x came from.
@@ -63,14 +69,17 @@ class State:
     """
 
     round: int
-    z: Array
+    z: Sequence[Array]
     shares: tuple[bytes, ...] = ()
-    mirror: Array | None = None
+    mirror: Sequence[Array] | None = None
     keys: tuple[bytes, ...] = ()
     x: Array | None = None
     branch: Branch | None = None
     counts: tuple[Count, ...] = ()
     moves: NDArray[np.int64] | int = 0
+
+    def __repr__(self) -> str:
+        return f"<State after round {self.round}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,19 +110,26 @@ class Node:
         return f"<Node {self.id}, neighbours {self.neighbours}>"
 
     @cached_property
-    def sign(self) -> Array:
-        """A_ij for every neighbour j: 1 where this node has the smaller number, else −1; a column beside z."""
-        signs = np.where(np.array(self.neighbours) > self.id, 1.0, -1.0)
-        return signs.reshape(-1, *(1,) * np.ndim(self.terms.s))
+    def sign(self) -> tuple[int, ...]:
+        """A_ij for every neighbour j: 1 where this node has the smaller number, else −1."""
+        return tuple(1 if j > self.id else -1 for j in self.neighbours)
 
-    def begin(self, z: Array, shares: Sequence[bytes] = ()) -> tuple[State, dict[int, Message]]:
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Of a number: () for a float."""
+        return np.shape(self.terms.s)
+
+    def begin(self, z: Sequence[Array], shares: Sequence[bytes] = ()) -> tuple[State, dict[int, Message]]:
         """Round 0: each neighbour is told its z_{i|j}(0), and its share of the secret.
 
         Args:
-            z: the drawn z(0), one row a neighbour.
+            z: the drawn z(0), one a neighbour.
             shares: random bytes, one string a neighbour; none where there is no count.
         """
-        self._refuse_bad(z, (len(self.neighbours), *np.shape(self.terms.s)), "z(0)")
+        if len(z) != len(self.neighbours):
+            raise InputError(f"node {self.id}: z(0) has {len(z)} numbers for {len(self.neighbours)} neighbours")
+        for number in z:
+            self._refuse_bad(number, "z(0)")
         given = tuple(shares) or (b"",) * len(self.neighbours)
         counts = tuple(Count(word=counter.first_word()) for counter in self.counters)
         words = tuple(count.word for count in counts)
@@ -138,9 +154,10 @@ class Node:
             shares = {j: message.share for j, message in inbox.items()}
             z, mirror, keys = state.z, received, self.agree_on_keys(state.shares, shares)
         else:
-            z = next_z(state.z, state.mirror, -self.sign, received, self.c, self.theta)
-            mirror = next_z(state.mirror, state.z, self.sign, state.x, self.c, self.theta)
-            keys = state.keys
+            x, c, theta, keys = state.x, self.c, self.theta, state.keys
+            edges = list(zip(state.z, state.mirror, self.sign, received, strict=True))
+            z = [next_z(near, far, -A, told, c, theta) for near, far, A, told in edges]
+            mirror = [next_z(far, near, A, x, c, theta) for near, far, A, _ in edges]
         x, branch, moves = self._answer(z, state, u)
         words = {j: message.words for j, message in inbox.items()}
         counts = self.count(state.counts, state.round, branch, words, keys)
@@ -159,14 +176,14 @@ class Node:
         Returns:
             The next state, with the count where it was, and an offer y_{i|j} for every neighbour.
         """
-        z = state.z.copy()
-        for k, j in enumerate(self.neighbours):
-            if j in offers:
-                self._refuse_bad(offers[j], np.shape(self.terms.s), f"offer from {j}")
-                z[k] = average(z[k], offers[j], self.theta)
+        for j, number in offers.items():
+            self._refuse_bad(number, f"offer from {j}")
+        edges = zip(self.neighbours, state.z, strict=True)
+        z = [average(near, offers[j], self.theta) if j in offers else near for j, near in edges]
         x, branch, moves = self._answer(z, state, u)
-        after = replace(state, round=state.round + 1, z=z, x=x, branch=branch, moves=moves)
-        return after, dict(zip(self.neighbours, offer(z, self.sign, x, self.c), strict=True))
+        after = msgspec.structs.replace(state, round=state.round + 1, z=z, x=x, branch=branch, moves=moves)
+        made = [offer(near, A, x, self.c) for near, A in zip(z, self.sign, strict=True)]
+        return after, dict(zip(self.neighbours, made, strict=True))
 
     def count(
         self,
@@ -177,13 +194,14 @@ class Node:
         keys: tuple[bytes, ...],
     ) -> tuple[Count, ...]:
         """One round of the count, of every coordinate: what the neighbours said in round t, and where this node is."""
+        inside = (branch == 0).tolist() if self.shape else [branch == 0]
         return tuple(
             counter.step(
                 count,
                 t=t,
-                inside=bool(branch.flat[k] == 0),
+                inside=inside[k],
                 inbox={j: said[k] for j, said in words.items()},
-                mask=lambda number, k=k: node_mask(keys, self._turns, number, k),  # type: ignore[misc]
+                mask=lambda number, k=k: node_mask(keys, self.sign, number, k),  # type: ignore[misc]
             )
             for k, (counter, count) in enumerate(zip(self.counters, counts, strict=True))
         )
@@ -193,56 +211,63 @@ class Node:
         if not self.counters:
             return ()
         ends = [(share, theirs[j]) for share, j in zip(own, self.neighbours, strict=True)]
-        return tuple(edge_key(*(end if turn > 0 else end[::-1])) for end, turn in zip(ends, self._turns, strict=True))
+        return tuple(edge_key(*(end if turn > 0 else end[::-1])) for end, turn in zip(ends, self.sign, strict=True))
 
-    def _answer(self, z: Array, state: State, u: Array | None) -> tuple[Array, Branch, NDArray[np.int64] | int]:
+    def _answer(
+        self, z: Sequence[Array], state: State, u: Array | None
+    ) -> tuple[Array, Branch, NDArray[np.int64] | int]:
         """What to send, its branch, and how often the guard has moved it by now."""
-        S = np.add.reduce(self.sign * z)
+        S: Array = sum(A * near for A, near in zip(self.sign, z, strict=True))  # type: ignore[assignment]
         x, branch = next_x(S, self.terms)
         if self.guard is None:
             return x, branch, state.moves
         assert u is not None, "a guarded node needs a random number a step"
         distance = self.guard.distance(np.asarray(state.moves)) * self.scale
         x, moved = step_aside(S, self.terms, x, branch, distance, u)
-        return x, branch, state.moves + moved
+        return plain(x), branch, state.moves + moved
 
-    @property
-    def _turns(self) -> list[int]:
-        return [1 if j > self.id else -1 for j in self.neighbours]
-
-    def _open(self, state: State, inbox: Mapping[int, Message]) -> Array:
+    def _open(self, state: State, inbox: Mapping[int, Message]) -> list[Array]:
         if set(inbox) != set(self.neighbours):
             strangers = sorted(set(inbox) ^ set(self.neighbours))
             raise InputError(f"node {self.id} needs one message from every neighbour and no other; see {strangers}")
-        shape = np.shape(self.terms.s)
         for j, message in inbox.items():
             if message.round != state.round:
                 raise InputError(f"node {self.id} got round {message.round} from {j} in round {state.round}")
-            if np.shape(message.number) != shape:
-                self._refuse_bad(message.number, shape, f"message from {j}")
+            self._refuse_bad(message.number, f"message from {j}")
             if len(message.words) != len(self.counters):
                 raise InputError(f"node {self.id}: message from {j} says nothing, or too much, about the count")
-        received = np.array([inbox[j].number for j in self.neighbours])
-        if not np.isfinite(received).all():
-            for j, number in zip(self.neighbours, received, strict=True):
-                self._refuse_bad(number, shape, f"message from {j}")
-        return received
+        return [inbox[j].number for j in self.neighbours]
 
-    def _refuse_bad(self, number: NDArray[np.float64], shape: tuple[int, ...], what: str) -> None:
-        if np.shape(number) != shape:
-            raise InputError(f"node {self.id}: {what} has shape {np.shape(number)}, expected {shape}")
-        if not np.isfinite(number).all():
+    def _refuse_bad(self, number: Array, what: str) -> None:
+        if isinstance(number, float) and not self.shape:
+            finite = math.isfinite(number)
+        elif np.shape(number) == self.shape != ():
+            finite = bool(np.isfinite(number).all())
+        else:
+            raise InputError(f"node {self.id}: {what} has shape {np.shape(number)}, expected {self.shape or 'a float'}")
+        if not finite:
             raise InputError(f"node {self.id}: {what} is not finite")
+
+
+def plain(number: Array) -> Array:
+    """A float, where an array holds but one number."""
+    return number if np.ndim(number) else float(number)  # type: ignore[return-value]
+
+
+def rows(numbers: Array) -> list[Array]:
+    """What stands in an array, one row a neighbour, as a node takes it."""
+    return [plain(row) for row in numbers]
 
 
 def make_node(system: System, i: int) -> Node:
     """Participant i of a system, with its own value and nothing of the others'."""
-    values, rules = np.atleast_1d(system.terms.s[i]).tolist(), system.rules
+    own, rules = system.terms[i], system.rules
+    values = np.atleast_1d(own.s).tolist()
     return Node(
         id=i,
         neighbours=tuple(system.graph.neighbours(i).tolist()),
-        terms=system.terms[i],
-        c=system.c,
+        terms=Terms(plain(own.s), plain(own.above), plain(own.below), plain(own.weight), plain(own.cd), own.smooth),
+        c=plain(system.c),
         theta=system.theta,
         counters=() if rules is None else tuple(Counter(i, value, int(system.counts[i]), rules) for value in values),
         guard=system.guard,

@@ -5,7 +5,7 @@ Rules:
   edges, and `offer` and `average` are `next_z` cut in two, for links that lose messages. Nothing else in midst computes
   an x or a z.
 - No graph, no randomness, no I/O. Every argument is a number or an array of any shape that broadcasts, NumPy's or
-  JAX's, so one node, all nodes, many runs at once and a GPU use the same lines.
+  JAX's, so one node, all nodes, many runs at once and a GPU use the same lines. `Array` stands for all of these.
 - Whoever calls has made sure that every number is finite: a NaN makes every comparison false, and the paper's
   "otherwise" branch would then send s_i itself.
 
@@ -86,9 +86,11 @@ def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
         be sent. Theorem 1 is about that 0; it is decided by the interval, never by comparing x with s. A smooth
         objective is on branch 0 throughout: its x always tells s to whoever knows S.
     """
-    xp = np if isinstance(S, np.ndarray | np.generic) else S.__array_namespace__()
     low = (terms.above - S) / terms.weight
     high = (terms.below - S) / terms.weight
+    if isinstance(S, float):  # the same, for one number
+        return min(max(terms.s, low), high), 0 if terms.smooth else int(low > terms.s) - int(high < terms.s)
+    xp = np if isinstance(S, np.ndarray) else S.__array_namespace__()
     x = xp.minimum(xp.maximum(terms.s, low), high)
     if terms.smooth:
         return x, xp.zeros(xp.shape(x), np.int8)
@@ -124,7 +126,7 @@ def step_aside(
     return np.where(moved, terms.s + side * away, x), moved
 
 
-def offer(z: Array, A: Array, x: Array, c: Array) -> Array:
+def offer(z: Array, A: Array | int, x: Array, c: Array) -> Array:
     """What the far end of an edge averages its own z with: y = z + 2cA·x.
 
     Args:
@@ -144,7 +146,7 @@ def average(z: Array, y: Array, theta: float) -> Array:
     return (1.0 - theta) * z + theta * y
 
 
-def next_z(z: Array, mirror: Array, A: Array, x: Array, c: Array, theta: float) -> Array:
+def next_z(z: Array, mirror: Array, A: Array | int, x: Array, c: Array, theta: float) -> Array:
     """The z update of one end of an edge: (1 − θ)·z + θ·(mirror + 2cA·x).
 
     Args:

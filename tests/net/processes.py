@@ -34,7 +34,7 @@ from midst.net.charter import Charter, make_charter
 from midst.net.journal import Journal
 from midst.net.records import Began, Inputs, Record, decode_record
 from midst.net.seat import Opening, take_seat
-from midst.net.wire import Step
+from midst.net.wire import Step, pack_numbers
 
 
 class Outcome(NamedTuple):
@@ -305,7 +305,7 @@ def check_journals(net: Network, shelf: Shelf) -> int:
         if t == 0:
             own = seats[net.charter.names[j]]
             drawn = own.z_of(shelf.openings(own.name)[0])[own.node.neighbours.index(i)]
-            assert decoded.message.number.tobytes() == drawn.tobytes()
+            assert pack_numbers(decoded.message.number) == pack_numbers(drawn)
     return len(frames)
 
 

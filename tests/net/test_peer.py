@@ -67,7 +67,7 @@ def test_vectors_coordinate_by_coordinate():
 def test_frames_have_one_size_whatever_the_branch():
     table = Table(charter_of(5), [0.0, 1.0, 2.0, 3.0, 4.0])
     table.run()
-    branches = {peer.part.state.branch.item() for peer in table.peers}
+    branches = {peer.part.state.branch for peer in table.peers}
     assert len({len(frame) for _, _, frame in table.sent if steps(frame)}) == 1
     assert len(branches) > 1
 
@@ -340,6 +340,6 @@ def test_step_and_replay_are_the_same_code():
     assert isinstance(peer.part, LockStep)
     again = table.sit(0)
     assert again.part.state.round == peer.part.state.round > 1
-    assert again.part.state.z.tobytes() == peer.part.state.z.tobytes()
+    assert again.part.state.z == peer.part.state.z
     assert dict(again.part.newest()) == dict(peer.part.newest())
     assert isinstance(table.seats[0].codec.decode(next(iter(again.part.newest().values()))), Step)

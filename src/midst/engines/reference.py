@@ -9,7 +9,7 @@ import numpy as np
 
 from midst.counting import Proof, all_or_none
 from midst.masks import SHARE_BYTES
-from midst.node import Message, Node, State, make_node
+from midst.node import Message, Node, State, make_node, rows
 from midst.system import System
 from midst.update import Array, Branch
 
@@ -26,8 +26,8 @@ def deliver(outboxes: list[dict[int, Message]]) -> list[Mapping[int, Message]]:
 def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
     """Algorithm 1, node by node and message by message."""
     nodes = [make_node(system, i) for i in range(system.graph.n)]
-    rows = np.split(system.z0, system.graph.offsets[1:-1])
-    begun = [node.begin(z, [token_bytes(SHARE_BYTES) for _ in z]) for node, z in zip(nodes, rows, strict=True)]
+    drawn = [rows(z) for z in np.split(system.z0, system.graph.offsets[1:-1])]
+    begun = [node.begin(z, [token_bytes(SHARE_BYTES) for _ in z]) for node, z in zip(nodes, drawn, strict=True)]
     states = [state for state, _ in begun]
     outboxes = [outbox for _, outbox in begun]
     proofs: list[Proof | None] = [None] * len(nodes[0].counters)

@@ -54,14 +54,13 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
 def shown(node: Node, before: State, after: State) -> bool:
     """Whether this step sent the node's own value, or told it as a proposal, in any coordinate."""
     assert after.branch is not None
-    aside = np.asarray(after.moves) > np.asarray(before.moves)
-    inside = (np.asarray(after.branch) == 0) & ~aside
+    inside = np.any((after.branch == 0) & (after.moves == before.moves))
     proposed = any(
         part is not None and part.holder == node.id
         for count in after.counts
         for part in (count.word.proposal, count.word.candidate)
     )
-    return bool(inside.any()) or proposed
+    return bool(inside) or proposed
 
 
 def last_round(node: Node, state: State) -> int | None:

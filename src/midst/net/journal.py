@@ -130,6 +130,7 @@ class DiskFile:
         except OSError:
             raise InputError(f"{path}: another midst node is running this session") from None
         os.fsync(self._folder)
+        self._size = os.fstat(self._handle).st_size
 
     def read(self) -> bytes:
         """All of it."""
@@ -139,7 +140,6 @@ class DiskFile:
 
     def append(self, data: bytes) -> None:
         """Write at the end and wait for the disk; what was written in part is taken back."""
-        size = os.fstat(self._handle).st_size
         try:
             written = os.write(self._handle, data)
             if written < len(data):
@@ -147,8 +147,9 @@ class DiskFile:
             os.fdatasync(self._handle)
         except OSError:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._handle, size)
+                os.ftruncate(self._handle, self._size)
             raise
+        self._size += written
 
     def replace(self, data: bytes) -> None:
         """Write a new file beside it and move it there."""
@@ -160,7 +161,7 @@ class DiskFile:
         os.replace(fresh, self._path)
         os.fsync(self._folder)
         os.close(self._handle)
-        self._handle = handle
+        self._handle, self._size = handle, len(data)
 
     def close(self) -> None:
         """Give it back."""

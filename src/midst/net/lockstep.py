@@ -20,7 +20,7 @@ from midst.certificate import residual_bounds
 from midst.net.finding import Distrust, Found, found_by_count, last_round, shown
 from midst.net.seat import Opening, Seat
 from midst.net.tide import still
-from midst.net.wire import DIGEST_BYTES, Step, edge_digest
+from midst.net.wire import DIGEST_BYTES, Step, edge_digest, pack_numbers
 from midst.node import Message, State
 
 _NO_DIGEST = bytes(DIGEST_BYTES)
@@ -33,7 +33,7 @@ class LockStep:
         """Round 0, not yet sent."""
         self._seat = seat
         self._opening = opening
-        self._level = still(seat.tide) if seat.tide else np.zeros((*np.shape(seat.node.terms.s), 3))
+        self._level = still(seat.tide) if seat.tide else np.zeros((*seat.node.shape, 3))
         self._held: dict[int, dict[int, Step]] = {0: {}, 1: {}}
         self._frames: dict[int, dict[int, bytes]] = {}
         self._digests: dict[int, bytes] = {}
@@ -126,9 +126,8 @@ class LockStep:
         state, node = self.state, self._seat.node
         self._digests = dict.fromkeys(node.neighbours, _NO_DIGEST)
         if state.mirror is not None:
-            z, mirror = np.asarray(state.z, "<f8"), np.asarray(state.mirror, "<f8")
-            for k, j in enumerate(node.neighbours):
-                ends = (z[k].tobytes(), mirror[k].tobytes())
+            for j, z, mirror in zip(node.neighbours, state.z, state.mirror, strict=True):
+                ends = (pack_numbers(z), pack_numbers(mirror))
                 self._digests[j] = edge_digest(self._seat.session, state.round, ends if node.id < j else ends[::-1])
         encode = self._seat.codec.encode_step
         fresh = {j: encode(message, self._digests[j], self._level) for j, message in outbox.items()}
@@ -140,8 +139,9 @@ class LockStep:
         if tide is None or before.mirror is None or before.x is None:
             return
         node = self._seat.node
-        far = np.array([step.message.number for step in inputs.values()])
-        edges = residual_bounds(before.z, before.mirror, node.sign, before.x, far, node.c, node.terms.weight)
+        z, mirror, far = map(np.array, (before.z, before.mirror, [step.message.number for step in inputs.values()]))
+        sign = np.reshape(node.sign, (-1, *(1,) * len(node.shape)))
+        edges = residual_bounds(z, mirror, sign, before.x, far, node.c, node.terms.weight)
         largest = edges.max(axis=0)
         heard = [step.level for step in inputs.values()]
         self._level = tide.rise(self._level, before.round, before.x, largest, heard)

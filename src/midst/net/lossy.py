@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import replace
+
+import msgspec
 
 from midst.counting import Word
 from midst.net.finding import Distrust, Found, found_by_count, last_round, shown
@@ -135,7 +136,7 @@ class Lossy:
         assert state.branch is not None
         self._previous = state.counts
         counts = node.count(state.counts, self.round, state.branch, words, keys)
-        self.state = replace(state, keys=keys, counts=counts)
+        self.state = msgspec.structs.replace(state, keys=keys, counts=counts)
         self.round += 1
 
     def _said(self, j: int) -> tuple[Word, ...] | None:

@@ -157,7 +157,7 @@ class Peer:
         self._watch = watch
         self._began = self._progress = now
         self._ended = now
-        self._lingered = False
+        self._lingered = self._all_greeted = False
         self.neighbours = {j: Neighbour(seat.charter.names[j], heard=now) for j in seat.node.neighbours}
         self._records = [decode_record(raw, seat.name) for raw in journal.records]
         opening = self._open(entropy)
@@ -317,6 +317,7 @@ class Peer:
                     self._abort("journal lost", neighbour.name, _lost(neighbour.name))
                 elif self._meet(j, said.instance):
                     neighbour.greeted = True
+                    self._all_greeted = all(each.greeted for each in self.neighbours.values())
                     self._resend(j, said.wants)
             case Refused(kind, text):
                 self._abort("refused", neighbour.name, f"{neighbour.name} refuses ({kind}): {printable(text)}")
@@ -371,7 +372,7 @@ class Peer:
 
     def _advance(self, now: float) -> bool:
         """As many steps as the frames at hand allow; whether it may go on: not before all have been greeted."""
-        if self.ending is not None or not all(each.greeted for each in self.neighbours.values()):
+        if self.ending is not None or not self._all_greeted:
             return False
         while (inputs := self.part.inputs(now)) is not None:
             if not self._keep(Inputs(self.part.pack(inputs))):

@@ -31,7 +31,7 @@ from midst.masks import SHARE_BYTES
 from midst.net.charter import Charter
 from midst.net.tide import Tide, make_tide
 from midst.net.wire import Codec, Limits
-from midst.node import Node, make_node
+from midst.node import Node, make_node, rows
 from midst.problems import Problem
 from midst.system import Guard, Parameters, System, assemble
 
@@ -100,8 +100,9 @@ class Seat:
             entropy: gives that many random bytes; the operating system's, but in a simulation.
         """
         node = self.node
-        shape = (len(node.neighbours), *np.shape(node.terms.s))
-        z = self.mu * node.sign + self.sigma * normals(entropy, shape)
+        shape = (len(node.neighbours), *node.shape)
+        sign = np.reshape(node.sign, (-1, *(1,) * len(node.shape)))
+        z = self.mu * sign + self.sigma * normals(entropy, shape)
         return Opening(
             digest=self.session,
             name=self.name,
@@ -116,16 +117,15 @@ class Seat:
         """The value as bytes, by which a journal knows it again."""
         return np.asarray(self.node.terms.s, "<f8").tobytes()
 
-    def z_of(self, opening: Opening) -> Array:
-        """z(0) as it was drawn."""
-        shape = (len(self.node.neighbours), *np.shape(self.node.terms.s))
-        return np.frombuffer(opening.z, "<f8").reshape(shape)
+    def z_of(self, opening: Opening) -> list[Array]:
+        """z(0) as it was drawn, one a neighbour."""
+        return rows(np.frombuffer(opening.z, "<f8").reshape(len(self.node.neighbours), *self.node.shape))
 
     def guard_draw(self, opening: Opening, t: int) -> Array | None:
         """The guard's number in [½, 1] for iteration t, a coordinate each; None where there is no guard."""
         if self.node.guard is None:
             return None
-        shape = np.shape(self.node.terms.s)
+        shape = self.node.shape
         words = [
             hashlib.blake2b(struct.pack("<QQ", t, k), key=opening.seed, digest_size=8).digest()
             for k in range(math.prod(shape))

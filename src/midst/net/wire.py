@@ -46,6 +46,7 @@ DIGEST_BYTES = 16
 
 _WORD = struct.Struct("<BIIIIdIQQIdIIIIQQI")
 _STEP = struct.Struct(f"<c{SESSION_BYTES}sI{DIGEST_BYTES}s{SHARE_BYTES}s")
+_NUMBER = struct.Struct("<d")
 _LOOSE = struct.Struct(f"<c{SESSION_BYTES}sI{SHARE_BYTES}s")
 _NO_SHARE = bytes(SHARE_BYTES)
 _WORDS_KEPT = 256  # a word is the same from one round to the next, most of the time
@@ -76,8 +77,7 @@ class Limits:
     value: tuple[float, float]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Step:
+class Step(msgspec.Struct, frozen=True, eq=False):
     """A frame of the iteration in lock-step, as received: its bytes and what they say."""
 
     frame: bytes
@@ -85,9 +85,11 @@ class Step:
     digest: bytes
     level: Array
 
+    def __repr__(self) -> str:
+        return f"<Step of round {self.message.round}>"
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Loose:
+
+class Loose(msgspec.Struct, frozen=True, eq=False):
     """A frame of the iteration in lossy mode, as received."""
 
     frame: bytes
@@ -97,6 +99,9 @@ class Loose:
     round: int
     words: tuple[Word, ...]
     previous: tuple[Word, ...]
+
+    def __repr__(self) -> str:
+        return f"<Loose {self.sequence}>"
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
@@ -185,10 +190,12 @@ class Codec:
         self._session = digest[:SESSION_BYTES]
         self._shape = () if coordinates is None else (coordinates,)
         self._numbers = coordinates or 1
+        self._no_level = np.zeros((*self._shape, 3))
         self._counted = counted
         self._limits = limits
         self._words_bytes = _WORD.size * self._numbers
         self._word = lru_cache(_WORDS_KEPT)(self._read_word)
+        self._packed: tuple[Word | None, bytes] = None, b""  # the last one
         self.step_bytes = _STEP.size + 8 * self._numbers + (self._words_bytes if counted else 24 * self._numbers)
         self.loose_bytes = _LOOSE.size + 8 * self._numbers + 4 + 2 * self._words_bytes
 
@@ -201,8 +208,8 @@ class Codec:
     def encode_step(self, message: Message, digest: bytes, level: Array) -> bytes:
         """A step frame."""
         head = _STEP.pack(b"S", self._session, message.round, digest, message.share or _NO_SHARE)
-        tail = b"".join(map(_pack_word, message.words)) if self._counted else _pack_numbers(level)
-        return head + _pack_numbers(message.number) + tail
+        tail = b"".join(map(self._pack, message.words)) if self._counted else pack_numbers(level)
+        return head + pack_numbers(message.number) + tail
 
     def decode(self, frame: bytes) -> Step | Loose | Talk:
         """What a frame says.
@@ -229,7 +236,7 @@ class Codec:
             raise BadFrame("a share after round 0")
         number, end = self._numbers_at(frame, _STEP.size, self._limits.z if round == 0 else self._limits.x)
         words: tuple[Word, ...] = ()
-        level = np.zeros((*self._shape, 3))
+        level = self._no_level
         if self._counted:
             words = self._words_at(frame, end)
         else:
@@ -251,8 +258,8 @@ class Codec:
     ) -> bytes:
         """A loose frame."""
         head = _LOOSE.pack(b"L", self._session, sequence, share)
-        tail = b"".join(map(_pack_word, (*words, *previous)))
-        return head + _pack_numbers(number) + struct.pack("<I", round) + tail
+        tail = b"".join(map(self._pack, (*words, *previous)))
+        return head + pack_numbers(number) + struct.pack("<I", round) + tail
 
     def _decode_loose(self, frame: bytes) -> Loose:
         if len(frame) != self.loose_bytes or not self._counted:
@@ -266,17 +273,27 @@ class Codec:
 
     # Parts
 
+    def _pack(self, word: Word) -> bytes:
+        if word is not self._packed[0]:
+            self._packed = word, _pack_word(word)
+        return self._packed[1]
+
     def _check_session(self, session: bytes) -> None:
         if session != self._session:
             raise BadFrame("a frame of another session")
 
     def _numbers_at(self, frame: bytes, start: int, limits: tuple[float, float]) -> tuple[Array, int]:
-        numbers = np.frombuffer(frame, "<f8", self._numbers, start)
         low, high = limits
-        right = low <= numbers[0] <= high if len(numbers) == 1 else ((numbers >= low) & (numbers <= high)).all()
+        number: Array
+        if self._shape:
+            number = np.frombuffer(frame, "<f8", self._numbers, start)
+            right = bool(((number >= low) & (number <= high)).all())
+        else:
+            (number,) = _NUMBER.unpack_from(frame, start)
+            right = bool(low <= number <= high)
         if not right:  # as a NaN is not
             raise BadFrame("a number that is not finite, or beyond what the charter makes possible")
-        return numbers.reshape(self._shape), start + 8 * self._numbers
+        return number, start + 8 * self._numbers
 
     def _words_at(self, frame: bytes, start: int) -> tuple[Word, ...]:
         places = range(start, start + self._words_bytes, _WORD.size)
@@ -323,8 +340,9 @@ def _decode_talk(frame: bytes) -> Talk:
         raise BadFrame("a talk frame that says nothing this version knows") from None
 
 
-def _pack_numbers(numbers: Array) -> bytes:
-    return np.asarray(numbers, "<f8").tobytes()
+def pack_numbers(numbers: Array) -> bytes:
+    """One number, or one a coordinate, as bytes."""
+    return _NUMBER.pack(numbers) if isinstance(numbers, float) else np.asarray(numbers, "<f8").tobytes()
 
 
 def _pack_word(word: Word) -> bytes:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
+import numpy as np
+
 from midst.errors import Aborted
 from midst.net.finding import Found
 from midst.net.journal import Journal
@@ -157,7 +159,7 @@ class World:
 
     def _watch(self, one: Participant, peer: Peer) -> None:
         if peer.part.state.x is not None:
-            t, sent = peer.part.state.round - 1, peer.part.state.x.tobytes()
+            t, sent = peer.part.state.round - 1, np.asarray(peer.part.state.x).tobytes()
             if one.trajectory.setdefault(t, sent) != sent:
                 raise AssertionError(f"{one.seat.name} computed two different x({t}) in one session")
 
