@@ -90,6 +90,9 @@ class Listener:
         if self.rounds is not None:
             self.rounds.hear(j)
 
+    def unlinked(self, j: int) -> None:
+        """A neighbour that has ended."""
+
     def trouble(self, j: int | None, kind: str, text: str) -> None:
         """Neighbours that are still starting."""
 

@@ -97,6 +97,9 @@ class Greeter:
         self.transport.send(j, b"T?")  # no frame that means anything; it does no harm
         self.transport.send(j, encode_talk(hello))
 
+    def unlinked(self, j: int) -> None:
+        pass
+
     def hear(self, j: int, frame: bytes) -> None:
         raise AssertionError("the doctor says nothing")
 

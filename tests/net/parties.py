@@ -81,11 +81,15 @@ class Memory:
 
     def __init__(self) -> None:
         self.links: list[int] = []
+        self.losses: list[int] = []
         self.frames: list[tuple[int, bytes]] = []
         self.troubles: list[tuple[int | None, str, str]] = []
 
     def linked(self, j: int) -> None:
         self.links.append(j)
+
+    def unlinked(self, j: int) -> None:
+        self.losses.append(j)
 
     def hear(self, j: int, frame: bytes) -> None:
         self.frames.append((j, frame))

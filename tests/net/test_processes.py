@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import signal
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import fields
 from itertools import count
@@ -12,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from parties import free_port
 from processes import Network, Shelf, check_journals, network, until
 
 from midst import graphs
@@ -62,6 +67,29 @@ def test_a_mean_ends_by_residuals_and_everybody_prints_the_same(tmp_path: Path) 
     assert len({(one["value"], one["bound"], one["rounds"]) for one in found}) == 1
     assert abs(found[0]["value"] - values.mean()) <= found[0]["bound"] <= 1e-9 * 100
     assert found[0]["counts"] == []
+
+
+def test_a_neighbour_that_goes_away_is_said_and_counted(tmp_path: Path) -> None:
+    """p0 - p1 - p2, of whom p2 never comes and p0 goes again."""
+    with network(tmp_path, make("path", 3), draw(3)) as net:
+        port = free_port()
+        staying = net.start("p1", "--metrics", f"127.0.0.1:{port}", "--log", "json")
+        going = net.start("p0")
+        until(lambda: links(port) == 1)
+        going.kill()
+        until(lambda: links(port) == 0)
+        staying.signal(signal.SIGTERM)
+        events = [json.loads(line)["event"] for line in staying.wait().err.splitlines() if line.startswith("{")]
+    assert [event for event in events if "linked" in event] == ["linked", "unlinked"]
+
+
+def links(port: int) -> int | None:
+    """What a node's page says."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+            return int(re.findall(rb"^midst_links (\d+)$", page.read(), re.MULTILINE)[0])
+    except OSError:
+        return None
 
 
 def test_a_vector_is_one_median_a_coordinate(tmp_path: Path) -> None:

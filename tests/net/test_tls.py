@@ -185,6 +185,7 @@ def test_an_end_that_dies_without_a_word_is_linked_again(party: Party, who: int)
                 await until(lambda: memory.links and gone.links)
                 for link in list(dying.links.values()):
                     link.abort()
+                await until(lambda: memory.losses == [who])
             (back,) = [make(party, who)]
             async with opened(back) as (again,):
                 await until(lambda: again.links and memory.links.count(who) >= 2)
@@ -211,6 +212,7 @@ def test_a_newer_link_replaces_one_that_is_half_dead(party: Party) -> None:
                     transport.send(0, b"so I see")
                     await until(lambda: (0, b"I am back") in bob.frames and again.frames == [(1, b"so I see")])
                     assert len([link for link in transport._all if link.j == 0]) == 1
+                    assert bob.losses == [], "there has been a link all the time"
                 relay.stuck = False
 
     asyncio.run(main())

@@ -176,6 +176,9 @@ class _Calls:
         """Both ends know each other."""
         self.linked_to.add(j)
 
+    def unlinked(self, j: int) -> None:
+        """It was there, which is all that is asked."""
+
     def hear(self, j: int, frame: bytes) -> None:
         """A neighbour that is up says HELLO, with the digest of its charter."""
         import msgspec

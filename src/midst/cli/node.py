@@ -142,10 +142,12 @@ async def _run(
         def watch(peer: Peer) -> None:
             if feed is not None:
                 feed.publish(moment(peer))
-                for j, neighbour in peer.neighbours.items():
-                    feed.publish({"kind": "link", "node": seat.number, "neighbour": j, "up": neighbour.greeted})
 
-        driver = Driver(seat, journal, transport, watch=watch, tell=tell)
+        def linking(j: int, up: bool) -> None:
+            if feed is not None:
+                feed.publish({"kind": "link", "node": seat.number, "neighbour": j, "up": up})
+
+        driver = Driver(seat, journal, transport, watch=watch, tell=tell, linking=linking)
         server = await serve(driver, *watched) if watched is not None else None
         try:
             ending = await driver.run()

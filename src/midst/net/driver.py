@@ -35,6 +35,8 @@ class Driver:
         entropy: random bytes.
         watch: called after every step.
         tell: told what a person should know: a kind and one line.
+        linking: told of a neighbour whether there is a link to it, whenever that changes before the end.
+        links: the neighbours to which there is one.
     """
 
     seat: Seat
@@ -43,6 +45,7 @@ class Driver:
     entropy: Entropy = os.urandom
     watch: Watch | None = None
     tell: Tell = lambda kind, text: None
+    linking: Callable[[int, bool], None] = lambda j, up: None
     started: float = field(default_factory=time.monotonic)
     links: set[int] = field(default_factory=set)
     peer: Peer | None = None
@@ -79,8 +82,17 @@ class Driver:
         """A link is up."""
         assert self.peer is not None
         self.links.add(j)
+        self.linking(j, True)
         self.tell("linked", f"linked to {self.seat.charter.names[j]}")
         self.peer.linked(j, time.monotonic())
+
+    def unlinked(self, j: int) -> None:
+        """A link is down; after the end that is as it should be."""
+        assert self.peer is not None
+        self.links.discard(j)
+        if self.peer.ending is None:
+            self.linking(j, False)
+            self.tell("unlinked", f"lost the link to {self.seat.charter.names[j]}, and waits for it to come back")
 
     def hear(self, j: int, frame: bytes) -> None:
         """A frame has come."""
@@ -95,8 +107,6 @@ class Driver:
     def trouble(self, j: int | None, kind: str, text: str) -> None:
         """A neighbour cannot be reached, or refuses."""
         assert self.peer is not None
-        if j is not None:
-            self.links.discard(j)
         self.peer.trouble(j, text)
         self.tell(kind, text)
 

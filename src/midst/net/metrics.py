@@ -67,6 +67,7 @@ def page(driver: Driver) -> str:
         ("sent_bytes_total", "counter", "Bytes sent.", driver.transport.sent),
         ("received_bytes_total", "counter", "Bytes received.", driver.transport.received),
         ("neighbours", "gauge", "Neighbours in the charter.", len(neighbours)),
+        ("links", "gauge", "Neighbours with a link to them.", len(driver.links)),
         (
             "neighbours_greeted",
             "gauge",

@@ -186,6 +186,8 @@ class TlsTransport:
         self._strangers.pop(link, None)
         if link.j is not None and self.links.get(link.j) is link:
             del self.links[link.j]
+            if not self._closed:
+                self.ears.unlinked(link.j)
 
     def judge(self, der: bytes, dialled: int | None) -> tuple[int | None, Problem | None]:
         """Whose certificate it is, as far as it is a neighbour's, and what is wrong with it."""

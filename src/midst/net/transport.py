@@ -36,6 +36,9 @@ class Ears(Protocol):
     def linked(self, j: int) -> None:
         """A link to neighbour j is up, or up again."""
 
+    def unlinked(self, j: int) -> None:
+        """It is down, as far as the transport can tell; it keeps trying."""
+
     def hear(self, j: int, frame: bytes) -> None:
         """A frame from neighbour j, of at most the agreed size, just as it was sent."""
 
