@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -108,7 +109,7 @@ class Greeter:
 
 
 @contextmanager
-def up(charter: Charter, identity: Identity, number: int | None = None) -> Iterator[Greeter]:
+def up(charter: Charter, identity: Identity, number: int | None = None, **settings: Any) -> Iterator[Greeter]:
     """A neighbour that is up, as long as the block lasts."""
     ears = Greeter(charter, charter.number(identity.name) if number is None else number)
     ready, over = threading.Event(), asyncio.Event()
@@ -116,7 +117,7 @@ def up(charter: Charter, identity: Identity, number: int | None = None) -> Itera
 
     async def live() -> None:
         kind, largest = (UdpTransport, 1024) if charter.mode == "lossy" else (TlsTransport, TALK_BYTES)
-        ears.transport = kind(charter, identity, ears.number, largest)
+        ears.transport = kind(charter, identity, ears.number, largest, **settings)
         await ears.transport.open(ears)
         ready.set()
         await over.wait()
@@ -218,6 +219,18 @@ def test_another_charter_is_told_by_what_differs(place: Place) -> None:
         done = ask(place, "alice")
     failed(done)
     assert "problem: has another charter; it differs in: session, sigma;" in lines(done)["bob"]
+
+
+def test_a_neighbour_whose_clock_is_wrong(place: Place) -> None:
+    with (
+        up(place.charter, place.people["alice"], clock=lambda: time.time() + 7_300),
+        up(place.charter, place.people["carol"]),
+    ):
+        done = ask(place)
+    assert done.exit_code == 0
+    said = lines(done)
+    assert said["alice"] == said["carol"] == "ok: is up and has the same charter"
+    assert "the clock of alice is 2 hours ahead of this host's; certificates are judged by it" in said["clock"]
 
 
 def test_a_neighbour_that_does_not_trust_us(place: Place) -> None:

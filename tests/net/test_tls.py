@@ -7,12 +7,14 @@ import secrets
 import shutil
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, combinations, cycle, pairwise, takewhile
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trustme
@@ -48,8 +50,15 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls, "FLUSH", 0.4)
 
 
-def make(party: Party, i: int, largest: int = LARGEST, identity: Identity | None = None) -> TlsTransport:
-    return TlsTransport(party.charter, identity or party.identities[i], i, largest)
+def make(
+    party: Party, i: int, largest: int = LARGEST, identity: Identity | None = None, **settings: Any
+) -> TlsTransport:
+    return TlsTransport(party.charter, identity or party.identities[i], i, largest, **settings)
+
+
+def welcome() -> bytes:
+    """What begins a link, as it stands on the stream."""
+    return (9).to_bytes(4, "big") + b"W" + int(time.time()).to_bytes(8, "big")
 
 
 def port_of(party: Party, i: int) -> int:
@@ -497,6 +506,29 @@ def test_an_alert_without_a_translation() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ahead", "at_bob", "at_alice"),
+    [
+        (200, None, None),
+        (-1000, "17 minutes behind", "17 minutes ahead of"),
+        (10_000, "3 hours ahead of", "3 hours behind"),
+        (20 * 86_400, "20 days ahead of", "20 days behind"),
+    ],
+)
+def test_a_clock_that_is_wrong_is_said_and_the_link_is_up_all_the_same(
+    party: Party, ahead: int, at_bob: str | None, at_alice: str | None
+) -> None:
+    async def main() -> None:
+        async with opened(make(party, 0, clock=lambda: time.time() + ahead), make(party, 1)) as (alice, bob):
+            await until(lambda: alice.links and bob.links)
+            for memory, said, name in ((bob, at_bob, "alice"), (alice, at_alice, "bob")):
+                texts = [text for _, kind, text in memory.troubles if kind == "clock"]
+                assert len(texts) == (said is not None)
+                assert all(f"the clock of {name} is {said} this host's" in text for text in texts)
+
+    asyncio.run(main())
+
+
 # What a neighbour, or a stranger, can do
 
 
@@ -504,8 +536,8 @@ def test_a_frame_too_large_ends_the_link_before_it_is_kept(party: Party) -> None
     async def main() -> None:
         transport = make(party, 1)
         async with opened(transport) as (bob,), pretending(party, 0, 1) as (reader, writer):
-            assert await reader.readexactly(4) == bytes(4)
-            writer.write(bytes(4))
+            assert (await reader.readexactly(13))[:5] == welcome()[:5]
+            writer.write(welcome())
             await until(lambda: bob.links)
             writer.write((2**31).to_bytes(4, "big") + bytes(1000))
             assert await reader.read() == b""
@@ -530,7 +562,7 @@ def test_a_frame_too_large_ends_the_link_before_it_is_kept(party: Party) -> None
 def test_a_link_that_does_not_begin_with_a_welcome(party: Party, first: bytes, kind: str, words: str) -> None:
     async def main() -> None:
         async with opened(make(party, 1, largest=10)) as (bob,), pretending(party, 0, 1) as (reader, writer):
-            writer.write(len(first).to_bytes(4, "big") + first + bytes(4) + b"\0\0\0\1x")
+            writer.write(len(first).to_bytes(4, "big") + first + welcome() + b"\0\0\0\1x")
             await reader.read()
             assert bob.troubles[0][:2] == (0, kind)
             assert bob.troubles[0][2].startswith(words)
@@ -545,7 +577,7 @@ def test_what_a_neighbour_does_not_read_is_bounded(party: Party) -> None:
         transport = make(party, 1)
         async with opened(transport) as (bob,), pretending(party, 0, 1) as (_, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined]
-            writer.write(bytes(4))
+            writer.write(welcome())
             await until(lambda: bob.links)
             frame = bytes(LARGEST)
             for _ in range(30_000):
@@ -625,7 +657,7 @@ def test_closing_does_not_wait_for_who_does_not_answer(party: Party, monkeypatch
         await transport.open(memory)
         async with pretending(party, 0, 1) as (_, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined]
-            writer.write(bytes(4))
+            writer.write(welcome())
             await until(lambda: memory.links)
             for _ in range(30_000):
                 transport.send(0, bytes(LARGEST))

@@ -162,6 +162,7 @@ class _Calls:
         linked_to: neighbours with which there was a link.
         troubles: the latest kind and text of trouble, by neighbour; None for somebody unknown.
         charters: in what the neighbours' charters differ, where they have said so.
+        clocks: what is to be said about the neighbours' clocks.
         done: set when nobody is awaited any more.
     """
 
@@ -170,6 +171,7 @@ class _Calls:
     linked_to: set[int] = field(default_factory=set)
     troubles: dict[int | None, tuple[str, str]] = field(default_factory=dict)
     charters: dict[int, list[str]] = field(default_factory=dict)
+    clocks: dict[int, str] = field(default_factory=dict)
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def linked(self, j: int) -> None:
@@ -198,7 +200,10 @@ class _Calls:
 
     def trouble(self, j: int | None, kind: str, text: str) -> None:
         """Something did not work; the transport goes on trying."""
-        self.troubles[j] = kind, text
+        if j is not None and kind == "clock":
+            self.clocks[j] = text
+        else:
+            self.troubles[j] = kind, text
 
 
 async def _meet(charter: Charter, identity: Identity, number: int, wait: float) -> list[Line]:
@@ -229,6 +234,7 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
     finally:
         await transport.close()
     lines += [_neighbour(calls, identity.name, j, wait) for j in charter.neighbours(identity.name)]
+    lines += [Line("warning", "clock", text) for text in calls.clocks.values()]
     if None in calls.troubles:
         lines.append(Line("warning", "somebody", calls.troubles[None][1]))
     return lines

@@ -172,7 +172,8 @@ class Peer:
     # What happens
 
     def linked(self, j: int, now: float) -> None:
-        """A link to a neighbour is up."""
+        """A link to a neighbour is up; whatever trouble there was is over."""
+        self.neighbours[j].trouble = ""
         self._greet(j, now)
 
     def hear(self, j: int, frame: bytes, now: float) -> None:

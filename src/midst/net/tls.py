@@ -3,10 +3,11 @@
 Rules:
 - On the stream a message is its length (four bytes, the highest first) and that many bytes. A length past `largest`
   ends the connection before anything is kept.
-- The first message each way is the transport's own, sent after looking at the other's certificate: empty for "you are
-  who the charter says", or a refusal that a person can read. TLS 1.3 alone gives none: who dials has finished its
-  handshake before the other end looks at its certificate. A link is up when the other's empty message is there; all
-  after it are frames.
+- The first message each way is the transport's own, sent after looking at the other's certificate: "you are who the
+  charter says, and my clock says this", or a refusal that a person can read. TLS 1.3 alone gives none: who dials has
+  finished its handshake before the other end looks at its certificate. A link is up when the other's welcome is there;
+  all after it are frames.
+- Certificates are judged by the clock, so a person is told where the clocks of two neighbours differ.
 - A newer link of the same neighbour replaces the older, which may be half dead.
 - TLS runs in memory beside a plain TCP connection: no task, queue or future for a frame, and what goes wrong in a
   handshake is known at both ends. `sent` and `received` count the bytes of the TCP stream, TLS included.
@@ -21,6 +22,9 @@ import os
 import random
 import socket
 import ssl
+import struct
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import cast
@@ -37,10 +41,13 @@ FLUSH = 5.0  # seconds that closing may take
 FIRST_WAIT, LONGEST_WAIT = 0.05, 2.0  # seconds between two attempts to dial
 GRACE = 1.0  # seconds that a neighbour may be away before a person is told
 STEADY = 1.0  # a link that lasts this many seconds was a good one
+CLOCKS = 300.0  # seconds by which two clocks may differ
 
 _LARGEST_WAITING = 2**20  # bytes, or four frames
 _SILENT = 20  # seconds without a sign of life after which TCP gives a connection up
 _RECORD = 16384  # bytes
+_WELCOME = struct.Struct(">cQ")  # "W", and seconds since 1970
+_UNITS = {"days": 86_400, "hours": 3_600, "minutes": 60}
 _ALERTS = {  # OpenSSL's words for what the other end has sent
     "TLSV1_ALERT_UNKNOWN_CA": "does not trust this node's certificate; give it yours, and let it run: midst keys trust",
     "SSLV3_ALERT_BAD_CERTIFICATE": "cannot read this node's certificate; both ends need the same version of midst",
@@ -67,6 +74,7 @@ class TlsTransport:
         largest: int,
         *,
         listen: tuple[str, int] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """Nothing is opened yet.
 
@@ -76,7 +84,9 @@ class TlsTransport:
             number: of this participant.
             largest: bytes of the largest frame.
             listen: host and port to bind, where they are not those of the charter (a container, a gateway).
+            clock: seconds since 1970.
         """
+        self.clock = clock
         self.sent = 0
         self.received = 0
         self.largest = largest
@@ -194,7 +204,8 @@ class TlsTransport:
         j = self._whose(der) if dialled is None else dialled
         if j is not None:
             other = self.participants[j]
-            return j, check_certificate(der, other.name, other.fingerprint, datetime.now(UTC))
+            now = datetime.fromtimestamp(self.clock(), UTC)
+            return j, check_certificate(der, other.name, other.fingerprint, now)
         shown = fingerprint(der)
         for one in self.participants:
             if one.fingerprint == shown:
@@ -333,7 +344,7 @@ class Link(asyncio.Protocol):
         assert shown is not None, "the context requires a certificate"
         self.j, problem = self._owner.judge(shown, self.dialled)
         if problem is None:
-            self.send(b"")
+            self.send(_WELCOME.pack(b"W", int(self._owner.clock())))
             return
         self._owner.notices.tell(self.j, problem.kind, problem.text)
         self.send(refusal(problem.kind, problem.text))
@@ -379,15 +390,23 @@ class Link(asyncio.Protocol):
     def _first(self, message: bytes) -> None:
         """The other end's word of welcome or refusal."""
         assert self.j is not None, "who is not known has been refused"
-        if not message:
+        _, who = self._who()
+        if message[:1] == b"W" and len(message) == _WELCOME.size:
             self._stop_timer()
             self.up = True
+            self._compare_clocks(self.j, who, _WELCOME.unpack(message)[1])
             self._owner.accepted(self, self.j)
             return
-        _, who = self._who()
         kind, text = read_refusal(message) or ("refused", "it did not begin as midst does; use one version of midst")
         self._owner.notices.tell(self.j, kind, f"{who} refuses: {text}")
         self.finish()
+
+    def _compare_clocks(self, j: int, who: str, theirs: int) -> None:
+        ahead = theirs - self._owner.clock()
+        if abs(ahead) > CLOCKS:
+            by = f"{_duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} this host's"
+            advice = "certificates are judged by it: set the wrong one"
+            self._owner.notices.tell(j, "clock", f"the clock of {who} is {by}; {advice}")
 
     def _fail(self, error: ssl.SSLError) -> None:
         """Tell people what TLS says, send the other end TLS's own alert, and close."""
@@ -425,6 +444,11 @@ def _set_options(sock: socket.socket) -> None:
     for name, setting in options.items():
         if hasattr(socket, name):  # not every system has all of them
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), setting)
+
+
+def _duration(seconds: float) -> str:
+    name, unit = next((name, unit) for name, unit in _UNITS.items() if seconds > 2 * unit)
+    return f"{seconds / unit:.0f} {name}"
 
 
 def _unreachable(name: str, address: str, error: OSError | TimeoutError) -> str:
