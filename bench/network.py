@@ -56,6 +56,7 @@ from midst.net.keys import load_identity
 from midst.net.local import Party, free_ports, make_party, make_transport
 from midst.net.peer import Peer
 from midst.net.seat import take_seat
+from midst.net.transport import Endpoint
 
 Row = dict[str, Any]
 Pace = tuple[float, float]  # seconds, and CPU seconds, a round
@@ -295,7 +296,7 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
     async def take_part() -> None:
         seat = take_seat(charter, name, float(np.random.default_rng(i).standard_normal()))
         identity = load_identity(folder / name / f"{name}.key")
-        transport = make_transport("tls", charter, identity, i, seat.codec.largest(False))
+        transport = make_transport("tls", Endpoint(charter, identity, i, seat.codec.largest(False)))
         journal = Journal(DiskFile(journals / f"{name}.journal"), name)
         await Driver(seat, journal, transport, watch=watch).run()
 

@@ -26,6 +26,7 @@ from midst.net.charter import Charter, make_charter
 from midst.net.keys import Identity, load_identity, make_identity
 from midst.net.local import free_ports
 from midst.net.tls import TlsTransport
+from midst.net.transport import Endpoint
 
 Edges = Sequence[tuple[int, int]]
 PATIENCE = 60  # seconds until a process that does not come is given up
@@ -115,7 +116,7 @@ async def take_part(
 
     frame = bytes(size)
     if through_midst:
-        transport = TlsTransport(charter, identity, own, size)
+        transport = TlsTransport(Endpoint(charter, identity, own, size))
         ears = Listener(up)
         await transport.open(ears)
         run = Rounds(neighbours, rounds, lambda j: transport.send(j, frame))

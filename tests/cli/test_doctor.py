@@ -25,6 +25,7 @@ from midst.net.charter import Charter, Participant, make_charter, split_address
 from midst.net.keys import Identity
 from midst.net.local import free_ports
 from midst.net.tls import TlsTransport
+from midst.net.transport import Endpoint
 from midst.net.udp import UdpTransport
 from midst.net.wire import PROTOCOL, TALK_BYTES, Hello, encode_talk
 
@@ -117,7 +118,7 @@ def up(charter: Charter, identity: Identity, number: int | None = None, **settin
 
     async def live() -> None:
         kind, largest = (UdpTransport, 1024) if charter.mode == "lossy" else (TlsTransport, TALK_BYTES)
-        ears.transport = kind(charter, identity, ears.number, largest, **settings)
+        ears.transport = kind(Endpoint(charter, identity, ears.number, largest), **settings)
         await ears.transport.open(ears)
         ready.set()
         await over.wait()

@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from midst.net.charter import Charter, make_charter
 from midst.net.keys import Identity, load_identity, make_identity
-from midst.net.transport import Transport
+from midst.net.transport import Endpoint, Transport
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", *(f"p{k}" for k in range(5, 20)))
 
@@ -25,6 +26,9 @@ class Party:
 
     charter: Charter
     identities: tuple[Identity, ...]
+
+    def endpoint(self, i: int, largest: int, **settings: Any) -> Endpoint:
+        return Endpoint(self.charter, self.identities[i], i, largest, **settings)
 
 
 # In an order of this process's own, and each of them once before any comes again.

@@ -28,6 +28,7 @@ from midst.net.keys import load_identity
 from midst.net.peer import Ending, Peer
 from midst.net.seat import Opening, Seat, take_seat
 from midst.net.tls import TlsTransport
+from midst.net.transport import Endpoint
 from midst.system import Guard, System, assemble
 
 pytestmark = pytest.mark.timeout(300)
@@ -183,7 +184,7 @@ async def live(net: Network, seats: tuple[Seat, ...], seed: int) -> tuple[list[E
                 seen[i].append(np.array(peer.part.state.x))
 
         identity = load_identity(net.key(seat.name))
-        transport = TlsTransport(net.charter, identity, i, seat.codec.largest(False))
+        transport = TlsTransport(Endpoint(net.charter, identity, i, seat.codec.largest(False)))
         files.append(DiskFile(net.journal(seat.name)))
         entropy = Random(f"{seed}/{i}").randbytes
         drivers.append(Driver(seat, Journal(files[-1], seat.name), transport, entropy=entropy, watch=watch))

@@ -422,7 +422,7 @@ def test_seals_join_ears_and_wire(pair: Party) -> None:
     def put(i: int) -> Callable[[int, bytes], None]:
         return lambda j, message: flying.append((i, j, message))
 
-    every = [Seals(pair.charter, pair.identities[i], i, 100, memories[i], put(i)) for i in range(3)]
+    every = [Seals(pair.endpoint(i, 100), memories[i], put(i)) for i in range(3)]
 
     def deliver() -> None:
         while flying:
@@ -444,7 +444,7 @@ def test_seals_join_ears_and_wire(pair: Party) -> None:
 
 def test_who_does_not_answer_is_told_once_and_a_flood_of_hellos_is_not_looked_at(pair: Party) -> None:
     memory, sent = Memory(), []
-    seals = Seals(pair.charter, pair.identities[0], 0, 100, memory, lambda j, message: sent.append(message))
+    seals = Seals(pair.endpoint(0, 100), memory, lambda j, message: sent.append(message))
     for _ in range(30):
         seals.tick()
     assert sorted(j for j, _, _ in memory.troubles if j is not None) == [1, 2]

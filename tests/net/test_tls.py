@@ -26,7 +26,7 @@ from midst.net import tls
 from midst.net.certificates import fingerprint
 from midst.net.keys import Identity, load_identity, make_identity, make_request, read_request, sign_request
 from midst.net.tls import Link, TlsTransport
-from midst.net.transport import read_refusal, refusal
+from midst.net.transport import Endpoint, read_refusal, refusal
 
 LARGEST = 1000
 
@@ -53,7 +53,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 def make(
     party: Party, i: int, largest: int = LARGEST, identity: Identity | None = None, **settings: Any
 ) -> TlsTransport:
-    return TlsTransport(party.charter, identity or party.identities[i], i, largest, **settings)
+    return TlsTransport(Endpoint(party.charter, identity or party.identities[i], i, largest), **settings)
 
 
 def welcome() -> bytes:

@@ -13,7 +13,7 @@ from parties import Memory, Party, free_port, make_party, opened, until
 
 from midst.errors import InputError
 from midst.net.tls import TlsTransport
-from midst.net.transport import Notices, Transport, dials, end_task, read_refusal, refusal
+from midst.net.transport import Endpoint, Notices, Transport, dials, end_task, read_refusal, refusal
 from midst.net.udp import UdpTransport
 from midst.net.zenoh import ZenohTransport
 
@@ -39,7 +39,7 @@ def party(keys: Party, tmp_path: Path) -> Party:
 
 
 def all_of(make: Make, party: Party, numbers: Sequence[int] = (0, 1, 2)) -> list[Transport]:
-    return [make(party.charter, party.identities[i], i, LARGEST) for i in numbers]
+    return [make(party.endpoint(i, LARGEST)) for i in numbers]
 
 
 def test_frames_go_both_ways_and_only_to_neighbours(make: Make, party: Party) -> None:
@@ -139,7 +139,7 @@ def test_an_address_that_is_taken_is_refused_in_one_line(make: Make, party: Part
 def test_it_may_listen_elsewhere_than_the_charter_says(make: Make, party: Party) -> None:
     async def main() -> None:
         port = free_port(socket.SOCK_DGRAM if make is UdpTransport else socket.SOCK_STREAM)
-        transport = make(party.charter, party.identities[0], 0, LARGEST, listen=("127.0.0.1", port))
+        transport = make(party.endpoint(0, LARGEST, listen=("127.0.0.1", port)))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if make is UdpTransport else socket.SOCK_STREAM) as probe:
             async with opened(transport):
                 with pytest.raises(OSError, match="in use"):
@@ -154,7 +154,7 @@ def test_somebody_else_at_a_neighbours_address_is_never_linked(make: Make, party
 
     async def main() -> None:
         (alice,) = all_of(make, party, [0])
-        impostor = make(party.charter, mallory, 1, LARGEST)
+        impostor = make(Endpoint(party.charter, mallory, 1, LARGEST))
         async with opened(alice, impostor) as (memory, heard):
             await until(lambda: memory.kinds() & {"untrusted", "unknown"})
             alice.send(1, b"never")
@@ -186,7 +186,7 @@ def test_what_is_sent_before_closing_arrives(make: Make, party: Party) -> None:
 def test_large_frames(make: Make, party: Party) -> None:
     async def main() -> None:
         size = 2**20
-        one, other = (make(party.charter, party.identities[i], i, size) for i in (0, 1))
+        one, other = (make(party.endpoint(i, size)) for i in (0, 1))
         async with opened(other, one) as (bob, alice):
             await until(lambda: alice.links and bob.links)
             one.send(1, b"x" * size)

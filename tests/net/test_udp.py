@@ -15,6 +15,7 @@ from midst.errors import InputError
 from midst.net import udp
 from midst.net.charter import make_charter
 from midst.net.seal import OVERHEAD
+from midst.net.transport import Endpoint
 from midst.net.udp import DATAGRAM, UdpTransport
 
 FITS = DATAGRAM - OVERHEAD - 4
@@ -76,9 +77,7 @@ def test_somebody_in_between_reads_nothing_and_alters_nothing(party: Party, hone
             )
             for i in range(2)
         ]
-        ends = [
-            UdpTransport(party.charter, party.identities[i], i, 500, listen=("127.0.0.1", real[i])) for i in range(2)
-        ]
+        ends = [UdpTransport(party.endpoint(i, 500, listen=("127.0.0.1", real[i]))) for i in range(2)]
         async with opened(*ends) as memories:
             await until(lambda: all(memory.links for memory in memories))
             sent = [f"planted-secret {k}".encode() * 10 for k in range(300)]
@@ -105,10 +104,10 @@ def test_somebody_in_between_reads_nothing_and_alters_nothing(party: Party, hone
 
 def test_frames_must_fit_into_a_datagram(party: Party) -> None:
     async def main() -> None:
-        transport = UdpTransport(party.charter, party.identities[0], 0, FITS + 1)
+        transport = UdpTransport(party.endpoint(0, FITS + 1))
         with pytest.raises(InputError, match=f"messages of {DATAGRAM + 1} bytes do not fit into a datagram of"):
             await transport.open(Memory())
-        ends = [UdpTransport(party.charter, party.identities[i], i, FITS) for i in range(2)]
+        ends = [UdpTransport(party.endpoint(i, FITS)) for i in range(2)]
         async with opened(*ends) as (alice, bob):
             await until(lambda: alice.links and bob.links)
             ends[0].send(1, bytes(FITS))
@@ -124,14 +123,14 @@ def test_everybody_needs_an_address(keys: Party, tmp_path: Path, i: int) -> None
 
     async def main() -> None:
         with pytest.raises(InputError, match="alice has no address in the charter; UDP needs one"):
-            await UdpTransport(party.charter, party.identities[i], i, 100).open(Memory())
+            await UdpTransport(party.endpoint(i, 100)).open(Memory())
 
     asyncio.run(main())
 
 
 def test_noise_is_harmless(party: Party) -> None:
     async def main() -> None:
-        ends = [UdpTransport(party.charter, party.identities[i], i, 100) for i in range(2)]
+        ends = [UdpTransport(party.endpoint(i, 100)) for i in range(2)]
         rng = random.Random(3)
         async with opened(*ends) as (alice, bob):
             await until(lambda: alice.links and bob.links)
@@ -171,7 +170,7 @@ def test_a_name_that_cannot_be_found_is_told_and_looked_up_again(party: Party, m
     charter = make_charter(plain, "charter")
 
     async def main() -> None:
-        ends = [UdpTransport(charter, party.identities[i], i, 100) for i in range(2)]
+        ends = [UdpTransport(Endpoint(charter, party.identities[i], i, 100)) for i in range(2)]
         async with opened(ends[0]) as (alice,):
             await until(lambda: alice.troubles)
             ((j, kind, text),) = alice.troubles

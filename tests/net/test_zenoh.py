@@ -53,7 +53,7 @@ def test_a_router_in_between_sees_who_talks_to_whom_and_nothing_else(party: Part
     seen: list[tuple[str, bytes]] = []
 
     async def main() -> None:
-        ends = [ZenohTransport(party.charter, party.identities[i], i, LARGEST, connect=[endpoint]) for i in range(3)]
+        ends = [ZenohTransport(party.endpoint(i, LARGEST), routers=[endpoint]) for i in range(3)]
         async with opened(*ends) as (alice, bob, carol):
             await until(lambda: all(memory.troubles for memory in (alice, bob, carol)))
             assert alice.troubles == [
@@ -79,7 +79,7 @@ def test_strangers_on_the_same_network_are_harmless(party: Party) -> None:
     room = f"midst/{party.charter.digest.hex()[:16]}"
 
     async def main() -> None:
-        ends = [ZenohTransport(party.charter, party.identities[i], i, LARGEST) for i in range(2)]
+        ends = [ZenohTransport(party.endpoint(i, LARGEST)) for i in range(2)]
         async with opened(*ends) as (alice, bob):
             await until(lambda: alice.links and bob.links)
             stranger = await asyncio.to_thread(open_zenoh, "client", [], [f"tcp/127.0.0.1:{port_of(party, 1)}"])
@@ -106,7 +106,7 @@ def test_who_has_no_address_opens_no_port(keys: Party, tmp_path: Path) -> None:
 
     async def main() -> None:
         before = listening()
-        ends = [ZenohTransport(party.charter, party.identities[i], i, LARGEST) for i in range(2)]
+        ends = [ZenohTransport(party.endpoint(i, LARGEST)) for i in range(2)]
         async with opened(ends[0]) as (alice,):
             assert listening() == before
             async with opened(ends[1]) as (bob,):
@@ -118,7 +118,7 @@ def test_who_has_no_address_opens_no_port(keys: Party, tmp_path: Path) -> None:
 
 def test_what_comes_faster_than_it_is_taken_up_is_dropped(party: Party) -> None:
     async def main() -> None:
-        transport = ZenohTransport(party.charter, party.identities[0], 0, LARGEST)
+        transport = ZenohTransport(party.endpoint(0, LARGEST))
         async with opened(transport):
             key = f"{transport._room}/1/0"
             sample = SimpleNamespace(key_expr=key, payload=zenoh.ZBytes(b"noise"))
@@ -140,9 +140,7 @@ def test_what_comes_faster_than_it_is_taken_up_is_dropped(party: Party) -> None:
 
 def test_closing_while_the_router_is_away(party: Party) -> None:
     async def main() -> None:
-        transport = ZenohTransport(
-            party.charter, party.identities[0], 0, LARGEST, connect=[f"tcp/127.0.0.1:{free_port()}"]
-        )
+        transport = ZenohTransport(party.endpoint(0, LARGEST), routers=[f"tcp/127.0.0.1:{free_port()}"])
         async with asyncio.timeout(5), opened(transport):
             pass
 
@@ -152,7 +150,7 @@ def test_closing_while_the_router_is_away(party: Party) -> None:
 def test_without_zenoh_it_says_what_to_install(party: Party, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zenoh", None)
     with pytest.raises(MissingExtra, match=r"pip install 'midst\[zenoh\]'"):
-        ZenohTransport(party.charter, party.identities[0], 0, LARGEST)
+        ZenohTransport(party.endpoint(0, LARGEST))
 
 
 def test_endpoints() -> None:
@@ -163,7 +161,7 @@ def test_endpoints() -> None:
 def test_nothing_is_heard_after_closing(party: Party) -> None:
     async def main() -> None:
         memory = Memory()
-        transport = ZenohTransport(party.charter, party.identities[0], 0, LARGEST)
+        transport = ZenohTransport(party.endpoint(0, LARGEST))
         await transport.open(memory)
         await transport.close()
         transport._put_down(SimpleNamespace(key_expr=f"{transport._room}/1/0", payload=zenoh.ZBytes(b"late")))

@@ -211,11 +211,13 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
     from midst.errors import InputError
     from midst.net.local import make_transport
     from midst.net.seat import take_seat
+    from midst.net.transport import Endpoint
 
     lines = await _find_names(charter, number)
     lossy = charter.mode == "lossy"
     seat = take_seat(charter, identity.name, charter.problem().values[number])  # any value will do: none is sent
-    transport = make_transport("udp" if lossy else "tls", charter, identity, number, seat.codec.largest(lossy))
+    endpoint = Endpoint(charter, identity, number, seat.codec.largest(lossy))
+    transport = make_transport("udp" if lossy else "tls", endpoint)
     calls = _Calls(charter, set(charter.neighbours(identity.name)))
     address = charter.participants[number].address
     try:

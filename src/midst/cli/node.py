@@ -91,6 +91,7 @@ def command(
     from midst.net.keys import load_identity
     from midst.net.local import make_transport
     from midst.net.seat import take_seat
+    from midst.net.transport import Endpoint
 
     charter = read_charter(charter_file)
     identity = load_identity(key_file)
@@ -106,7 +107,7 @@ def command(
     if warning:
         tell("expiry", warning)
     largest = seat.codec.largest(charter.mode == "lossy")
-    carrier = make_transport(kind, charter, identity, number, largest, listen=own_address, routers=routers)
+    carrier = make_transport(kind, Endpoint(charter, identity, number, largest, own_address), routers)
     folder = state or _default_state()
     file = DiskFile(folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal")
     try:

@@ -36,7 +36,7 @@ from midst.net.journal import DiskFile, Journal
 from midst.net.keys import Identity, make_identity
 from midst.net.peer import Peer
 from midst.net.seat import Seat, take_seat
-from midst.net.transport import Transport
+from midst.net.transport import Endpoint, Transport
 
 TransportName = Literal["tls", "zenoh", "udp"]
 Event = dict[str, Any]
@@ -97,16 +97,7 @@ def free_ports(count: int) -> list[int]:
     raise InputError(f"{count} free ports are needed, and there are {len(found)}; try fewer nodes")
 
 
-def make_transport(
-    name: TransportName,
-    charter: Charter,
-    identity: Identity,
-    number: int,
-    largest: int,
-    *,
-    listen: tuple[str, int] | None = None,
-    routers: Sequence[str] = (),
-) -> Transport:
+def make_transport(name: TransportName, endpoint: Endpoint, routers: Sequence[str] = ()) -> Transport:
     """A transport by its name, imported when it is asked for.
 
     Raises:
@@ -116,16 +107,16 @@ def make_transport(
     if name == "zenoh":
         from midst.net.zenoh import ZenohTransport
 
-        return ZenohTransport(charter, identity, number, largest, connect=routers, listen=listen)
+        return ZenohTransport(endpoint, routers=routers)
     if routers:
         raise InputError("--router is for --transport zenoh")
     if name == "tls":
         from midst.net.tls import TlsTransport
 
-        return TlsTransport(charter, identity, number, largest, listen=listen)
+        return TlsTransport(endpoint)
     from midst.net.udp import UdpTransport
 
-    return UdpTransport(charter, identity, number, largest, listen=listen)
+    return UdpTransport(endpoint)
 
 
 def run_party(
@@ -213,7 +204,7 @@ async def _participate(party: Party, seat: Seat, kind: TransportName, every: flo
     charter, i, started, last, first = party.charter, seat.number, time.monotonic(), [0.0], [0.0]
     file = DiskFile(party.folder / f"{seat.name}.journal")
     largest = seat.codec.largest(charter.mode == "lossy")
-    transport = make_transport(kind, charter, party.identities[i], i, largest)
+    transport = make_transport(kind, Endpoint(charter, party.identities[i], i, largest))
 
     def watch(peer: Peer) -> None:
         now = time.monotonic()

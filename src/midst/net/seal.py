@@ -52,7 +52,7 @@ from midst.errors import InputError
 from midst.net.certificates import check_certificate, fingerprint, verify
 from midst.net.charter import Charter
 from midst.net.keys import Identity
-from midst.net.transport import Ears, Notices, read_refusal, refusal
+from midst.net.transport import Ears, Endpoint, Notices, read_refusal, refusal
 
 OVERHEAD = 33  # bytes that sealing adds to a frame
 WINDOW = 1024  # messages
@@ -267,34 +267,22 @@ class Seal:
 class Seals:
     """The seals of one participant, between its ears and whatever carries the messages."""
 
-    def __init__(
-        self,
-        charter: Charter,
-        identity: Identity,
-        number: int,
-        largest: int,
-        ears: Ears,
-        put: Callable[[int, bytes], None],
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, ears: Ears, put: Callable[[int, bytes], None]) -> None:
         """One seal for each neighbour.
 
         Args:
-            charter: whose participants are meant.
-            identity: of this participant.
-            number: of this participant.
-            largest: bytes of the largest frame.
+            endpoint: whose.
             ears: who listens.
             put: sends a message to a neighbour, if it can.
         """
         self.notices = Notices(ears)
-        self._participants = charter.participants
-        self._largest = largest
+        self._participants = endpoint.charter.participants
+        self._largest = endpoint.largest
         self._ears = ears
         self._put = put
-        neighbours = charter.neighbours(charter.participants[number].name)
-        self._seals = {j: Seal(charter, identity, number, j) for j in neighbours}
-        self._left = dict.fromkeys(neighbours, _HANDSHAKES)
-        self._asked = dict.fromkeys(neighbours, 0)
+        self._seals = {j: Seal(endpoint.charter, endpoint.identity, endpoint.number, j) for j in endpoint.neighbours}
+        self._left = dict.fromkeys(endpoint.neighbours, _HANDSHAKES)
+        self._asked = dict.fromkeys(endpoint.neighbours, 0)
 
     def tick(self) -> None:
         """Say hello where it is needed; to be called every `TICK` seconds."""

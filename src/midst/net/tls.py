@@ -31,9 +31,8 @@ from typing import cast
 
 from midst.errors import InputError
 from midst.net.certificates import Problem, check_certificate, describe, fingerprint
-from midst.net.charter import Charter, split_address
-from midst.net.keys import Identity
-from midst.net.transport import LARGEST_REFUSAL, Ears, Notices, cannot_bind, dials, end_task, read_refusal, refusal
+from midst.net.charter import split_address
+from midst.net.transport import LARGEST_REFUSAL, Ears, Endpoint, Notices, cannot_bind, end_task, read_refusal, refusal
 
 HANDSHAKE = 10.0  # seconds
 STRANGERS = 32
@@ -66,38 +65,25 @@ _ALERTS = {  # OpenSSL's words for what the other end has sent
 class TlsTransport:
     """Frames over mutual TLS; see the head of this file."""
 
-    def __init__(
-        self,
-        charter: Charter,
-        identity: Identity,
-        number: int,
-        largest: int,
-        *,
-        listen: tuple[str, int] | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, clock: Callable[[], float] = time.time) -> None:
         """Nothing is opened yet.
 
         Args:
-            charter: whose participants are meant.
-            identity: of this participant.
-            number: of this participant.
-            largest: bytes of the largest frame.
-            listen: host and port to bind, where they are not those of the charter (a container, a gateway).
+            endpoint: whose.
             clock: seconds since 1970.
         """
         self.clock = clock
         self.sent = 0
         self.received = 0
-        self.largest = largest
-        self.most_waiting = max(_LARGEST_WAITING, 4 * largest)
-        self.own = charter.participants[number]
-        self.participants = charter.participants
-        self.neighbours = charter.neighbours(self.own.name)
-        self._dialled = [j for j in self.neighbours if dials(charter, number, j)]
-        self._listen = listen or (split_address(self.own.address) if self.own.address is not None else None)
-        self._server_context = identity.context(server=True)
-        self._client_context = identity.context(server=False)
+        self.largest = endpoint.largest
+        self.most_waiting = max(_LARGEST_WAITING, 4 * endpoint.largest)
+        self.own = endpoint.own
+        self.participants = endpoint.charter.participants
+        self.neighbours = endpoint.neighbours
+        self._dialled = endpoint.dialled
+        self._listen = endpoint.address
+        self._server_context = endpoint.identity.context(server=True)
+        self._client_context = endpoint.identity.context(server=False)
         self._server: asyncio.Server | None = None
         self._dialling: list[asyncio.Task[None]] = []
         self.links: dict[int, Link] = {}

@@ -16,18 +16,57 @@ import asyncio
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Protocol, get_args
+from dataclasses import dataclass
+from typing import Protocol, get_args
 
 import msgspec
 
 from midst.errors import InputError
 from midst.net.certificates import Fault
-
-if TYPE_CHECKING:
-    from midst.net.charter import Charter
+from midst.net.charter import Charter, Participant, split_address
+from midst.net.keys import Identity
 
 REPEAT_AFTER = 10.0  # seconds until trouble with nobody in particular is told again
 LARGEST_REFUSAL = 4096  # bytes
+
+
+@dataclass(frozen=True, repr=False)
+class Endpoint:
+    """One participant's end of all its links: what a transport is made for.
+
+    Attributes:
+        charter: whose participants are meant.
+        identity: of this participant.
+        number: of this participant.
+        largest: bytes of the largest frame.
+        listen: host and port to bind, where they are not those of the charter (a container, a gateway).
+    """
+
+    charter: Charter
+    identity: Identity
+    number: int
+    largest: int
+    listen: tuple[str, int] | None = None
+
+    @property
+    def own(self) -> Participant:
+        """This participant, as the charter has it."""
+        return self.charter.participants[self.number]
+
+    @property
+    def neighbours(self) -> tuple[int, ...]:
+        """Whom it has links to."""
+        return self.charter.neighbours(self.own.name)
+
+    @property
+    def dialled(self) -> list[int]:
+        """Whom it calls; the others call it."""
+        return [j for j in self.neighbours if dials(self.charter, self.number, j)]
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Where to bind; None for one that only dials."""
+        return self.listen or (split_address(self.own.address) if self.own.address is not None else None)
 
 
 class Ears(Protocol):

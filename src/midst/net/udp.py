@@ -16,10 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 from midst.errors import InputError
-from midst.net.charter import Charter, split_address
-from midst.net.keys import Identity
+from midst.net.charter import split_address
 from midst.net.seal import OVERHEAD, TICK, Seals, hello_bytes
-from midst.net.transport import Ears, cannot_bind, end_task
+from midst.net.transport import Ears, Endpoint, cannot_bind, end_task
 
 DATAGRAM = 1200  # bytes, as QUIC's: they pass wherever IPv6 does
 
@@ -31,32 +30,11 @@ _RESOLVE_AGAIN = 20  # ticks
 class UdpTransport:
     """Frames in sealed datagrams; see the head of this file."""
 
-    def __init__(
-        self,
-        charter: Charter,
-        identity: Identity,
-        number: int,
-        largest: int,
-        *,
-        listen: tuple[str, int] | None = None,
-    ) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            charter: whose participants are meant.
-            identity: of this participant.
-            number: of this participant.
-            largest: bytes of the largest frame.
-            listen: host and port to bind, where they are not those of the charter.
-        """
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Nothing is opened yet."""
         self.sent = 0
         self.received = 0
-        self._charter = charter
-        self._identity = identity
-        self._number = number
-        self._own = charter.participants[number]
-        self._largest = largest
-        self._listen = listen
+        self._end = endpoint
         self._addresses: dict[int, Any] = {}
         self._transport: asyncio.DatagramTransport | None = None
         self._keeping: asyncio.Task[None] | None = None
@@ -67,23 +45,23 @@ class UdpTransport:
         Raises:
             InputError: frames do not fit into a datagram, somebody has no address, or the own one cannot be bound.
         """
-        largest = max(self._largest + OVERHEAD, hello_bytes(self._identity)) + _NUMBER
+        end = self._end
+        largest = max(end.largest + OVERHEAD, hello_bytes(end.identity)) + _NUMBER
         if largest > DATAGRAM:
             advice = "have fewer coordinates, or use TLS"
             raise InputError(f"messages of {largest} bytes do not fit into a datagram of {DATAGRAM}; {advice}")
-        neighbours = self._charter.neighbours(self._own.name)
-        for i in (self._number, *neighbours):
-            if self._charter.participants[i].address is None:
-                raise InputError(f"{self._charter.participants[i].name} has no address in the charter; UDP needs one")
-        host, port = self._listen or split_address(self._own.address or "")
-        self._seals = Seals(self._charter, self._identity, self._number, self._largest, ears, self._put)
+        for one in (end.own, *(end.charter.participants[j] for j in end.neighbours)):
+            if one.address is None:
+                raise InputError(f"{one.name} has no address in the charter; UDP needs one")
+        assert end.address is not None
+        self._seals = Seals(end, ears, self._put)
         try:
             self._transport, self._wire = await asyncio.get_running_loop().create_datagram_endpoint(
-                lambda: _Wire(self._take), local_addr=(host, port)
+                lambda: _Wire(self._take), local_addr=end.address
             )
         except OSError as error:
-            raise cannot_bind(self._own.name, host, port, error) from None
-        self._keeping = asyncio.create_task(self._keep(neighbours))
+            raise cannot_bind(end.own.name, *end.address, error) from None
+        self._keeping = asyncio.create_task(self._keep())
 
     def send(self, j: int, frame: bytes) -> None:
         """Send a frame; dropped where there is no session, too much waits, or the frame is too large."""
@@ -97,12 +75,12 @@ class UdpTransport:
         self._transport.close()
         await self._wire.ended.wait()
 
-    async def _keep(self, neighbours: tuple[int, ...]) -> None:
+    async def _keep(self) -> None:
         """Find the neighbours' addresses, and shake hands, until there is a session with each; and then again."""
         ticks = 0
         while True:
             if ticks % _RESOLVE_AGAIN == 0:
-                await asyncio.gather(*(self._resolve(j) for j in neighbours if not self._seals.linked(j)))
+                await asyncio.gather(*(self._resolve(j) for j in self._end.neighbours if not self._seals.linked(j)))
             ticks += 1
             self._seals.tick()
             await asyncio.sleep(TICK)
@@ -110,7 +88,7 @@ class UdpTransport:
     async def _resolve(self, j: int) -> None:
         assert self._transport is not None
         family = self._transport.get_extra_info("socket").family
-        other = self._charter.participants[j]
+        other = self._end.charter.participants[j]
         host, port = split_address(other.address or "")
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
@@ -121,7 +99,7 @@ class UdpTransport:
             self._addresses[j] = found[0][4]
 
     def _put(self, j: int, message: bytes) -> None:
-        datagram = self._number.to_bytes(_NUMBER, "big") + message
+        datagram = self._end.number.to_bytes(_NUMBER, "big") + message
         to = self._addresses.get(j)
         if to is None or self._transport is None or self._transport.is_closing() or len(datagram) > DATAGRAM:
             return

@@ -20,10 +20,8 @@ from contextlib import suppress
 from typing import Any
 
 from midst.errors import MissingExtra
-from midst.net.charter import Charter, split_address
-from midst.net.keys import Identity
 from midst.net.seal import OVERHEAD, TICK, Seals, hello_bytes
-from midst.net.transport import Ears, cannot_bind, dials
+from midst.net.transport import Ears, Endpoint, cannot_bind
 
 _MOST_HELD = 4096  # messages
 _FIRST_RETRY, _LONGEST_RETRY = 100, 2000  # milliseconds
@@ -32,25 +30,12 @@ _FIRST_RETRY, _LONGEST_RETRY = 100, 2000  # milliseconds
 class ZenohTransport:
     """Frames over zenoh; see the head of this file."""
 
-    def __init__(
-        self,
-        charter: Charter,
-        identity: Identity,
-        number: int,
-        largest: int,
-        *,
-        connect: Sequence[str] = (),
-        listen: tuple[str, int] | None = None,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, routers: Sequence[str] = ()) -> None:
         """Nothing is opened yet.
 
         Args:
-            charter: whose participants are meant.
-            identity: of this participant.
-            number: of this participant.
-            largest: bytes of the largest frame.
-            connect: zenoh routers, such as tcp/router.example.org:7447; without any, neighbours dial each other.
-            listen: host and port to bind, where they are not those of the charter; not used with routers.
+            endpoint: whose; with routers, nothing is bound.
+            routers: zenoh's, such as tcp/router.example.org:7447; without any, neighbours dial each other.
 
         Raises:
             MissingExtra: zenoh is not installed.
@@ -62,15 +47,9 @@ class ZenohTransport:
         self._zenoh = zenoh
         self.sent = 0
         self.received = 0
-        self._charter = charter
-        self._identity = identity
-        self._number = number
-        self._largest = largest
-        self._routers = list(connect)
-        own = charter.participants[number]
-        self._name = own.name
-        self._listen = listen or (split_address(own.address) if own.address is not None else None)
-        self._room = f"midst/{charter.digest.hex()[:16]}"
+        self._end = endpoint
+        self._routers = list(routers)
+        self._room = f"midst/{endpoint.charter.digest.hex()[:16]}"
         self._session: Any = None
         self._held: deque[tuple[str, bytes]] = deque(maxlen=_MOST_HELD)
         self._called = False  # whether the event loop has been told that messages are held
@@ -84,16 +63,16 @@ class ZenohTransport:
             InputError: the own address cannot be bound.
         """
         self._loop = asyncio.get_running_loop()
-        self._seals = Seals(self._charter, self._identity, self._number, self._largest, ears, self._put)
-        self._most = max(self._largest + OVERHEAD, hello_bytes(self._identity), 4096)
+        self._seals = Seals(self._end, ears, self._put)
+        self._most = max(self._end.largest + OVERHEAD, hello_bytes(self._end.identity), 4096)
         if not self._routers:
             try:
                 await self._connect()
             except self._zenoh.ZError as error:
-                if self._listen is None:
+                if self._end.address is None:
                     raise
                 reason = "address already in use" if "in use" in str(error) else "zenoh cannot bind it"
-                raise cannot_bind(self._name, *self._listen, reason) from None
+                raise cannot_bind(self._end.own.name, *self._end.address, reason) from None
         self._keeping = asyncio.create_task(self._keep())
 
     def send(self, j: int, frame: bytes) -> None:
@@ -125,15 +104,15 @@ class ZenohTransport:
 
     async def _connect(self) -> None:
         session = await asyncio.to_thread(self._zenoh.open, self._zenoh.Config.from_json5(json.dumps(self._settings())))
-        session.declare_subscriber(f"{self._room}/*/{self._number}", self._put_down)
+        session.declare_subscriber(f"{self._room}/*/{self._end.number}", self._put_down)
         self._session = session
 
     def _settings(self) -> dict[str, Any]:
         """The configuration; see DEFAULT_CONFIG.json5 in zenoh's repository for what each of it means."""
-        neighbours = self._charter.neighbours(self._name)
-        dialled = [self._charter.participants[j].address for j in neighbours if dials(self._charter, self._number, j)]
+        end = self._end
+        dialled = [end.charter.participants[j].address for j in end.dialled]
         retry = {"period_init_ms": _FIRST_RETRY, "period_max_ms": _LONGEST_RETRY, "period_increase_factor": 2}
-        listening = [] if self._listen is None or self._routers else [_endpoint(*self._listen)]
+        listening = [] if end.address is None or self._routers else [_endpoint(*end.address)]
         return {
             "mode": "client" if self._routers else "peer",
             "listen": {"endpoints": listening, "exit_on_failure": True, "timeout_ms": 0},
@@ -146,7 +125,7 @@ class ZenohTransport:
             "open": {"return_conditions": {"connect_scouted": False, "declares": False}},
             "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
             "transport": {
-                "unicast": {"open_timeout": 3000, "max_sessions": len(neighbours) + 32},
+                "unicast": {"open_timeout": 3000, "max_sessions": len(end.neighbours) + 32},
                 "link": {"rx": {"max_message_size": 2 * self._most}, "tx": {"queue": {"size": {"data": 16}}}},
                 "shared_memory": {"enabled": False},
             },
@@ -155,7 +134,7 @@ class ZenohTransport:
     def _put(self, j: int, message: bytes) -> None:
         if self._session is None:
             return
-        key = f"{self._room}/{self._number}/{j}"
+        key = f"{self._room}/{self._end.number}/{j}"
         self.sent += len(key) + len(message)
         with suppress(self._zenoh.ZError):  # the session is ending
             self._session.put(key, message, express=True, congestion_control=self._zenoh.CongestionControl.DROP)
