@@ -42,7 +42,7 @@ napoleon_use_rtype = False  # "x, and the branch: …" is a sentence and no type
 # Every reference must lead somewhere, but for what is not ours.
 nitpicky = True
 nitpick_ignore_regex = [
-    (r"py:.*", r"(numpy|np|scipy|matplotlib|networkx|nx|collections|pathlib|fractions|os|typing|click)\..*"),
+    (r"py:.*", r"(numpy|np|scipy|matplotlib|networkx|nx|sparse|collections|pathlib|fractions|os|typing|click)\..*"),
     (r"py:class", "|".join(autodoc_type_aliases)),
     (r"py:class", r"Figure|Path|Mechanism|optional|.*\._\w+"),
 ]
