@@ -45,6 +45,7 @@ CLOCKS = 300.0  # seconds by which two clocks may differ
 _LARGEST_WAITING = 2**20  # bytes, or four frames
 _SILENT = 20  # seconds without a sign of life after which TCP gives a connection up
 _RECORD = 16384  # bytes
+_ARRIVING = 65536  # bytes read at a time
 _WELCOME = struct.Struct(">cQ")  # "W", and seconds since 1970
 _UNITS = {"days": 86_400, "hours": 3_600, "minutes": 60}
 _ALERTS = {  # OpenSSL's words for what the other end has sent
@@ -86,6 +87,7 @@ class TlsTransport:
         self._client_context = endpoint.identity.context(server=False)
         self._server: asyncio.Server | None = None
         self._dialling: list[asyncio.Task[None]] = []
+        self.arriving = memoryview(bytearray(_ARRIVING))  # of whichever link; taken up before the next may put its own
         self.links: dict[int, Link] = {}
         self._all: set[Link] = set()
         self._strangers: dict[Link, None] = {}  # connections that came in and are not up, in that order
@@ -212,7 +214,7 @@ class TlsTransport:
         return next(by_certificate, next(by_name, None))
 
 
-class Link(asyncio.Protocol):
+class Link(asyncio.BufferedProtocol):
     """One connection, from TCP to frames."""
 
     def __init__(self, owner: TlsTransport, context: ssl.SSLContext, dialled: int | None) -> None:
@@ -247,12 +249,16 @@ class Link(asyncio.Protocol):
         if not self._closing:
             self._shake()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where bytes may be put; left to itself, asyncio makes new room for 256 KiB at every read."""
+        return self._owner.arriving
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Bytes came."""
-        self._owner.received += len(data)
+        self._owner.received += nbytes
         if self._closing:
             return
-        self._arriving.write(data)
+        self._arriving.write(self._owner.arriving[:nbytes])
         if not self._shaken:
             self._shake()
         if not self._shaken:
