@@ -13,10 +13,13 @@ from typing import Any
 import psutil
 import pytest
 import zenoh
+from click.testing import CliRunner
 from parties import Memory, Party, free_port, make_party, opened, until
 
+from midst.cli import main
 from midst.errors import MissingExtra
 from midst.net import zenoh as zenoh_module
+from midst.net.local import make_transport
 from midst.net.zenoh import ZenohTransport, _endpoint
 
 LARGEST = 1000
@@ -148,9 +151,13 @@ def test_closing_while_the_router_is_away(party: Party) -> None:
 
 
 def test_without_zenoh_it_says_what_to_install(party: Party, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "midst.net.zenoh")
     monkeypatch.setitem(sys.modules, "zenoh", None)
     with pytest.raises(MissingExtra, match=r"pip install 'midst\[zenoh\]'"):
-        ZenohTransport(party.endpoint(0, LARGEST))
+        make_transport("zenoh", party.endpoint(0, LARGEST))
+    done = CliRunner().invoke(main, ["up", "--graph", "ring", "--nodes", "3", "--transport", "zenoh"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "pip install 'midst[zenoh]'" in done.stderr
 
 
 def test_endpoints() -> None:

@@ -23,6 +23,11 @@ from midst.errors import MissingExtra
 from midst.net.seal import OVERHEAD, TICK, Seals, hello_bytes
 from midst.net.transport import Ears, Endpoint, cannot_bind
 
+try:
+    import zenoh
+except ImportError:
+    raise MissingExtra("zenoh", "zenoh") from None
+
 _MOST_HELD = 4096  # messages
 _FIRST_RETRY, _LONGEST_RETRY = 100, 2000  # milliseconds
 
@@ -36,15 +41,7 @@ class ZenohTransport:
         Args:
             endpoint: whose; with routers, nothing is bound.
             routers: zenoh's, such as tcp/router.example.org:7447; without any, neighbours dial each other.
-
-        Raises:
-            MissingExtra: zenoh is not installed.
         """
-        try:
-            import zenoh
-        except ImportError:
-            raise MissingExtra("zenoh", "zenoh") from None
-        self._zenoh = zenoh
         self.sent = 0
         self.received = 0
         self._end = endpoint
@@ -68,7 +65,7 @@ class ZenohTransport:
         if not self._routers:
             try:
                 await self._connect()
-            except self._zenoh.ZError as error:
+            except zenoh.ZError as error:
                 if self._end.address is None:
                     raise
                 reason = "address already in use" if "in use" in str(error) else "zenoh cannot bind it"
@@ -94,7 +91,7 @@ class ZenohTransport:
             if self._session is None:
                 try:
                     await self._connect()
-                except self._zenoh.ZError:
+                except zenoh.ZError:
                     text = f"no zenoh router answers at {', '.join(self._routers)}; is one running there?"
                     self._seals.notices.tell(None, "unreachable", text)
             self._seals.tick()
@@ -103,7 +100,7 @@ class ZenohTransport:
                     await self._closing.wait()
 
     async def _connect(self) -> None:
-        session = await asyncio.to_thread(self._zenoh.open, self._zenoh.Config.from_json5(json.dumps(self._settings())))
+        session = await asyncio.to_thread(zenoh.open, zenoh.Config.from_json5(json.dumps(self._settings())))
         session.declare_subscriber(f"{self._room}/*/{self._end.number}", self._put_down)
         self._session = session
 
@@ -136,8 +133,8 @@ class ZenohTransport:
             return
         key = f"{self._room}/{self._end.number}/{j}"
         self.sent += len(key) + len(message)
-        with suppress(self._zenoh.ZError):  # the session is ending
-            self._session.put(key, message, express=True, congestion_control=self._zenoh.CongestionControl.DROP)
+        with suppress(zenoh.ZError):  # the session is ending
+            self._session.put(key, message, express=True, congestion_control=zenoh.CongestionControl.DROP)
 
     def _put_down(self, sample: Any) -> None:
         """A message came; this is a thread of zenoh's."""
