@@ -114,6 +114,11 @@ class Node:
         """A_ij for every neighbour j: 1 where this node has the smaller number, else −1."""
         return tuple(1 if j > self.id else -1 for j in self.neighbours)
 
+    @property
+    def signs(self) -> Array:
+        """The same as a column, to stand beside an array of a row a neighbour."""
+        return np.reshape(np.array(self.sign, np.float64), (-1, *(1,) * len(self.shape)))
+
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Of a number: () for a float."""

@@ -31,17 +31,6 @@ from midst.net.transport import Endpoint, read_refusal, refusal
 LARGEST = 1000
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Party:
-    return make_party(tmp_path_factory.mktemp("keys"), [(0, 1), (1, 2)])
-
-
-@pytest.fixture
-def party(keys: Party, tmp_path: Path) -> Party:
-    """Alice, bob and carol in a row, at new addresses; alice dials bob, and bob carol."""
-    return make_party(tmp_path, [(0, 1), (1, 2)], identities=keys.identities)
-
-
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """People are told at once, and nobody is waited for long."""

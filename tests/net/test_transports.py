@@ -27,17 +27,6 @@ def make(request: pytest.FixtureRequest) -> Make:
     return KINDS[request.param]
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Party:
-    return make_party(tmp_path_factory.mktemp("keys"), [(0, 1), (1, 2)])
-
-
-@pytest.fixture
-def party(keys: Party, tmp_path: Path) -> Party:
-    """Alice, bob and carol in a row, at new addresses."""
-    return make_party(tmp_path, [(0, 1), (1, 2)], identities=keys.identities)
-
-
 def all_of(make: Make, party: Party, numbers: Sequence[int] = (0, 1, 2)) -> list[Transport]:
     return [make(party.endpoint(i, LARGEST)) for i in numbers]
 

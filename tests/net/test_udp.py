@@ -21,11 +21,6 @@ from midst.net.udp import DATAGRAM, UdpTransport
 FITS = DATAGRAM - OVERHEAD - 4
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Party:
-    return make_party(tmp_path_factory.mktemp("keys"), [(0, 1), (1, 2)])
-
-
 @pytest.fixture
 def party(keys: Party, tmp_path: Path) -> Party:
     return make_party(tmp_path, [(0, 1), (1, 2)], identities=keys.identities, ports=ports(3))

@@ -25,16 +25,6 @@ from midst.net.zenoh import ZenohTransport, _endpoint
 LARGEST = 1000
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Party:
-    return make_party(tmp_path_factory.mktemp("keys"), [(0, 1), (1, 2)])
-
-
-@pytest.fixture
-def party(keys: Party, tmp_path: Path) -> Party:
-    return make_party(tmp_path, [(0, 1), (1, 2)], identities=keys.identities)
-
-
 def port_of(party: Party, i: int) -> int:
     return int((party.charter.participants[i].address or "").rpartition(":")[2])
 

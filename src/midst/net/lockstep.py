@@ -140,8 +140,7 @@ class LockStep:
             return
         node = self._seat.node
         z, mirror, far = map(np.array, (before.z, before.mirror, [step.message.number for step in inputs.values()]))
-        sign = np.reshape(node.sign, (-1, *(1,) * len(node.shape)))
-        edges = residual_bounds(z, mirror, sign, before.x, far, node.c, node.terms.weight)
+        edges = residual_bounds(z, mirror, node.signs, before.x, far, node.c, node.terms.weight)
         largest = edges.max(axis=0)
         heard = [step.level for step in inputs.values()]
         self._level = tide.rise(self._level, before.round, before.x, largest, heard)

@@ -101,8 +101,7 @@ class Seat:
         """
         node = self.node
         shape = (len(node.neighbours), *node.shape)
-        sign = np.reshape(node.sign, (-1, *(1,) * len(node.shape)))
-        z = self.mu * sign + self.sigma * normals(entropy, shape)
+        z = self.mu * node.signs + self.sigma * normals(entropy, shape)
         return Opening(
             digest=self.session,
             name=self.name,
