@@ -36,7 +36,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.objectives import Quantile
+from midst.objectives import Counts, Objective, Quantile
 from midst.problems import Problem
 from midst.update import Array
 
@@ -80,7 +80,7 @@ class Prover:
         self._weights = problem.counts / problem.counts.sum()
         self._s = s
         self._quantile = isinstance(problem.objective, Quantile)
-        self._needed_below, self._needed_above = weights_needed(problem)
+        self._needed_below, self._needed_above = weights_needed(problem.objective, problem.counts)
         self._total = int(problem.counts.sum())
 
     def holds(self, x: Array) -> bool:
@@ -104,10 +104,10 @@ class Prover:
         return self._counts @ (self._s <= x), self._counts @ (self._s >= x)
 
 
-def weights_needed(problem: Problem) -> tuple[int, int]:
+def weights_needed(objective: Objective, counts: Counts) -> tuple[int, int]:
     """The weights, in units, that must lie at or below max x, and at or above min x; 0 and all of it for the mean."""
-    total = int(problem.counts.sum())
-    tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else 0
+    total = int(counts.sum())
+    tau = objective.level(total) if isinstance(objective, Quantile) else 0
     return int(-(-tau * total // 1)), int(-(-(1 - tau) * total // 1))
 
 
@@ -115,7 +115,7 @@ def slack(problem: Problem) -> float:
     """How small |Σ g_i| must be for a small spread to prove a quantile: half of what is exact, as room for rounding."""
     total = int(problem.counts.sum())
     tau = problem.objective.level(total) if isinstance(problem.objective, Quantile) else Fraction(0)
-    needed = weights_needed(problem)
+    needed = weights_needed(problem.objective, problem.counts)
     room = min(tau * total - needed[0], (1 - tau) * total - needed[1]) + 1
     return float(room) * problem.unit_weight
 

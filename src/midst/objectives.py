@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Side = Literal["any", "low", "high"]
 
+LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}  # the τ of those that have a name
+
 
 @dataclass(frozen=True)
 class Quantile:

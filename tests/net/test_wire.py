@@ -138,7 +138,7 @@ def test_a_frame_of_another_session_is_refused():
 @given(st.binary(max_size=1100))
 def test_talk_that_says_nothing_is_refused_and_nothing_else_is_raised(noise):
     with contextlib.suppress(BadFrame):
-        wire._decode_talk(b"T" + noise)
+        wire.decode_talk(b"T" + noise)
 
 
 @given(st.text())

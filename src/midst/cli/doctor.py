@@ -183,14 +183,14 @@ class _Calls:
 
     def hear(self, j: int, frame: bytes) -> None:
         """A neighbour that is up says HELLO, with the digest of its charter."""
-        import msgspec
-
         from midst.net.charter import differing
-        from midst.net.wire import Hello
+        from midst.net.wire import BadFrame, Hello, decode_talk
 
         try:
-            hello = msgspec.msgpack.decode(frame[1:], type=Hello)
-        except msgspec.DecodeError:
+            hello = decode_talk(frame)
+        except BadFrame:
+            return
+        if not isinstance(hello, Hello):
             return
         same = hello.digest == self.charter.digest
         self.charters[j] = [] if same else differing(self.charter.field_digests(), hello.fields)

@@ -25,7 +25,7 @@ from midst.cli.values import read_numbers
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
-from midst.objectives import Mean, Objective, Quantile, Side
+from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
 from midst.privacy.dp import parse_mechanism, privatise
 from midst.privacy.priors import parse_prior
 from midst.problems import Problem, check_values
@@ -33,7 +33,6 @@ from midst.result import Result
 from midst.solving import Progress, solve
 from midst.system import streams
 
-_LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
 _STOP = """When a count proves the answer exactly; when it is certified to within the tolerance; or when its error is,
 as only a simulation can know. Default: count where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
@@ -52,7 +51,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Repeats a run; drawn and reported if not given.")
 @click.option("--values", metavar="FILE|-", help="One number (or row of numbers) a line. Default: N(0, 1), drawn.")
 @click.option("--weights", metavar="FILE|-", help="One number a line. Default: 1 each.")
-@click.option("--objective", type=click.Choice([*_LEVELS, "mean"]), help="What to find. Default: the median.")
+@click.option("--objective", type=click.Choice([*LEVELS, "mean"]), help="What to find. Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
 @click.option("--side", type=click.Choice(["low", "high", "any"]), help="Where there are two answers. Default: low.")
 @click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
@@ -185,7 +184,7 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
         raise InputError(f"--side chooses between two answers; there is only one {name}")
     if name == "mean":
         return Mean()
-    return Quantile(_LEVELS[name or "median"] if quantile is None else quantile, side or "low")
+    return Quantile(LEVELS[name or "median"] if quantile is None else quantile, side or "low")
 
 
 # What people see

@@ -214,7 +214,7 @@ def _batch(
         smooth=local[0].smooth,
     )
     starts = [sums_at_start(system) for system in systems]
-    needed = np.array([weights_needed(problem) for problem in problems]).T
+    needed = np.array([weights_needed(problem.objective, problem.counts) for problem in problems]).T
     runs = terms.s.shape[1]
     unit = np.hstack([settled.unit for settled in parameters])
     scale = np.hstack([settled.scale for settled in parameters]) / unit

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+HEAD = struct.Struct("<cI")  # of a frame between processes: its letter, and the length of its body
 _TYPES = {"f": ("<f8", "f64"), "i": ("<i4", "i32"), "u": ("<i4", "i32"), "b": ("<i4", "i32")}
 
 

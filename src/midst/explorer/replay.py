@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from midst.certificate import weights_needed
 from midst.counting import Proof, Rules
 from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
@@ -106,7 +107,8 @@ def replay(made: Made, name: str | None = None) -> Replay:
     arrays |= {name: array for name, array in optional.items() if array is not None}
     tally = _tally(trace, x, branch, held)
     if tally is not None:
-        facts["needed"] = _needed(trace)
+        below, above = weights_needed(trace.objective, trace.counts)
+        facts["needed"] = {"below": below, "above": above, "total": total}
         arrays |= {"at_or_below": tally[0], "at_or_above": tally[1]}
     return Replay(made, t, seen, known, facts, arrays)
 
@@ -258,13 +260,6 @@ def _tally(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[
     if trace.parameters.get("guard") is not None:
         return None
     return (branch >= 0) @ trace.counts, (branch <= 0) @ trace.counts
-
-
-def _needed(trace: Trace) -> Facts:
-    """How much weight must lie at or below, and at or above, for a small spread to prove the answer."""
-    total = int(trace.counts.sum())
-    tau = trace.objective.level(total) if isinstance(trace.objective, Quantile) else 0
-    return {"below": math.ceil(tau * total), "above": math.ceil((1 - tau) * total), "total": total}
 
 
 def _labels(trace: Trace) -> list[str] | None:

@@ -19,11 +19,12 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from midst.explorer.packing import HEAD
+
 MOST_AT_ONCE = 2
 MOST_KEPT = 8
 MOST_BYTES = 256 * 2**20
 
-_LETTER, _HEAD = 1, 5  # bytes of a frame's letter, and of letter and length
 _PARTS = {b"R": "run", b"A": "audit"}
 
 
@@ -98,9 +99,8 @@ class Runs:
         try:
             process.stdin.write(json.dumps(asked).encode() + b"\n")
             while True:
-                head = await process.stdout.readexactly(_HEAD)
-                body = await process.stdout.readexactly(int.from_bytes(head[_LETTER:], "little"))
-                letter = head[:_LETTER]
+                letter, length = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
+                body = await process.stdout.readexactly(length)
                 if letter in _PARTS:
                     self._keep(run, _PARTS[letter], body)
                     yield {"kind": _PARTS[letter], "run": run, "bytes": len(body)}

@@ -20,7 +20,7 @@ from midst import graphs
 from midst.errors import InputError
 from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
 from midst.graphs import Graph
-from midst.objectives import Mean, Objective, Quantile
+from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.dp import Gaussian, Laplace, Mechanism, Offset, information, privatise
@@ -33,7 +33,6 @@ from midst.trace import Trace, load
 
 Array = NDArray[np.float64]
 
-_LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
 _OPTIONS = {"rgg": ("radius",), "er": ("p",), "ws": ("k", "p"), "ba": ("m",), "regular": ("k",)}
 _SAMPLES = 2_000  # by which the distribution of a noised value is known, where it has no formula
 
@@ -194,7 +193,7 @@ def _graph(settings: Settings, drawn: Streams) -> Graph:
 
 
 def _level(settings: Settings) -> float:
-    return settings.tau if settings.objective == "quantile" else _LEVELS[settings.objective]
+    return settings.tau if settings.objective == "quantile" else LEVELS[settings.objective]
 
 
 def _values(settings: Settings, rng: np.random.Generator) -> Array:

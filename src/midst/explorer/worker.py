@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,11 +18,10 @@ from typing import Any, BinaryIO
 
 from midst.errors import MidstError
 from midst.explorer.fields import Refused, parse
-from midst.explorer.packing import pack
+from midst.explorer.packing import HEAD, pack
 from midst.explorer.replay import audited, replay, to_json
 from midst.explorer.simulate import open_file, prepare
 
-HEAD = struct.Struct("<cI")
 Send = Callable[[bytes, bytes], None]
 
 

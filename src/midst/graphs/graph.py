@@ -120,10 +120,9 @@ class Graph:
     @cached_property
     def is_connected(self) -> bool:
         """Whether every node reaches every other."""
-        return bool((self._component == 0).all())
+        return self.ends is None or bool((self._component_of_each() == 0).all())
 
-    @cached_property
-    def _component(self) -> Ints:
+    def _component_of_each(self) -> Ints:
         """The component of each node, by number."""
         if self.ends is None:
             return np.zeros(self.n, np.int64)
@@ -159,8 +158,8 @@ class Graph:
 
     def components(self) -> list[Ints]:
         """The connected components, each as its nodes in ascending order."""
-        sizes = np.bincount(self._component)
-        return np.split(np.argsort(self._component, kind="stable"), np.cumsum(sizes)[:-1])
+        component = self._component_of_each()
+        return np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
 
     def require_connected(self) -> None:
         """Refuses a graph that falls apart.

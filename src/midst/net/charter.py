@@ -30,7 +30,7 @@ from midst.errors import InputError
 from midst.graphs import Graph, from_edges
 from midst.net.certificates import check_name, describe, read_certificate
 from midst.net.keys import Identity
-from midst.objectives import Mean, Objective, Quantile, Side
+from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
 from midst.problems import Problem
 from midst.system import Guard, Parameters, assemble, count_rules, settle
 
@@ -38,7 +38,6 @@ FORMAT = 1
 
 _FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE)
-_LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
 _LARGEST_FILE = 16 * 2**20  # bytes
 _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
 _MOST_ROUNDS = 10**9
@@ -190,7 +189,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """What is to be found."""
         if self.objective == "mean":
             return Mean()
-        level = _LEVELS.get(self.objective, self.quantile)
+        level = LEVELS.get(self.objective, self.quantile)
         assert level is not None, "checked when the charter was made"
         return Quantile(level, self.side)
 

@@ -25,6 +25,7 @@ from midst.errors import InputError
 from midst.net.certificates import Fault
 from midst.net.charter import Charter, Participant, split_address
 from midst.net.keys import Identity
+from midst.net.wire import printable
 
 REPEAT_AFTER = 10.0  # seconds until trouble with nobody in particular is told again
 LARGEST_REFUSAL = 4096  # bytes
@@ -152,7 +153,7 @@ def read_refusal(message: bytes) -> tuple[str, str] | None:
         kind, text = msgspec.msgpack.decode(message[1:], type=tuple[str, str])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return kind if kind in get_args(Fault) else "refused", "".join(c if c.isprintable() else " " for c in text)
+    return kind if kind in get_args(Fault) else "refused", printable(text, LARGEST_REFUSAL)
 
 
 def dials(charter: Charter, i: int, j: int) -> bool:

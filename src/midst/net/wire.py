@@ -223,7 +223,7 @@ class Codec:
             case b"L":
                 return self._decode_loose(frame)
             case b"T":
-                return _decode_talk(frame)
+                return decode_talk(frame)
             case _:
                 raise BadFrame("a frame of an unknown kind")
 
@@ -330,7 +330,12 @@ def edge_digest(session: bytes, round: int, ends: tuple[bytes, bytes]) -> bytes:
     return hashlib.blake2b(session + struct.pack("<I", round) + b"".join(ends), digest_size=DIGEST_BYTES).digest()
 
 
-def _decode_talk(frame: bytes) -> Talk:
+def decode_talk(frame: bytes) -> Talk:
+    """What a talk frame says.
+
+    Raises:
+        BadFrame: nothing that this version knows.
+    """
     if len(frame) > TALK_BYTES:
         raise BadFrame(f"a talk frame of {len(frame)} bytes; {TALK_BYTES} at most")
     try:

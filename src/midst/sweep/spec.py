@@ -35,7 +35,7 @@ from midst import graphs
 from midst.errors import InputError
 from midst.graphs.generators import expected_edges
 from midst.graphs.graph import physical_memory, show_bytes
-from midst.objectives import Mean, Objective, Quantile
+from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy.adversaries import Adversary, parse_adversary
 from midst.privacy.priors import parse_prior
 from midst.problems import Problem
@@ -53,7 +53,6 @@ _DEFAULTS = {
     "prior": "normal:0,1",
     "adversary": "none",
 }
-_LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}
 _BYTES_AN_EDGE = 200  # at the peak of building a graph and starting a run, both directions together
 _BYTES_A_NODE = 300
 _BYTES_A_ROW = 300  # of the table
@@ -109,7 +108,7 @@ class Cell:
         """What is to be found; where there are two answers, the lower."""
         if self.objective == "mean":
             return Mean()
-        return Quantile(_LEVELS.get(str(self.objective), self.objective), "low")  # type: ignore[arg-type]
+        return Quantile(LEVELS.get(str(self.objective), self.objective), "low")  # type: ignore[arg-type]
 
     def listener(self) -> Adversary | None:
         """Who listens."""
@@ -224,9 +223,9 @@ def _cell(number: int, graph: Any, n: Any, c: Any, theta: Any, mu: Any, sigma: A
     for name, value in (("c", c), ("theta", theta), ("mu", mu), ("sigma", sigma)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise InputError(f"grid.{name} must be numbers")
-    if objective not in (*_LEVELS, "mean") and (isinstance(objective, bool) or not isinstance(objective, int | float)):
-        near = _near(objective, (*_LEVELS, "mean"))
-        raise InputError(f"grid.objective must be {', '.join(_LEVELS)}, mean, or a number for a quantile{near}")
+    if objective not in (*LEVELS, "mean") and (isinstance(objective, bool) or not isinstance(objective, int | float)):
+        near = _near(objective, (*LEVELS, "mean"))
+        raise InputError(f"grid.objective must be {', '.join(LEVELS)}, mean, or a number for a quantile{near}")
     if not isinstance(prior, str) or not isinstance(adversary, str):
         raise InputError("grid.prior and grid.adversary must be words, as for midst audit")
     return Cell(
