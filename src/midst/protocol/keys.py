@@ -1,0 +1,148 @@
+"""Numbers as whole numbers from 0 to 2^64 − 1 that sort alike: brackets, thresholds and answers of a search are keys.
+
+Rules:
+- `Floats`: every finite float64 has its own key: its bits, with the sign bit set where it is not negative and all bits
+  inverted where it is. −0.0 is 0.0. Nothing is rounded, so an answer is exact to the last bit.
+- `Grid(r)`: the key of v is 2^63 plus v / r rounded to a whole number, half to even, computed exactly. All values that
+  round to the same multiple of r are one.
+- A number at a share f of the way from lo to hi is lo·(1 − f) + hi·f, in float64, in this order, on every machine.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.errors import InputError
+
+Array = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+SIGN = 1 << 63
+MODULUS = 1 << 64
+_FARTHEST = 1 << 61  # steps of a grid from zero: two keys can be added below the modulus
+_EXACT = 1 << 53  # whole numbers up to here are floats
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class Floats:
+    """Every float64 by itself."""
+
+    ends = (-_LARGEST, _LARGEST)  # where there are no bounds
+
+    def key(self, value: float) -> int:
+        """The key of a finite number."""
+        (bits,) = struct.unpack("<Q", struct.pack("<d", value + 0.0))
+        return bits | SIGN if bits < SIGN else MODULUS - 1 - bits
+
+    def value(self, key: int) -> float:
+        """The number that has this key."""
+        bits = key - SIGN if key >= SIGN else MODULUS - 1 - key
+        return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+    def keys(self, values: Array) -> Words:
+        """The keys of many."""
+        bits = (values + 0.0).view(np.uint64)
+        return np.where(bits < SIGN, bits | np.uint64(SIGN), ~bits)
+
+    def values(self, keys: Words) -> Array:
+        """And back."""
+        return np.where(keys >= SIGN, keys & np.uint64(SIGN - 1), ~keys).view(np.float64)
+
+    def split(self, a: int, b: int, f: float) -> int | None:
+        """The key at a share f of the way through the bracket (a, b], by value; None where that is no number."""
+        value = self.value(a + 1) * (1.0 - f) + self.value(b) * f
+        return self.key(value) if isfinite(value) else None
+
+    def middle(self, twice: int) -> float:
+        """The number halfway between two keys, from their sum; floats have none that two keys would tell."""
+        raise InputError("the midpoint of two values needs a public resolution; give one, or side='low' or 'high'")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Multiples of a public resolution.
+
+    Attributes:
+        step: the resolution.
+    """
+
+    step: Fraction
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which numbers values lie where there are no bounds."""
+        far = float(min(self.step * (_FARTHEST // 2), Fraction(_LARGEST)))
+        return -far, far
+
+    def key(self, value: float) -> int:
+        """The key of a finite number."""
+        return round(Fraction(value) / self.step) + SIGN
+
+    def value(self, key: int) -> float:
+        """The number that has this key."""
+        return float((key - SIGN) * self.step)
+
+    def keys(self, values: Array) -> Words:
+        """The keys of many."""
+        flat = np.asarray(values, np.float64).reshape(-1)
+        guess = flat / float(self.step)
+        nearest = np.rint(guess)
+        # A float is off by a few units in its last place: far from a half, and not large, it rounds as the exact one.
+        clear = (np.abs(np.abs(guess - nearest) - 0.5) > 1e-3) & (np.abs(guess) < _EXACT * 1e-4)
+        keys = np.where(clear, nearest, 0.0).astype(np.int64).view(np.uint64) + np.uint64(SIGN)
+        for k in np.flatnonzero(~clear).tolist():
+            keys[k] = self.key(float(flat[k]))
+        return keys.reshape(np.shape(values))
+
+    def values(self, keys: Words) -> Array:
+        """And back."""
+        flat = [self.value(key) for key in keys.reshape(-1).tolist()]
+        return np.array(flat).reshape(keys.shape)
+
+    def split(self, a: int, b: int, f: float) -> int | None:
+        """The key at a share f of the way through the bracket (a, b]."""
+        return floor(float(a + 1 - SIGN) * (1.0 - f) + float(b - SIGN) * f) + SIGN
+
+    def middle(self, twice: int) -> float:
+        """The number halfway between two keys, from their sum."""
+        return float((twice - 2 * SIGN) * self.step / 2)
+
+
+Keys = Floats | Grid
+
+
+def make_keys(resolution: float | str | Fraction | None) -> Keys:
+    """The keys at a public resolution; of all floats where there is none.
+
+    Raises:
+        InputError: the resolution is not a positive number.
+    """
+    if resolution is None:
+        return Floats()
+    try:
+        step = resolution if isinstance(resolution, Fraction) else Fraction(str(resolution))
+    except (ValueError, ZeroDivisionError):
+        raise InputError("resolution must be a positive number, such as 0.01") from None
+    if not 0 < step <= Fraction(_LARGEST):
+        raise InputError("resolution must be a positive number, such as 0.01")
+    return Grid(step)
+
+
+def first_bracket(keys: Keys, bounds: tuple[float, float] | None) -> tuple[int, int]:
+    """The bracket (a, b] that holds every value: the public bounds, or all that there is.
+
+    Raises:
+        InputError: the bounds are too many steps of the resolution apart.
+    """
+    low, high = keys.ends if bounds is None else bounds
+    a, b = keys.key(low) - 1, keys.key(high)
+    if isinstance(keys, Grid) and not -_FARTHEST <= a - SIGN < b - SIGN <= _FARTHEST:
+        raise InputError("the resolution is too fine for these bounds; at most 2^61 steps from zero can be told apart")
+    return a, b

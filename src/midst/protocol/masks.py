@@ -1,0 +1,91 @@
+"""Masks between all pairs: what one adds, the other subtracts, so that only totals over everybody can be read.
+
+Rules:
+- Every participant announces an X25519 key for the session. The key of a pair is derived from the shared secret and from
+  everything that tells the pair apart: the charter, both numbers, instances and public keys, the lower first. A copied
+  public key therefore gives other masks, and harms nobody but the copier.
+- The mask of a step is a pseudo-random function of the pair's key over the step's context: a hash of the charter, of all
+  announcements, of all earlier totals and of what is asked now. Nothing can be asked twice under one mask, and those
+  who were told different things have masks that do not cancel.
+- Whole numbers modulo 2^64. The participant with the lower number adds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping, Sequence
+
+from midst.protocol.keys import MODULUS
+
+SECRET_BYTES = 32
+_LABEL = b"midst pair key v2"
+_PERSON = b"midst mask v2"
+_BLOCK = 8  # numbers that one hash gives
+
+
+class LowOrder(Exception):  # noqa: N818
+    """A public key with which any secret gives the same shared one: no honest participant has it."""
+
+
+def public_key(secret: bytes) -> bytes:
+    """The X25519 public key of a secret of 32 random bytes."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    return X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
+
+
+def pair_key(secret: bytes, theirs: bytes, charter: bytes, lower: bytes, higher: bytes) -> bytes:
+    """The key that two participants share and nobody else knows.
+
+    Args:
+        secret: one's own.
+        theirs: the other's public key.
+        charter: its digest.
+        lower: number, instance and public key of the one with the lower number, as bytes of fixed length.
+        higher: likewise of the other.
+
+    Raises:
+        LowOrder: the other's key is one of those that hide nothing.
+    """
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    try:
+        shared = X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(theirs))
+    except ValueError:
+        raise LowOrder from None
+    return HKDF(SHA256(), 32, salt=charter, info=_LABEL + lower + higher).derive(shared)
+
+
+def pair_mask(key: bytes, context: bytes, count: int) -> tuple[int, ...]:
+    """The numbers of a pair for a step, the same at both ends.
+
+    Args:
+        key: the pair's.
+        context: what was agreed and what is asked; see `transcript` in `participant.py`.
+        count: how many numbers the step has.
+    """
+    blocks = [
+        hashlib.blake2b(context + struct.pack("<I", k), key=key, person=_PERSON).digest()
+        for k in range(-(-count // _BLOCK))
+    ]
+    return struct.unpack(f"<{count}Q", b"".join(blocks)[: 8 * count])
+
+
+def hide(numbers: Sequence[int], number: int, keys: Mapping[int, bytes], context: bytes) -> tuple[int, ...]:
+    """One participant's answers, behind its masks with all the others.
+
+    Args:
+        numbers: its answers.
+        number: its own.
+        keys: of its pairs, by the other's number.
+        context: of the step.
+    """
+    hidden = list(numbers)
+    for other, key in keys.items():
+        sign = 1 if number < other else -1
+        for k, mask in enumerate(pair_mask(key, context, len(hidden))):
+            hidden[k] += sign * mask
+    return tuple(each % MODULUS for each in hidden)

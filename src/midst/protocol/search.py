@@ -1,0 +1,408 @@
+"""Which thresholds a search asks about: a function of what was agreed and of the totals so far, and of nothing else.
+
+All participants know a bracket (a, b] of keys that holds the answer, the weight at or below a, and the weight inside.
+Thresholds cut it into cells; everybody tells, behind masks, how much of its weight lies in each; the totals say in which
+cell the wanted rank is, and that is the next bracket.
+
+Rules:
+- Pure and public: no value, no randomness. `Search.question` follows from the rules and the totals; nobody chooses it.
+- A sum of keys is asked of a bracket only when the totals say that it holds one value (a midpoint: two). The sum of a
+  bracket of two, less the answer, would be the other value.
+- Thresholds of a bracket that holds m of weight, of which the r-th is wanted, in one of three ways, K of them:
+    rank   at f_j = f + d·(2(2j − K − 1) / (K + 1)), f = (r − 0.5) / m, d = sqrt(f·(1 − f) / m): where the wanted rank
+           is expected if values are spread evenly over the bracket, or as the public quantiles say
+    value  at f_j = j / (K + 1) of the bracket
+    key    at a + ⌊(b − a)·j / (K + 1)⌋
+  Where a probe halved what is inside, the first way is next; where not, the one after. By key, 64 / log2(K + 1) probes
+  are enough for any data.
+- Where a probe left as much inside as before, values may be tied: the next one asks about the roundest number x in the
+  bracket, by the thresholds key(x) − 1 and key(x), besides some by key; at most six times.
+- What lies outside (a, b) is left out; where nothing is left, ⌊(a + b) / 2⌋ is asked about.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, sqrt
+from typing import Literal
+
+from midst.protocol.keys import MODULUS, Keys
+
+Way = Literal["rank", "value", "key"]
+
+WAYS: dict[Way, tuple[Way, ...]] = {  # by the way that was agreed on: that one, and those after it
+    "rank": ("rank", "value", "key"),
+    "value": ("value", "value", "value", "value", "key"),
+    "key": ("key",),
+}
+MOST_THRESHOLDS = 7  # a bracket: more would be a histogram
+_TIE_PROBES = 6
+
+
+class Impossible(Exception):  # noqa: N818
+    """Totals that no values can have: somebody's contribution is wrong."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One answer that is wanted.
+
+    Attributes:
+        coordinate: of which coordinate.
+        ranks: the place of the value among all, from 1 on, in units of weight; two of them for the midpoint between.
+    """
+
+    coordinate: int
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What all participants agree on before the first probe.
+
+    Attributes:
+        keys: how numbers become keys.
+        brackets: the first one of each coordinate.
+        total: the weight of all values of a coordinate.
+        unit: the weight of every value that has any; None where they differ, and no sum may be asked.
+        goals: what is wanted.
+        arity: thresholds a probe.
+        spacing: the first way of placing them.
+        quantiles: public knowledge: numbers at equal steps of probability from 0 to 1, to place thresholds by; none
+            for values spread evenly over the bracket.
+        opening: the thresholds of the first probe, a tuple of keys a coordinate; none to place them as all others.
+    """
+
+    keys: Keys
+    brackets: tuple[tuple[int, int], ...]
+    total: int
+    unit: int | None
+    goals: tuple[Goal, ...]
+    arity: int = 3
+    spacing: Way = "rank"
+    quantiles: tuple[float, ...] = ()
+    opening: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def most_probes(self) -> int:
+        """No search of one answer takes more, the finishing sum included."""
+        by_key = 0
+        while (self.arity + 1) ** by_key < MODULUS:
+            by_key += 1
+        others = (len(WAYS[self.spacing]) - 1) * self.total.bit_length()
+        return by_key + _TIE_PROBES + others + 2
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A part of a question: how much weight lies in each cell of a bracket.
+
+    Attributes:
+        coordinate: of which coordinate.
+        edges: a, the thresholds, b: cell k is (edges[k], edges[k + 1]].
+    """
+
+    coordinate: int
+    edges: tuple[int, ...]
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers answer it."""
+        return len(self.edges) - 1
+
+    def answer(self, keys: Sequence[int], weight: int) -> list[int]:
+        """What one participant answers; keys are its own, in order."""
+        places = [bisect_right(keys, edge) for edge in self.edges]
+        return [weight * (after - before) for before, after in zip(places, places[1:], strict=False)]
+
+
+@dataclass(frozen=True)
+class KeySum:
+    """A part of a question: the sum of key − edges[0] over the one value in a bracket, or the two in one or two.
+
+    Attributes:
+        coordinate: of which coordinate.
+        edges: a and b of a bracket, and of a second one.
+    """
+
+    coordinate: int
+    edges: tuple[int, ...]
+    numbers = 1
+
+    def answer(self, keys: Sequence[int], weight: int) -> list[int]:
+        """What one participant answers; keys are its own, in order."""
+        ends = zip(self.edges[::2], self.edges[1::2], strict=True)
+        inside = [key for a, b in ends for key in keys[bisect_right(keys, a) : bisect_right(keys, b)]]
+        return [sum(key - self.edges[0] for key in inside) if weight else 0]
+
+
+Part = Cells | KeySum
+Question = tuple[Part, ...]
+
+
+def contribution(question: Question, keys: Sequence[Sequence[int]], weight: int) -> list[int]:
+    """What one participant answers to a question.
+
+    Args:
+        question: what is asked.
+        keys: its own, in order, one list a coordinate.
+        weight: of each of its values.
+    """
+    return [number for part in question for number in part.answer(keys[part.coordinate], weight)]
+
+
+@dataclass(frozen=True)
+class Track:
+    """How one rank of one goal is being followed.
+
+    Attributes:
+        goal: which.
+        rank: the wanted one.
+        way: which of the ways is next: how many probes in a row did not halve what is inside.
+        tied: whether the last probe left as much inside as before.
+        tie_probes: how many there were.
+    """
+
+    goal: int
+    rank: int
+    way: int = 0
+    tied: bool = False
+    tie_probes: int = 0
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The keys (a, b] between which a rank lies, the weight at or below a, and the weight inside."""
+
+    a: int
+    b: int
+    below: int
+    inside: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where a search stands: the same for everybody.
+
+    Attributes:
+        rules: what was agreed.
+        steps: questions answered so far.
+        known: of each coordinate, keys in order with the weight at or below each.
+        tracks: one a rank that is followed.
+        answers: of each goal, the sum of its ranks' keys; None while it is not known.
+    """
+
+    rules: Rules
+    steps: int
+    known: tuple[tuple[tuple[int, int], ...], ...]
+    tracks: tuple[Track, ...]
+    answers: tuple[int | None, ...]
+
+    @classmethod
+    def begin(cls, rules: Rules) -> Search:
+        """Before the first probe: all that is known is that everything lies in the first bracket."""
+        known = tuple(((a, 0), (b, rules.total)) for a, b in rules.brackets)
+        tracks = tuple(Track(g, rank) for g, goal in enumerate(rules.goals) for rank in goal.ranks)
+        return cls(rules, 0, known, tracks, (None,) * len(rules.goals))._settle()
+
+    @cached_property
+    def question(self) -> Question | None:
+        """What is asked next; None when every answer is known."""
+        if None not in self.answers:
+            return None
+        cells: dict[tuple[int, int, int], list[int]] = {}
+        sums: list[KeySum] = []
+        for g, goal in enumerate(self.rules.goals):
+            if self.answers[g] is not None:
+                continue
+            brackets = self._open_brackets(g)
+            if self._countable(g, brackets):
+                edges = tuple(end for bracket in dict.fromkeys(brackets) for end in (bracket.a, bracket.b))
+                sums.append(KeySum(goal.coordinate, edges))
+                continue
+            for track in self._tracks_of(g):
+                bracket = self.bracket(track)
+                if bracket.b - bracket.a > 1 and bracket.inside != self.rules.unit:
+                    place = cells.setdefault((goal.coordinate, bracket.a, bracket.b), [])
+                    place.extend(self._thresholds(track, bracket))
+        parts = [Cells(k, (a, *sorted(set(inner)), b)) for (k, a, b), inner in cells.items()]
+        return (*parts, *sums)
+
+    def fold(self, totals: Sequence[int]) -> Search:
+        """Where the search stands once the question's totals are known.
+
+        Raises:
+            Impossible: no values can have these totals.
+        """
+        question = self.question
+        assert question is not None, "a search that is over asks nothing"
+        if len(totals) != sum(part.numbers for part in question):
+            raise Impossible(f"{len(totals)} totals for a question of {sum(part.numbers for part in question)}")
+        known, answers = [list(points) for points in self.known], list(self.answers)
+        start = 0
+        for part in question:
+            told = totals[start : start + part.numbers]
+            start += part.numbers
+            if isinstance(part, Cells):
+                _learn(known[part.coordinate], part, told)
+            else:
+                goal = next(g for g, each in enumerate(answers) if each is None and self._asks_for(g, part))
+                answers[goal] = self._read_sum(goal, part, told[0])
+        after = replace(
+            self, steps=self.steps + 1, known=tuple(map(tuple, known)), answers=tuple(answers), tracks=self.tracks
+        )
+        return after._follow(self)._settle()
+
+    def bracket(self, track: Track) -> Bracket:
+        """Where a rank is known to lie."""
+        points = self.known[self.rules.goals[track.goal].coordinate]
+        k = bisect_left(points, track.rank, key=lambda point: point[1])
+        (a, below), (b, up_to) = points[k - 1], points[k]
+        return Bracket(a, b, below, up_to - below)
+
+    def value(self, goal: int) -> float:
+        """The answer to a goal, once it is known."""
+        answer, ranks = self.answers[goal], len(self.rules.goals[goal].ranks)
+        assert answer is not None, "not known yet"
+        return self.rules.keys.value(answer) if ranks == 1 else self.rules.keys.middle(answer)
+
+    # Parts of `question` and `fold`
+
+    def _tracks_of(self, goal: int) -> list[Track]:
+        return [track for track in self.tracks if track.goal == goal]
+
+    def _open_brackets(self, goal: int) -> list[Bracket]:
+        """Those of a goal's ranks of which the key is not known."""
+        brackets = [self.bracket(track) for track in self._tracks_of(goal)]
+        return [bracket for bracket in brackets if bracket.b - bracket.a > 1]
+
+    def _countable(self, goal: int, brackets: list[Bracket]) -> bool:
+        """Whether the brackets of a goal's open ranks hold those values and no others."""
+        held = sum(bracket.inside for bracket in set(brackets))
+        return self.rules.unit is not None and held == len(brackets) * self.rules.unit
+
+    def _asks_for(self, goal: int, part: KeySum) -> bool:
+        brackets = dict.fromkeys(self._open_brackets(goal))
+        edges = tuple(end for bracket in brackets for end in (bracket.a, bracket.b))
+        return self.rules.goals[goal].coordinate == part.coordinate and edges == part.edges
+
+    def _read_sum(self, goal: int, part: KeySum, total: int) -> int:
+        """The sum of a goal's keys, from what was told of those that were open."""
+        base = part.edges[0]
+        brackets = self._open_brackets(goal)
+        least = sum(bracket.a + 1 - base for bracket in brackets)
+        most = sum(bracket.b - base for bracket in brackets)
+        if not least <= total <= most:
+            raise Impossible("a sum that lies outside its bracket")
+        settled = [self.bracket(track).b for track in self._tracks_of(goal)]
+        known = sum(settled) - sum(bracket.b for bracket in brackets)
+        return known + total + base * len(brackets)
+
+    def _settle(self) -> Search:
+        """Ranks whose bracket is a single key are known without another question."""
+        answers = list(self.answers)
+        for g, answer in enumerate(answers):
+            if answer is None and not self._open_brackets(g):
+                answers[g] = sum(self.bracket(track).b for track in self._tracks_of(g))
+        return replace(self, answers=tuple(answers))
+
+    def _follow(self, before: Search) -> Search:
+        """How each track goes on, by what the probe did to its bracket."""
+        opened = before.steps == 0 and bool(self.rules.opening)
+        return replace(self, tracks=tuple(self._next(track, before.bracket(track), opened) for track in self.tracks))
+
+    def _next(self, track: Track, old: Bracket, opened: bool) -> Track:
+        new = self.bracket(track)
+        if new == old or opened:
+            return track
+        way = 0 if 2 * new.inside <= old.inside else min(track.way + 1, len(WAYS[self.rules.spacing]) - 1)
+        probes = track.tie_probes + (track.tied and track.tie_probes < _TIE_PROBES)
+        return replace(track, way=way, tied=new.inside == old.inside, tie_probes=probes)
+
+    def _thresholds(self, track: Track, bracket: Bracket) -> Iterable[int]:
+        """Where to ask next in a bracket, for one track."""
+        a, b, count = bracket.a, bracket.b, self.rules.arity
+        goal, way = self.rules.goals[track.goal], WAYS[self.rules.spacing][track.way]
+        if self.steps == 0 and self.rules.opening:
+            placed: list[int | None] = list(self.rules.opening[goal.coordinate])
+        elif track.tied and track.tie_probes < _TIE_PROBES:
+            x = self.rules.keys.key(roundest(self.rules.keys.value(a + 1), self.rules.keys.value(b)))
+            placed = [x - 1, x, *by_key(a, b, max(1, count - 2))]
+        elif way == "key":
+            placed = list(by_key(a, b, count))
+        elif way == "value":
+            placed = [self.rules.keys.split(a, b, j / (count + 1)) for j in range(1, count + 1)]
+        else:
+            placed = self._by_rank(bracket, track.rank - bracket.below)
+        inner = [key for key in placed if key is not None and a < key < b]
+        return inner or [(a + b) // 2]
+
+    def _by_rank(self, bracket: Bracket, rank: int) -> list[int | None]:
+        keys, quantiles = self.rules.keys, self.rules.quantiles
+        shares = rank_shares(rank, bracket.inside, self.rules.arity)
+        if not quantiles:
+            return [keys.split(bracket.a, bracket.b, f) for f in shares]
+        low, high = (_probability(quantiles, keys.value(end)) for end in (bracket.a + 1, bracket.b))
+        spots = [low * (1.0 - f) + high * f for f in shares]
+        return [keys.key(_quantile(quantiles, p)) for p in spots if 0.0 <= p <= 1.0]
+
+
+def rank_shares(rank: int, inside: int, arity: int) -> list[float]:
+    """Shares of a bracket about where the rank-th of those inside is expected; see the head of this module."""
+    f = (rank - 0.5) / inside
+    d = sqrt(f * (1.0 - f) / inside)
+    return [f + d * (2 * (2 * j - arity - 1) / (arity + 1)) for j in range(1, arity + 1)]
+
+
+def by_key(a: int, b: int, count: int) -> Iterable[int]:
+    """Keys that cut (a, b] evenly."""
+    return (a + (b - a) * j // (count + 1) for j in range(1, count + 1))
+
+
+def roundest(low: float, high: float) -> float:
+    """0 if it lies in [low, high]; else the multiple, of least magnitude, of the largest power of ten that has one."""
+    if low <= 0.0 <= high:
+        return 0.0
+    if high < 0.0:
+        return -roundest(-high, -low)
+    least, most = Fraction(low), Fraction(high)
+    power = Decimal(high).adjusted()
+    while True:
+        ten = Fraction(10) ** power
+        multiple = ceil(least / ten) * ten
+        if multiple <= most:
+            return float(multiple)
+        power -= 1
+
+
+def _learn(points: list[tuple[int, int]], cells: Cells, totals: Sequence[int]) -> None:
+    """Add what the totals of a bracket's cells say to what is known of a coordinate."""
+    below = points[bisect_left(points, (cells.edges[0], 0))][1]
+    inside = points[bisect_left(points, (cells.edges[-1], 0))][1] - below
+    if sum(totals) != inside:  # each is from 0 to 2^64 − 1, so none can be larger either
+        raise Impossible("cells that do not add up to what the bracket held")
+    for edge, total in zip(cells.edges[1:-1], totals, strict=False):
+        below += total
+        insort(points, (edge, below))
+
+
+def _probability(quantiles: Sequence[float], value: float) -> float:
+    """The share of probability at or below a value, by straight lines between public quantiles."""
+    if value <= quantiles[0] or value >= quantiles[-1]:
+        return float(value > quantiles[0])
+    k = bisect_right(quantiles, value) - 1
+    step = (value - quantiles[k]) / (quantiles[k + 1] - quantiles[k])
+    return (k + step) / (len(quantiles) - 1)
+
+
+def _quantile(quantiles: Sequence[float], p: float) -> float:
+    """And back."""
+    place = p * (len(quantiles) - 1)
+    k = min(int(place), len(quantiles) - 2)
+    f = place - k
+    return quantiles[k] * (1.0 - f) + quantiles[k + 1] * f
