@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -29,9 +29,10 @@ from midst.errors import TraceError
 from midst.files import write_whole
 from midst.graphs import Graph
 from midst.objectives import Mean, Objective, Quantile
+from midst.protocol.keys import Floats, Grid, Keys
 from midst.update import Array, Branch
 
-FORMAT = 1  # of the file; a change of meaning counts up
+FORMAT = 2  # of the file; a change of meaning counts up
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,35 @@ class Candidates:
         )
 
 
+@dataclass(frozen=True)
+class Probe:
+    """What a search made public of one bracket: how much weight lies in each of its cells.
+
+    A probe unpacks into (thresholds, totals), K thresholds and K + 1 totals.
+
+    Attributes:
+        step: in which step of the search, from 0 on.
+        coordinate: of which coordinate (0 for scalars).
+        keys: what the edges are keys of.
+        edges: the bracket's lower end, the thresholds and its upper end, as keys: cell k is (edges[k], edges[k + 1]].
+        totals: the weight in each cell, in units.
+    """
+
+    step: int
+    coordinate: int
+    keys: Keys
+    edges: tuple[int, ...]
+    totals: tuple[int, ...]
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """In the units of the data."""
+        return tuple(self.keys.value(edge) for edge in self.edges[1:-1])
+
+    def __iter__(self) -> Iterator[tuple[float, ...] | tuple[int, ...]]:
+        return iter((self.thresholds, self.totals))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What happened in a run.
@@ -107,6 +137,11 @@ class Trace:
         branch: the same shape.
         segments: every branch of every iteration; None where recording was "none".
         candidates: the values that were counted for the exact finish.
+        probes: everything that a search made public, in order, but for the answer.
+        answer: what a search found, one number a coordinate; None where there was none.
+        places: where each value lies, as only a simulation knows: the number of edges, of all probes of its coordinate
+            and of the answer's own cell, that are below it. Of the shape of the values.
+        owners: whose each value is, where participants have brought lists; None where each has one.
         seed: what z(0) was drawn from, where that was a number.
         z0: z_{source|target}(0), where asked for.
         values: the private values, where asked for.
@@ -124,6 +159,10 @@ class Trace:
     branch: Branch
     segments: Segments | None = None
     candidates: Candidates = field(default_factory=lambda: Candidates.of(()))
+    probes: tuple[Probe, ...] = ()
+    answer: tuple[float, ...] | None = None
+    places: NDArray[np.int64] | None = None
+    owners: NDArray[np.int64] | None = None
     seed: int | None = None
     z0: Array | None = None
     values: Array | None = None
@@ -146,7 +185,8 @@ class Trace:
         arrays: dict[str, NDArray[Any]] = {"counts": self.counts, "t": self.t, "x": self.x, "branch": self.branch}
         if self.graph.ends is not None:  # else it is complete, and its edges are not in memory
             arrays |= {"source": self.graph.ends[0], "target": self.graph.ends[1]}
-        optional = {"positions": self.graph.positions, "z0": self.z0, "values": self.values}
+        optional = {name: getattr(self, name) for name in ("z0", "values", "places", "owners")}
+        optional["positions"] = self.graph.positions
         arrays |= {name: array for name, array in optional.items() if array is not None}
         if self.segments is not None:
             arrays |= {f"segment_{name}": array for name, array in vars(self.segments).items()}
@@ -166,6 +206,9 @@ class Trace:
             "parameters": self.parameters,
             "iterations": self.iterations,
             "seed": self.seed,
+            "resolution": _resolution(self.probes),
+            "probes": [[probe.step, probe.coordinate, probe.edges, probe.totals] for probe in self.probes],
+            "answer": self.answer,
         }
         arrays["manifest"] = np.array(json.dumps(manifest))
         write_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
@@ -202,6 +245,10 @@ def _describe(objective: Objective) -> dict[str, str]:
     return {"kind": "mean"}
 
 
+def _resolution(probes: Sequence[Probe]) -> str | None:
+    return next((str(probe.keys.step) for probe in probes if isinstance(probe.keys, Grid)), None)
+
+
 def _with_prefix(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
@@ -220,22 +267,27 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
         arrays.get("positions"),
     )
     segments = _with_prefix("segment_", arrays)
+    keys = Floats() if manifest["resolution"] is None else Grid(Fraction(manifest["resolution"]))
     trace = Trace(
-        graph,
-        objective,
-        arrays["counts"],
-        float(manifest["unit_weight"]),
-        manifest["parameters"],
-        int(manifest["iterations"]),
-        arrays["t"],
-        arrays["x"],
-        arrays["branch"],
-        Segments(**segments) if segments else None,
-        Candidates(**_with_prefix("candidate_", arrays)),
-        manifest["seed"],
-        arrays.get("z0"),
-        arrays.get("values"),
-        manifest["versions"],
+        graph=graph,
+        objective=objective,
+        counts=arrays["counts"],
+        unit_weight=float(manifest["unit_weight"]),
+        parameters=manifest["parameters"],
+        iterations=int(manifest["iterations"]),
+        t=arrays["t"],
+        x=arrays["x"],
+        branch=arrays["branch"],
+        segments=Segments(**segments) if segments else None,
+        candidates=Candidates(**_with_prefix("candidate_", arrays)),
+        probes=tuple(Probe(step, k, keys, tuple(edges), tuple(told)) for step, k, edges, told in manifest["probes"]),
+        answer=None if manifest["answer"] is None else tuple(map(float, manifest["answer"])),
+        places=arrays.get("places"),
+        owners=arrays.get("owners"),
+        seed=manifest["seed"],
+        z0=arrays.get("z0"),
+        values=arrays.get("values"),
+        versions=manifest["versions"],
     )
     kept = (len(trace.t), graph.n)
     if trace.x.shape[:2] != kept or trace.branch.shape != trace.x.shape or len(trace.counts) != graph.n:

@@ -1,12 +1,12 @@
 """Masks between all pairs: what one adds, the other subtracts, so that only totals over everybody can be read.
 
 Rules:
-- Every participant announces an X25519 key for the session. The key of a pair is derived from the shared secret and from
-  everything that tells the pair apart: the charter, both numbers, instances and public keys, the lower first. A copied
-  public key therefore gives other masks, and harms nobody but the copier.
-- The mask of a step is a pseudo-random function of the pair's key over the step's context: a hash of the charter, of all
-  announcements, of all earlier totals and of what is asked now. Nothing can be asked twice under one mask, and those
-  who were told different things have masks that do not cancel.
+- Every participant announces an X25519 key for the session. The key of a pair is derived from the shared secret and
+  from everything that tells the pair apart: the charter, both numbers, instances and public keys, the lower first. A
+  copied public key therefore gives other masks, and harms nobody but the copier.
+- The mask of a step is a pseudo-random function of the pair's key over the step's context: a hash of the charter, of
+  all announcements, of all earlier totals and of what is asked now. Nothing can be asked twice under one mask, and
+  those who were told different things have masks that do not cancel.
 - Whole numbers modulo 2^64. The participant with the lower number adds.
 """
 

@@ -1,8 +1,8 @@
 """Which thresholds a search asks about: a function of what was agreed and of the totals so far, and of nothing else.
 
 All participants know a bracket (a, b] of keys that holds the answer, the weight at or below a, and the weight inside.
-Thresholds cut it into cells; everybody tells, behind masks, how much of its weight lies in each; the totals say in which
-cell the wanted rank is, and that is the next bracket.
+Thresholds cut it into cells; everybody tells, behind masks, how much of its weight lies in each; the totals say in
+which cell the wanted rank is, and that is the next bracket.
 
 Rules:
 - Pure and public: no value, no randomness. `Search.question` follows from the rules and the totals; nobody chooses it.
@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from math import ceil, sqrt
 from typing import Literal
 
@@ -118,7 +119,7 @@ class Cells:
     def answer(self, keys: Sequence[int], weight: int) -> list[int]:
         """What one participant answers; keys are its own, in order."""
         places = [bisect_right(keys, edge) for edge in self.edges]
-        return [weight * (after - before) for before, after in zip(places, places[1:], strict=False)]
+        return [weight * (after - before) for before, after in pairwise(places)]
 
 
 @dataclass(frozen=True)
