@@ -38,7 +38,7 @@ class Floats:
 
     def key(self, value: float) -> int:
         """The key of a finite number."""
-        (bits,) = struct.unpack("<Q", struct.pack("<d", value + 0.0))
+        bits = int.from_bytes(struct.pack("<d", value + 0.0), "little")
         return bits | SIGN if bits < SIGN else MODULUS - 1 - bits
 
     def value(self, key: int) -> float:
