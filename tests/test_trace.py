@@ -120,7 +120,7 @@ def rewrite(path, change):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda m, a: m.update(format_version=99), "trace format 99, this midst reads 1"),
+        (lambda m, a: m.update(format_version=99), "trace format 99, this midst reads 2"),
         (lambda m, a: m.update(format="other"), "not a midst trace"),
         (lambda m, a: m.pop("objective"), "damaged trace"),
         (lambda m, a: m["graph"].update(n="many"), "damaged trace"),
