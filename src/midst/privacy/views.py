@@ -5,10 +5,12 @@ Rules:
   computed from the `View`: two traces that look the same to an adversary give the same view, and so the same report.
 - A view holds messages and what anybody could compute from them and from public facts. Weights are public facts.
 - Of each honest node it has one sight (`sights.py`).
+- What a search told, and the answer, is the same for all who listen, but for what they brought: `published.py`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.privacy.adversaries import Adversary
+from midst.privacy.published import Published, is_search, published
 from midst.privacy.reading import Run
 from midst.privacy.sights import Heard, Public, Sight, Told, Unseen, offsets
 from midst.trace import Trace
@@ -34,6 +37,7 @@ class View:
         messages: x(t) of every t, where all are heard and the trace has them.
         sums: S_i(0) and R_i(0) as far as the adversary knows their terms, where the trace has them.
         told: the candidates of a count, which everybody is told.
+        published: what a search made public, and the answer; None where there was neither.
     """
 
     adversary: Adversary
@@ -42,6 +46,7 @@ class View:
     messages: Array | None = None
     sums: tuple[Array, Array] | None = None
     told: tuple[Told, ...] = ()
+    published: Published | None = None
 
     def __repr__(self) -> str:
         return f"<View of {self.adversary}: {len(self.sights)} honest nodes, {self.public.iterations} iterations>"
@@ -65,14 +70,33 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
             `record` brings it), or there is no theory for what is asked.
     """
     adversary.check(trace.graph)
-    run = Run(trace, _coordinate(trace, coordinate))
-    seen = _messages(trace, adversary, run)
+    coordinate = _coordinate(trace, coordinate)
+    public = published(trace, adversary, coordinate)
+    if is_search(trace):
+        return _searched(trace, adversary, public)
+    run = Run(trace, coordinate)
+    seen = replace(_messages(trace, adversary, run), published=public)
     return replace(seen, sights=tuple(_with_told(sight, run.told()) for sight in seen.sights), told=run.told())
 
 
 def is_guarded(trace: Trace) -> bool:
     """Whether nodes stepped aside instead of sending their value."""
     return trace.parameters.get("guard") is not None
+
+
+def _searched(trace: Trace, adversary: Adversary, public: Published | None) -> View:
+    """What is seen where no node has sent anything about its value but what was published."""
+    if public is None:
+        raise InputError("nothing was run: this trace has no iterations, no search and no answer")
+    weights = trace.counts if trace.owners is None else trace.counts[trace.owners]
+    title = trace.objective.title(int(weights.sum()))
+    slopes = trace.objective.slopes(trace.counts, trace.unit_weight)
+    no = math.nan  # an iteration's parameters
+    about = Public(
+        trace.graph, title, False, *slopes, trace.counts, unit=no, c=no, theta=no, mu=no, sigma=no, iterations=0
+    )
+    honest = [i for i in range(trace.graph.n) if i not in set(adversary.corrupt)]
+    return View(adversary, about, tuple(map(Unseen, honest)), published=public)
 
 
 def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
