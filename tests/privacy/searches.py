@@ -26,6 +26,7 @@ def search_trace(
     spacing="rank",
     keep_values=False,
     quantiles=(),
+    opening=(),
 ):
     """The trace of a search over values of any shape (n,) or, with owners, of lists."""
     values = np.asarray(values, np.float64)
@@ -47,6 +48,7 @@ def search_trace(
         arity,
         spacing,
         tuple(quantiles),
+        (tuple(keys.key(float(end)) for end in opening),) if len(opening) else (),
     )
     own = [[sorted(keys.keys(values[whose == i]).tolist())] for i in range(n)]
     search, probes = Search.begin(rules), []

@@ -8,7 +8,7 @@ Rules:
 - The answer's cell is what has the answer's key or, where that is narrower, what rounds to the same multiple of the
   audit's resolution: values are not told apart any finer.
 - With values all alike the sum is a short one, at any number of them; else `assignments.assign` adds up, to its limit.
-- A midpoint tells the sum of two values; its floor is known for an outsider and values that are all alike.
+- A midpoint tells the sum of two values: `midpoint.py`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,6 @@ def floor_posteriors(seen: Published, priors: list[Prior], resolution: float) ->
         return "the run ended without an answer that was proved"
     if not seen.ranks:
         return "it is known for quantiles only"
-    if len(seen.ranks) > 1:
-        return "the answer is a midpoint"
     if seen.own is None:
         return "the trace does not tell where the coalition's own values lie"
     ends = _answer_cell(seen, resolution)
@@ -99,13 +97,20 @@ def _alike(seen: Published, prior: Prior, ends: tuple[float, float]) -> Array:
     others = len(seen.weight) - 1
     # a value below takes its weight off both limits, one in the cell off the second only
     moved = ((weight, weight), (0, weight), (0, 0))
-    fits = [_log_fit(parts, others, (event.below - a) // weight, -((b - event.up_to) // weight)) for a, b in moved]
+    fits = [log_fit(parts, others, (event.below - a) // weight, -((b - event.up_to) // weight)) for a, b in moved]
     log_chances = parts + np.array(fits)
     return np.asarray(np.exp(log_chances - logsumexp(log_chances)))
 
 
-def _log_fit(parts: Array, count: int, most_below: int, least_up_to: int) -> float:
-    """Log P(at most so many of `count` values below, at least so many below or in the cell), from a trinomial sum."""
+def log_fit(parts: Array, count: int, most_below: int, least_up_to: int) -> float:
+    """Log P(at most so many of `count` values below a cell, and at least so many below it or in it).
+
+    Args:
+        parts: logarithms of the chances of one value to lie below the cell, in it and above it.
+        count: how many values there are.
+        most_below: how many may lie below.
+        least_up_to: how many must not lie above.
+    """
     if most_below < 0 or least_up_to > count:
         return -math.inf
     log_factorial = gammaln(np.arange(count + 2) + 1.0)

@@ -30,6 +30,7 @@ import numpy as np
 from midst.errors import InputError
 from midst.privacy.assignments import assign
 from midst.privacy.floor import floor_posteriors
+from midst.privacy.midpoint import midpoint_bits
 from midst.privacy.posterior import Piece, Posterior, cell, log_mass
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell, Published
@@ -108,10 +109,25 @@ def find_floor(seen: Published, priors: list[Prior], resolution: Array) -> tuple
     """Bits of the answer alone, of each participant; and, where they are not known, why."""
     if not len(seen.owner):
         return {}, None
-    found = floor_posteriors(seen, _own_priors(seen, priors), float(resolution.min()))
+    own = _own_priors(seen, priors)
+    if len(seen.ranks) > 1 and seen.answer is not None:
+        return _midpoint_floor(seen, own, resolution)
+    found = floor_posteriors(seen, own, float(resolution.min()))
     if isinstance(found, str):
         return {}, f"no floor: {found}"
     return _count_bits(seen, {i: found[v] for i, v in _one_value_of_each(seen).items()}, resolution), None
+
+
+def _midpoint_floor(seen: Published, own: list[Prior], resolution: Array) -> tuple[dict[int, float], str | None]:
+    if not seen.same_weight or len(set(own)) > 1:
+        return {}, "no floor: the answer is a midpoint, and values differ in prior or weight"
+    number, bits = np.bincount(seen.owner), {}
+    for each in {float(resolution[i]) for i in seen.owner.tolist()}:
+        found = midpoint_bits(seen, own[0], each)
+        if isinstance(found, str):
+            return {}, f"no floor: {found}"
+        bits[each] = found
+    return {i: int(number[i]) * bits[float(resolution[i])] for i in set(seen.owner.tolist())}, None
 
 
 def _own_priors(seen: Published, priors: list[Prior]) -> list[Prior]:
