@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -35,7 +35,7 @@ def transcript(trace):
     return tuple((probe.edges, probe.totals) for probe in trace.probes), trace.answer
 
 
-@lru_cache(maxsize=None)
+@cache
 def searched(values, **how):
     return transcript(search_trace(values, resolution=1, **how))
 
