@@ -110,6 +110,7 @@ class Cells:
 
     coordinate: int
     edges: tuple[int, ...]
+    kind = b"C"
 
     @property
     def numbers(self) -> int:
@@ -133,6 +134,7 @@ class KeySum:
 
     coordinate: int
     edges: tuple[int, ...]
+    kind = b"S"
     numbers = 1
 
     def answer(self, keys: Sequence[int], weight: int) -> list[int]:
