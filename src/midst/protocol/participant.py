@@ -14,8 +14,8 @@ Rules:
 - Two different statements of one signer for one step are evidence against it: it lied, ran twice, or lost its disk.
   Contents are compared, not signatures.
 
-As bytes, a statement is | kind 1 | signer u16 | step u16 | what it says |, little-endian; what is signed is a label, the
-charter's digest and those bytes:
+As bytes, a statement is | kind 1 | signer u16 | step u16 | what it says |, little-endian; what is signed is a label,
+the charter's digest and those bytes:
 
     announcement "A"   instance 16, public key 32, number of values u32, certificate (DER)
     contribution "C"   context 32, numbers u64 × the question's
