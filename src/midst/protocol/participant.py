@@ -32,7 +32,7 @@ from typing import Protocol
 
 from midst.protocol.keys import MODULUS
 from midst.protocol.masks import LowOrder, hide, pair_key, public_key
-from midst.protocol.search import Impossible, Question, Rules, Search, contribution
+from midst.protocol.search import Impossible, Question, Rules, SearchState, contribution
 
 SIGNATURE_LABEL = b"midst statement v2\n"
 INSTANCE_BYTES = 16
@@ -197,7 +197,7 @@ class Participant:
         self._transcript = b""
         self._context = b""
         self.step = 0
-        self.search: Search | None = None
+        self.search: SearchState | None = None
         self.totals: list[tuple[int, ...]] = []
         self.own: list[Statement] = []
         self.certified = False
@@ -323,7 +323,7 @@ class Participant:
                 raise Distrust("broken protocol", other, "announced a key that hides nothing", [each]) from None
         rules = self._agreement.make_rules([each.announced()[2] for each in announcements])
         self._transcript = first_transcript(digest, tags, rules)
-        self.search = Search.begin(rules)
+        self.search = SearchState.begin(rules)
 
     def _add_up(self, contributions: Sequence[Statement]) -> None:
         assert self.search is not None
@@ -383,7 +383,7 @@ def next_transcript(context: bytes, totals: Sequence[int]) -> bytes:
     return hashlib.sha256(context + struct.pack(f"<{len(totals)}Q", *totals)).digest()
 
 
-def final_hash(transcript: bytes, search: Search) -> bytes:
+def final_hash(transcript: bytes, search: SearchState) -> bytes:
     """What everybody signs in the end: all that was agreed, and the answers."""
     answers = [answer for answer in search.answers if answer is not None]
     raw = b"".join(answer.to_bytes(9, "little") for answer in answers)
@@ -427,7 +427,7 @@ def transcript_of(participant: Participant) -> Transcript:
 
 def verify_transcript(
     transcript: Transcript, agreement: Agreement, verifier: Callable[[int, bytes], Verifier | None]
-) -> Search:
+) -> SearchState:
     """The search that a transcript proves, played again from its totals; everybody's signature is checked.
 
     Args:
@@ -448,7 +448,7 @@ def verify_transcript(
             raise Malformed(f"announcement {number} is not participant {number}'s")
     try:
         rules = agreement.make_rules([each.announced()[2] for each in announcements])
-        search = Search.begin(rules)
+        search = SearchState.begin(rules)
         hashed = first_transcript(agreement.digest, map(_tag, announcements), rules)
         for totals in transcript.totals:
             if search.question is None:

@@ -5,7 +5,7 @@ Thresholds cut it into cells; everybody tells, behind masks, how much of its wei
 which cell the wanted rank is, and that is the next bracket.
 
 Rules:
-- Pure and public: no value, no randomness. `Search.question` follows from the rules and the totals; nobody chooses it.
+- Pure and public: no value, no randomness. The question follows from the rules and the totals; nobody chooses it.
 - A sum of keys is asked of a bracket only when the totals say that it holds one value (a midpoint: two). The sum of a
   bracket of two, less the answer, would be the other value.
 - Thresholds of a bracket that holds m of weight, of which the r-th is wanted, in one of three ways, K of them:
@@ -189,7 +189,7 @@ class Bracket:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchState:
     """Where a search stands: the same for everybody.
 
     Attributes:
@@ -207,7 +207,7 @@ class Search:
     answers: tuple[int | None, ...]
 
     @classmethod
-    def begin(cls, rules: Rules) -> Search:
+    def begin(cls, rules: Rules) -> SearchState:
         """Before the first probe: all that is known is that everything lies in the first bracket."""
         known = tuple(((a, 0), (b, rules.total)) for a, b in rules.brackets)
         tracks = tuple(Track(g, rank) for g, goal in enumerate(rules.goals) for rank in goal.ranks)
@@ -236,7 +236,7 @@ class Search:
         parts = [Cells(k, (a, *sorted(set(inner)), b)) for (k, a, b), inner in cells.items()]
         return (*parts, *sums)
 
-    def fold(self, totals: Sequence[int]) -> Search:
+    def fold(self, totals: Sequence[int]) -> SearchState:
         """Where the search stands once the question's totals are known.
 
         Raises:
@@ -306,7 +306,7 @@ class Search:
         known = sum(settled) - sum(bracket.b for bracket in brackets)
         return known + total + base * len(brackets)
 
-    def _settle(self) -> Search:
+    def _settle(self) -> SearchState:
         """Ranks whose bracket is a single key are known without another question."""
         answers = list(self.answers)
         for g, answer in enumerate(answers):
@@ -314,7 +314,7 @@ class Search:
                 answers[g] = sum(self.bracket(track).b for track in self._tracks_of(g))
         return replace(self, answers=tuple(answers))
 
-    def _follow(self, before: Search) -> Search:
+    def _follow(self, before: SearchState) -> SearchState:
         """How each track goes on, by what the probe did to its bracket."""
         opened = before.steps == 0 and bool(self.rules.opening)
         return replace(self, tracks=tuple(self._next(track, before.bracket(track), opened) for track in self.tracks))
