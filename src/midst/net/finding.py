@@ -51,16 +51,10 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
         return {"value": value, "certified": True, **rest}
 
 
-def shown(node: Node, before: State, after: State) -> bool:
-    """Whether this step sent the node's own value, or told it as a proposal, in any coordinate."""
-    assert after.branch is not None
-    inside = np.any((after.branch == 0) & (after.moves == before.moves))
-    proposed = any(
-        part is not None and part.holder == node.id
-        for count in after.counts
-        for part in (count.word.proposal, count.word.candidate)
-    )
-    return bool(inside) or proposed
+def is_inside(state: State) -> bool:
+    """Whether the node has just sent its own value, in any coordinate; whoever proposes it has done so before."""
+    assert state.branch is not None
+    return bool(np.any(state.branch == 0))
 
 
 def last_round(node: Node, state: State) -> int | None:

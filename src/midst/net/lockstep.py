@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from midst.certificate import residual_bounds
-from midst.net.finding import Distrust, Found, found_by_count, last_round, shown
+from midst.net.finding import Distrust, Found, found_by_count, is_inside, last_round
 from midst.net.seat import Opening, Seat
 from midst.net.tide import still
 from midst.net.wire import DIGEST_BYTES, Step, edge_digest, pack_numbers
@@ -32,7 +32,6 @@ class LockStep:
     def __init__(self, seat: Seat, opening: Opening) -> None:
         """Round 0, not yet sent."""
         self._seat = seat
-        self._opening = opening
         self._level = still(seat.tide) if seat.tide else np.zeros((*seat.node.shape, 3))
         self._held: dict[int, dict[int, Step]] = {0: {}, 1: {}}
         self._frames: dict[int, dict[int, bytes]] = {}
@@ -113,9 +112,8 @@ class LockStep:
     def step(self, inputs: Mapping[int, Step]) -> None:
         """The next round."""
         node, before = self._seat.node, self.state
-        draw = self._seat.guard_draw(self._opening, before.round)
-        self.state, outbox = node.step(before, {j: step.message for j, step in inputs.items()}, draw)
-        self.exposed = self.exposed or shown(node, before, self.state)
+        self.state, outbox = node.step(before, {j: step.message for j, step in inputs.items()})
+        self.exposed = self.exposed or is_inside(self.state)
         self._held = {before.round: dict(inputs), self.round: self._held[self.round], self.round + 1: {}}
         self._rise(before, inputs)
         self.found = self._judge(before.round)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import msgspec
 
 from midst.counting import Word
-from midst.net.finding import Distrust, Found, found_by_count, last_round, shown
+from midst.net.finding import Distrust, Found, found_by_count, is_inside, last_round
 from midst.net.seat import Opening, Seat
 from midst.net.wire import Loose
 
@@ -106,10 +106,9 @@ class Lossy:
         node, before = self._seat.node, self.state
         self._latest |= inputs
         self._fresh = {}
-        draw = self._seat.guard_draw(self._opening, before.round)
-        self.state, offers = node.wake(before, {j: loose.number for j, loose in inputs.items()}, draw)
+        self.state, offers = node.wake(before, {j: loose.number for j, loose in inputs.items()})
         self._count()
-        self.exposed = self.exposed or shown(node, before, self.state)
+        self.exposed = self.exposed or is_inside(self.state)
         last = last_round(node, self.state)
         if last is not None and self.round - 1 >= last:
             self.found = found_by_count(self._seat, self.state, self.round, self.exposed)

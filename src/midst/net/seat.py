@@ -3,22 +3,19 @@
 Rules:
 - Nothing here is random and nothing is sent. Two participants with the same charter derive the same parameters.
 - What is random in a session is drawn once, from the operating system, into an `Opening`: z(0), the shares of the
-  edges' secrets, the seed of the guard, and an instance number by which neighbours notice a journal that was lost.
+  edges' secrets, and an instance number by which neighbours notice a journal that was lost.
 - z(0) is all that hides a value. It must not be guessable from the part of it that a neighbour is sent, so it comes
   from the operating system's generator by way of Box and Muller, never from a simulation's.
 
 Where the limits come from. In the space of all z the iteration never moves away from a fixed point z*, so every
 |z| ≤ ‖z(0)‖ + 2‖z*‖. There is a fixed point whose entries are at most c|x*| plus what flows over an edge when every
 node's slope is carried to the others along a tree, which is at most the sum of all slopes. x and y follow from z.
-A guard disturbs the iteration by a finite sum, which is added. An honest run stays far inside; what these limits are
-for is that no number from outside can overflow the arithmetic.
+An honest run stays far inside; what these limits are for is that no number from outside can overflow the arithmetic.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,7 +30,7 @@ from midst.net.tide import Tide, make_tide
 from midst.net.wire import Codec, Limits
 from midst.node import Node, make_node, rows
 from midst.problems import Problem
-from midst.system import Guard, Parameters, System, assemble
+from midst.system import Parameters, System, assemble
 
 Array = NDArray[np.float64]
 Entropy = Callable[[int], bytes]
@@ -51,7 +48,6 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     value: bytes
     z: bytes
     shares: tuple[bytes, ...]
-    seed: bytes
 
     def __repr__(self) -> str:
         return f"<Opening of {self.name}>"
@@ -109,7 +105,6 @@ class Seat:
             value=self.plain_value(),
             z=np.asarray(z, "<f8").tobytes(),
             shares=tuple(entropy(SHARE_BYTES) for _ in node.neighbours),
-            seed=entropy(32),
         )
 
     def plain_value(self) -> bytes:
@@ -119,17 +114,6 @@ class Seat:
     def z_of(self, opening: Opening) -> list[Array]:
         """z(0) as it was drawn, one a neighbour."""
         return rows(np.frombuffer(opening.z, "<f8").reshape(len(self.node.neighbours), *self.node.shape))
-
-    def guard_draw(self, opening: Opening, t: int) -> Array | None:
-        """The guard's number in [½, 1] for iteration t, a coordinate each; None where there is no guard."""
-        if self.node.guard is None:
-            return None
-        shape = self.node.shape
-        words = [
-            hashlib.blake2b(struct.pack("<QQ", t, k), key=opening.seed, digest_size=8).digest()
-            for k in range(math.prod(shape))
-        ]
-        return 0.5 + 0.5 * (np.frombuffer(b"".join(words), "<u8") / 2.0**64).reshape(shape)
 
     def in_data_units(self, number: Array) -> Array:
         """A number in the units of the data."""
@@ -160,7 +144,7 @@ def take_seat(charter: Charter, name: str, value: Array | float) -> Seat:
     values[number] = own.reshape(shape)
     problem, parameters, rules = charter.problem(values), charter.parameters, charter.rules
     edges = np.zeros((len(problem.graph.source), *shape))
-    system = assemble(problem, parameters, edges, rules, Guard() if charter.guard else None)
+    system = assemble(problem, parameters, edges, rules)
     smooth = system.terms.smooth
     mu, sigma = (part / parameters.unit if smooth else part for part in (parameters.mu, parameters.sigma))
     limits = find_limits(problem, system, mu, sigma, (low / parameters.unit, high / parameters.unit))
@@ -178,13 +162,9 @@ def find_limits(problem: Problem, system: System, mu: Array, sigma: Array, value
     weight = total * problem.unit_weight
     slopes = 2 * weight * (2 * farthest if system.terms.smooth else 1.0)
     first = float(np.max(np.abs(mu) + _FAR * sigma))
-    aside = 0.0
-    if system.guard is not None:
-        aside = system.guard.amplitude / (1 - system.guard.decay) * float(np.max(system.scale))
     steep = float(np.max(system.c))
-    disturbed = 2 * steep * aside * problem.graph.n
-    z = math.sqrt(2 * problem.graph.edges) * (first + 2 * steep * farthest + 2 * slopes + disturbed)
-    x = farthest + (slopes + z) / c + aside
+    z = math.sqrt(2 * problem.graph.edges) * (first + 2 * steep * farthest + 2 * slopes)
+    x = farthest + (slopes + z) / c
     y = z + 2 * steep * x
     value = (float(np.min(values[0])), float(np.max(values[1])))
     return Limits(problem.graph.n, total, (-first, first), (-x, x), (-y, y), value)
