@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from midst.problems import Problem
     from midst.result import Result
     from midst.solving import maximum, mean, median, minimum, quantile, solve
-    from midst.system import Guard
     from midst.trace import Trace
     from midst.trace import load as load_trace
 
@@ -35,7 +34,6 @@ _HOME = {
     "Density": "privacy.priors",
     "EnsembleResult": "engines.ensemble",
     "Graph": "graphs",
-    "Guard": "system",
     "InputError": "errors",
     "Laplace": "privacy.priors",
     "Leakage": "privacy.audit",
@@ -74,7 +72,6 @@ __all__ = [
     "Density",
     "EnsembleResult",
     "Graph",
-    "Guard",
     "InputError",
     "Laplace",
     "Leakage",

@@ -10,15 +10,15 @@ at or below max x, and q⁻ is the lowest value of which that is true. The right
 besides max x − min x ≤ ε, every x_i is within ε of a τ-quantile: if max x ≤ q⁺ then max x itself is one, else q⁺ lies
 in [min x, max x].
 
-The weights are whole numbers, so the comparison is exact. It holds for duplicates, constants, any rounding in z and
-with the guard on, since it speaks of what was sent and not of how that came about. It asks no more of the iteration
-than the criterion |Σ g_i| < 1 with g_i ∈ ∂f_i(x_i): where that sum is small, both inequalities hold (take g_i =
-+2w(1 − τ) where s_i < x_i, −2wτ where s_i > x_i), so this test passes at the same iteration or earlier.
+The weights are whole numbers, so the comparison is exact. It holds for duplicates, constants, any rounding in z,
+since it speaks of what was sent and not of how that came about. It asks no more of the iteration than the criterion
+|Σ g_i| < 1 with g_i ∈ ∂f_i(x_i): where that sum is small, both inequalities hold (take g_i = +2w(1 − τ) where
+s_i < x_i, −2wτ where s_i > x_i), so this test passes at the same iteration or earlier.
 
 **Mean.** With g_i = w_i (x_i − s_i), Σ g_i = Σ w_i x_i − W·mean. Hence |x_i − mean| ≤ (max x − min x) + |Σ g_i| / W.
 
 **Without asking anybody for a side.** Both ends of an edge know its residual
-e_ij = A_ij z_{i|j} + A_ji z_{j|i} + c (x_i + x_j), and Σ g_i = −Σ_edges e_ij with g_i ∈ ∂f_i(x_i) (no guard). So
+e_ij = A_ij z_{i|j} + A_ji z_{j|i} + c (x_i + x_j), and Σ g_i = −Σ_edges e_ij with g_i ∈ ∂f_i(x_i). So
 |Σ g_i| ≤ m·E for m edges and E = max |e_ij|, and a maximum over all nodes can be had by everybody telling neighbours
 the largest it has heard. Were max x < q⁻, at most B = ⌈τW⌉ − 1 of the weight would have s_i ≤ x_i, and
 Σ g_i ≤ 2(1 − τ)B − 2τ(W − B) = 2B − 2τW < 0; the other side is mirrored. So the conclusion above holds where m·E is

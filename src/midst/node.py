@@ -20,18 +20,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from midst.counting import Count, Counter, Word
 from midst.errors import InputError
 from midst.masks import edge_key, node_mask
-from midst.system import Guard, System
-from midst.update import Array, Branch, Terms, average, next_x, next_z, offer, step_aside
+from midst.system import System
+from midst.update import Array, Branch, Terms, average, next_x, next_z, offer
 
 
 class Message(msgspec.Struct, frozen=True, eq=False):
@@ -65,7 +64,6 @@ class State(msgspec.Struct, frozen=True, eq=False):
         x: what it last broadcast; None before the first iteration.
         branch: the branch that x came from.
         counts: where it stands in the count, one a coordinate.
-        moves: how often the guard has made it step aside.
     """
 
     round: int
@@ -76,7 +74,6 @@ class State(msgspec.Struct, frozen=True, eq=False):
     x: Array | None = None
     branch: Branch | None = None
     counts: tuple[Count, ...] = ()
-    moves: NDArray[np.int64] | int = 0
 
     def __repr__(self) -> str:
         return f"<State after round {self.round}>"
@@ -93,8 +90,6 @@ class Node:
         c: the convergence parameter.
         theta: the averaging constant.
         counters: its part in the count, one a coordinate; none where there is no count.
-        guard: by which it steps aside instead of sending its value; None where it is off.
-        scale: the public scale, which the guard's distances are relative to.
     """
 
     id: int
@@ -103,8 +98,6 @@ class Node:
     c: Array
     theta: float
     counters: tuple[Counter, ...] = ()
-    guard: Guard | None = None
-    scale: Array = field(default_factory=lambda: np.ones(()))
 
     def __repr__(self) -> str:
         return f"<Node {self.id}, neighbours {self.neighbours}>"
@@ -141,15 +134,12 @@ class Node:
         outbox = {j: Message(0, z[k], words, given[k]) for k, j in enumerate(self.neighbours)}
         return State(0, z, given, counts=counts), outbox
 
-    def step(
-        self, state: State, inbox: Mapping[int, Message], u: Array | None = None
-    ) -> tuple[State, dict[int, Message]]:
+    def step(self, state: State, inbox: Mapping[int, Message]) -> tuple[State, dict[int, Message]]:
         """One iteration of Algorithm 1: take in a message from every neighbour, update, and broadcast.
 
         Args:
             state: where the node stands; it is not changed.
             inbox: one message a neighbour, of the round the node has just sent.
-            u: a fresh random number in [½, 1] a coordinate, where the guard is on.
 
         Returns:
             The next state, and a message for every neighbour: the same x for all, the count's sums for the parent only.
@@ -163,20 +153,19 @@ class Node:
             edges = list(zip(state.z, state.mirror, self.sign, received, strict=True))
             z = [next_z(near, far, -A, told, c, theta) for near, far, A, told in edges]
             mirror = [next_z(far, near, A, x, c, theta) for near, far, A, _ in edges]
-        x, branch, moves = self._answer(z, state, u)
+        x, branch = self._answer(z)
         words = {j: message.words for j, message in inbox.items()}
         counts = self.count(state.counts, state.round, branch, words, keys)
-        after = State(state.round + 1, z, state.shares, mirror, keys, x, branch, counts, moves)
+        after = State(state.round + 1, z, state.shares, mirror, keys, x, branch, counts)
         outbox = {j: Message(after.round, x, tuple(count.word_to(j) for count in counts)) for j in self.neighbours}
         return after, outbox
 
-    def wake(self, state: State, offers: Mapping[int, Array], u: Array | None = None) -> tuple[State, dict[int, Array]]:
+    def wake(self, state: State, offers: Mapping[int, Array]) -> tuple[State, dict[int, Array]]:
         """One iteration where messages get lost: average with the offers that came, keep the z of the others.
 
         Args:
             state: where the node stands; its mirror is not used.
             offers: y_{j|i} of those neighbours that were heard.
-            u: as in `step`.
 
         Returns:
             The next state, with the count where it was, and an offer y_{i|j} for every neighbour.
@@ -185,8 +174,8 @@ class Node:
             self._refuse_bad(number, f"offer from {j}")
         edges = zip(self.neighbours, state.z, strict=True)
         z = [average(near, offers[j], self.theta) if j in offers else near for j, near in edges]
-        x, branch, moves = self._answer(z, state, u)
-        after = msgspec.structs.replace(state, round=state.round + 1, z=z, x=x, branch=branch, moves=moves)
+        x, branch = self._answer(z)
+        after = msgspec.structs.replace(state, round=state.round + 1, z=z, x=x, branch=branch)
         made = [offer(near, A, x, self.c) for near, A in zip(z, self.sign, strict=True)]
         return after, dict(zip(self.neighbours, made, strict=True))
 
@@ -218,18 +207,10 @@ class Node:
         ends = [(share, theirs[j]) for share, j in zip(own, self.neighbours, strict=True)]
         return tuple(edge_key(*(end if turn > 0 else end[::-1])) for end, turn in zip(ends, self.sign, strict=True))
 
-    def _answer(
-        self, z: Sequence[Array], state: State, u: Array | None
-    ) -> tuple[Array, Branch, NDArray[np.int64] | int]:
-        """What to send, its branch, and how often the guard has moved it by now."""
+    def _answer(self, z: Sequence[Array]) -> tuple[Array, Branch]:
+        """What to send, and its branch."""
         S: Array = sum(A * near for A, near in zip(self.sign, z, strict=True))  # type: ignore[assignment]
-        x, branch = next_x(S, self.terms)
-        if self.guard is None:
-            return x, branch, state.moves
-        assert u is not None, "a guarded node needs a random number a step"
-        distance = self.guard.distance(np.asarray(state.moves)) * self.scale
-        x, moved = step_aside(S, self.terms, x, branch, distance, u)
-        return plain(x), branch, state.moves + moved
+        return next_x(S, self.terms)
 
     def _open(self, state: State, inbox: Mapping[int, Message]) -> list[Array]:
         if set(inbox) != set(self.neighbours):
@@ -275,6 +256,4 @@ def make_node(system: System, i: int) -> Node:
         c=plain(system.c),
         theta=system.theta,
         counters=() if rules is None else tuple(Counter(i, value, int(system.counts[i]), rules) for value in values),
-        guard=system.guard,
-        scale=system.scale,
     )

@@ -30,9 +30,8 @@ class Result:
         certified: whether the answer is proved: by a count, to the last bit, or by the certificate, to its tolerance.
         certificate: what the last x proves.
         proofs: the counts that proved the answer, one a coordinate; None where the run did not end by a count.
-        exposed: the nodes whose branch was ever inside, so that their value itself was sent (Theorem 1); with the guard
-            on, those whose value was counted. For the mean: all nodes, since whoever knows z(0) can compute every
-            value.
+        exposed: the nodes whose branch was ever inside, so that their value itself was sent (Theorem 1). For the mean:
+            all nodes, since whoever knows z(0) can compute every value.
         error: distance of the value from the nearest right answer, which only a simulation knows.
         trace: the record of the run.
     """

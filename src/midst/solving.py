@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, Literal
 
@@ -15,28 +14,13 @@ from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.certificate import Prover
-from midst.counting import Proof
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, check_values
 from midst.recorder import Record, Recorder, check_record
 from midst.result import Result
-from midst.system import (
-    RNG,
-    Guard,
-    Parameters,
-    Sums,
-    as_guard,
-    assemble,
-    check_z0,
-    count_rules,
-    draw_z0,
-    guard_seed,
-    settle,
-    streams,
-    whole_number,
-)
+from midst.system import RNG, Parameters, Sums, assemble, check_z0, count_rules, draw_z0, settle, streams, whole_number
 from midst.trace import Candidates, Trace
 from midst.update import Array
 
@@ -59,7 +43,6 @@ def solve(
     stop: Stop | None = None,
     patience: int | None = None,
     root: int = 0,
-    guard: bool | Guard = False,
     tolerance: float = 1e-6,
     iterations: int | None = None,
     limit: int = 1_000_000,
@@ -88,7 +71,6 @@ def solve(
             quantile that is one value, else "certified".
         patience: how many iterations in a row a node is inside before it proposes its value; chosen if not given.
         root: the node at which a count's sums meet.
-        guard: a node inside its interval steps aside instead of sending its value; True for the schedule of `Guard`.
         tolerance: relative to the public scale (absolute where c is given and no scale is).
         iterations: run exactly so many instead; the result says whether its last x happens to be proved.
         limit: give up after so many.
@@ -123,11 +105,11 @@ def solve(
             f"record={record!r} keeps z(0) of every edge, and a complete graph of {problem.graph.n:,} nodes has none "
             "listed; try record='auto', or graphs.complete(n, listed=True)"
         )
-    shy = as_guard(guard)
-    system = assemble(problem, parameters, start, rules, shy, guard_seed(drawn.guard))
+    system = assemble(problem, parameters, start, rules)
 
     unit = parameters.unit
-    prover = Prover(problem, system.terms.s, tolerance * (parameters.scale / unit))
+    scale = parameters.scale / unit
+    prover = Prover(problem, system.terms.s, tolerance * scale)
     close_enough = _closeness(problem, parameters, prover, stop, tolerance) if iterations is None else _never
     recorder = Recorder(record, problem.values.shape)
     due = monotonic() + _BETWEEN_REPORTS
@@ -136,7 +118,7 @@ def solve(
         if t + 1 >= last or proofs is not None or close_enough(x):
             break
         if progress is not None and monotonic() >= due:
-            progress(t, float(np.max(np.ptp(x, axis=0) / system.scale)))
+            progress(t, float(np.max(np.ptp(x, axis=0) / scale)))
             due = monotonic() + _BETWEEN_REPORTS
 
     if proofs is None:
@@ -150,7 +132,7 @@ def solve(
         objective=problem.objective,
         counts=problem.counts,
         unit_weight=problem.unit_weight,
-        parameters=parameters.to_dict() | {"guard": None if shy is None else asdict(shy)},
+        parameters=parameters.to_dict(),
         iterations=t + 1,
         t=kept,
         x=np.multiply(frames, unit, out=frames),
@@ -169,7 +151,7 @@ def solve(
         certified=certificate.holds or proofs is not None,
         certificate=certificate,
         proofs=proofs,
-        exposed=_exposed(recorder, proofs or (), guarded=shy is not None),
+        exposed=tuple(np.unique(np.nonzero(recorder.seen_inside)[0]).tolist()),
         error=float(np.max(problem.distance(value))),
         trace=trace,
         _problem=problem,
@@ -237,13 +219,6 @@ def _as_graph(graph: Any) -> graphs.Graph:
     if hasattr(graph, "tocoo") or isinstance(graph, np.ndarray):
         return graphs.from_sparse(graph)
     raise InputError("graph must be a midst.Graph, the name of a kind, a networkx graph or a sparse matrix")
-
-
-def _exposed(recorder: Recorder, proofs: Sequence[Proof], *, guarded: bool) -> tuple[int, ...]:
-    """The nodes that sent their own value: while inside, unless the guard was on, or as a candidate."""
-    counted = {candidate.holder for proof in proofs for candidate in proof.candidates}
-    inside = np.unique(np.nonzero(recorder.seen_inside)[0]).tolist()
-    return tuple(sorted(counted if guarded else counted.union(inside)))
 
 
 def _closeness(

@@ -130,7 +130,7 @@ class Trace:
         objective: what was sought.
         counts: weights as whole numbers of `unit_weight`.
         unit_weight: the public unit of the weights.
-        parameters: c, theta, mu, sigma and scale, each a number or a list with one a coordinate; and the guard, if on.
+        parameters: c, theta, mu, sigma and scale, each a number or a list with one a coordinate.
         iterations: how many were run: t = 0 … iterations − 1.
         t: the iterations whose x and branch are kept.
         x: shape (len(t), n) or (len(t), n, m), in the units of the data.

@@ -97,35 +97,6 @@ def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
     return x, xp.greater(low, terms.s).astype(np.int8) - xp.less(high, terms.s).astype(np.int8)
 
 
-def step_aside(
-    S: Array, terms: Terms, x: Array, branch: Branch, distance: Array, u: Array
-) -> tuple[Array, NDArray[np.bool_]]:
-    """The guard: a node about to send s, or a number close to it, keeps its distance.
-
-    Inside, it moves from s towards the end of [low, high] with more room, by at most half of that room, and so stays
-    strictly inside. Outside, it sends a number on the same side of s, but no closer than that.
-
-    Args:
-        S: the sum S_i(t).
-        terms: the local objective; one with a kink.
-        x: from `next_x`.
-        branch: likewise.
-        distance: how far to keep away at most; the iteration stays exact if these add up to something finite.
-        u: a random number in [½, 1], fresh in every iteration, by which the distance is multiplied: were it known, the
-            message would give s away.
-
-    Returns:
-        What to send, and where that is not x.
-    """
-    up = (terms.below - S) / terms.weight - terms.s
-    down = terms.s - (terms.above - S) / terms.weight
-    room = np.where(branch == 0, np.maximum(up, down), up + down)
-    away = u * np.minimum(distance, 0.5 * room)
-    side = np.where(branch == 0, np.where(up >= down, 1.0, -1.0), branch)
-    moved = np.abs(x - terms.s) < away
-    return np.where(moved, terms.s + side * away, x), moved
-
-
 def offer(z: Array, A: Array | int, x: Array, c: Array) -> Array:
     """What the far end of an edge averages its own z with: y = z + 2cA·x.
 

@@ -59,7 +59,6 @@ def command() -> None:
 @click.option("--theta", type=float, help="Averaging constant, in (0, 1). Default: 0.5.")
 @click.option("--mu", type=float, help="Mean of z(0). Default: chosen from what is public.")
 @click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1; see midst plan.")
-@click.option("--guard/--no-guard", default=None, help="Nodes step aside instead of sending their own value.")
 @click.option("--tolerance", type=float, help="Where no count ends the run, relative to the scale. Default: 1e-6.")
 @click.option("--patience", type=int, metavar="K", help="Rounds inside before a node proposes. Default: chosen.")
 @click.option("--root", metavar="NAME", help="Where a count's sums meet. Default: the first participant.")
@@ -287,8 +286,7 @@ def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
     chosen = {name: "" if getattr(charter, name) is not None else " (chosen)" for name in ("c", "mu", "sigma")}
     numbers = {name: _one(parameters[name]) for name in ("c", "mu", "sigma")}
     settled = ", ".join(f"{name} = {numbers[name]:g}{chosen[name]}" for name in numbers)
-    guard = "on" if charter.guard else "off"
-    yield "parameters", f"theta = {charter.theta:g}, {settled}; the guard is {guard}"
+    yield "parameters", f"theta = {charter.theta:g}, {settled}"
     yield "ends", _ending(charter)
     lossy = f", every node active each {charter.period:g} s" if charter.mode == "lossy" else ""
     yield "mode", charter.mode + lossy
@@ -329,8 +327,9 @@ def told(charter: Charter) -> list[str]:
             "All your neighbours together, should they pool what they know: in every round on which side of your x"
             " your value lies, which closes in on it; and in a count, your own answer."
         )
-        own = "a number close to it, on purpose not it" if charter.guard else "your value itself"
-        lines.append(f"Your neighbours: in a round in which your value falls inside your interval, x is {own}.")
+        lines.append(
+            "Your neighbours: in a round in which your value falls inside your interval, x is your value itself."
+        )
     lonely = [name for name in charter.names if len(charter.neighbours(name)) == 1]
     if lonely:
         shown = ", ".join(lonely[:8]) + (f" and {len(lonely) - 8} more" if len(lonely) > 8 else "")

@@ -183,7 +183,6 @@ def _page(seat: Seat, tell: Tell) -> Iterator[Feed]:
             "objective": charter.problem().title,
             "all": False,
             "self": seat.number,
-            "guard": charter.guard,
         }
     )
     with serve(feed) as address:

@@ -46,7 +46,6 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie. Default: read off the values.")
-@click.option("--guard", is_flag=True, help="Nodes step aside instead of sending their own value.")
 @click.option("--mode", type=click.Choice(["lockstep", "lossy"]), default="lockstep", show_default=True)
 @click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), help="Default: tls, and udp in lossy mode.")
 @click.option("--deadline", type=click.FloatRange(1, 86_400), default=600.0, show_default=True, help="Seconds, in all.")
@@ -60,7 +59,6 @@ def command(
     objective: str | None,
     quantile: float | None,
     bounds: str | None,
-    guard: bool,
     mode: str,
     transport: TransportName | None,
     deadline: float,
@@ -88,7 +86,6 @@ def command(
         "objective": "quantile" if quantile is not None else objective or "median",
         "bounds": parse_bounds(bounds) or _read_off(network, numbers),
         "coordinates": 1 if numbers.ndim == 1 else numbers.shape[1],
-        "guard": guard,
         "mode": mode,
         "deadlines": {"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
     } | ({} if quantile is None else {"quantile": quantile})
@@ -153,7 +150,7 @@ def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
     edges = [[charter.number(a), charter.number(b)] for a, b in charter.edges]
     title = charter.problem().title
     start = {"names": list(charter.names), "edges": edges, "objective": title, "all": True, "self": None}
-    feed.publish({"kind": "start", **start, "guard": charter.guard})
+    feed.publish({"kind": "start", **start})
     with serve(feed) as address:
         click.echo(f"midst: follow the network at {address}", err=True)
         if sys.stderr.isatty():

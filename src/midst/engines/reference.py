@@ -31,10 +31,10 @@ def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] |
     states = [state for state, _ in begun]
     outboxes = [outbox for _, outbox in begun]
     proofs: list[Proof | None] = [None] * len(nodes[0].counters)
-    for u in system.guard_draws():
+    while True:
         inboxes = deliver(outboxes)
         for i, node in enumerate(nodes):
-            states[i], outboxes[i] = node.step(states[i], inboxes[i], u[i])
+            states[i], outboxes[i] = node.step(states[i], inboxes[i])
         proofs = [proof or _common_proof(states, nodes[0], k) for k, proof in enumerate(proofs)]
         x, branch = np.array([state.x for state in states]), np.array([state.branch for state in states], np.int8)
         yield x, branch, all_or_none(proofs) if proofs else None

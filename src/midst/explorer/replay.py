@@ -29,7 +29,6 @@ from midst.privacy.views import View
 from midst.trace import Trace
 from midst.update import Array, Branch
 
-_RESOLUTION = 1e-3  # of the prior's scale, as the audit's
 _MOMENTS = 100  # iterations at which bits are told, where they can be
 
 Facts = dict[str, Any]
@@ -67,7 +66,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
     trace, k = made.trace, made.coordinate
     t, x, branch, notes = _frames(trace, k)
     seen, told = look(trace, made.adversary, k)
-    known = follow(seen, t, x, branch, _RESOLUTION * made.prior.scale)
+    known = follow(seen, t, x, branch)
     held = made.values if made.held is None else made.held
     total = int(trace.counts.sum())
     low, high = _answer(made, x, held)
@@ -82,8 +81,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "answer": {"low": low, "high": high, "true": held is not None},
         "result": _result(made),
         "candidates": _candidates(trace, k),
-        "parameters": {name: _one(value, k) for name, value in trace.parameters.items() if name != "guard"},
-        "guard": trace.parameters.get("guard") is not None,
+        "parameters": {name: _one(value, k) for name, value in trace.parameters.items()},
         "mean": isinstance(trace.objective, Mean),
         "coordinates": int(np.prod(trace.x.shape[2:])),
         "adversary": str(made.adversary),
@@ -257,8 +255,6 @@ def _tally(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[
         return None
     if held is not None:
         return (held <= x) @ trace.counts, (held >= x) @ trace.counts
-    if trace.parameters.get("guard") is not None:
-        return None
     return (branch >= 0) @ trace.counts, (branch <= 0) @ trace.counts
 
 

@@ -82,7 +82,7 @@ class Ready:
         """
         settings = self.settings
         exactly = settings.stop == "iterations"
-        with blame("c", "guard", "stop", "tolerance"):
+        with blame("c", "stop", "tolerance"):
             result = solve(
                 self.problem,
                 **_parameters(settings),
@@ -90,7 +90,6 @@ class Ready:
                 stop=None if settings.stop in ("count", "iterations") else cast(Any, settings.stop),
                 iterations=settings.iterations if exactly else None,
                 tolerance=settings.tolerance,
-                guard=settings.guard,
                 limit=settings.limit,
                 record="all",
                 throw=False,
@@ -142,9 +141,6 @@ def prepare(settings: Settings) -> Ready:
         problem = truth if mechanism is None else privatise(truth, mechanism, noise)
     with blame("c", "theta", "mu", "sigma"):
         settle(problem, **_parameters(settings))
-    with blame("guard"):
-        if settings.guard and isinstance(objective, Mean):
-            raise InputError("the guard is for quantiles: a mean has no interval to step aside in")
     return Ready(settings, truth, problem, rng, _adversary(settings, graph), prior, mechanism)
 
 

@@ -32,7 +32,7 @@ from midst.net.certificates import check_name, describe, read_certificate
 from midst.net.keys import Identity
 from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
 from midst.problems import Problem
-from midst.system import Guard, Parameters, assemble, count_rules, settle
+from midst.system import Parameters, assemble, count_rules, settle
 
 FORMAT = 1
 
@@ -109,7 +109,6 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         theta: averaging constant.
         mu: z(0) has this mean (with the edge's sign).
         sigma: and this standard deviation.
-        guard: nodes step aside instead of sending their own value.
         tolerance: of the residual certificate, relative to the scale.
         patience: rounds inside before a node proposes; chosen where not given.
         root: at whom a count's sums meet; the first participant where not given.
@@ -133,7 +132,6 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     theta: float = 0.5
     mu: float | None = None
     sigma: float | None = None
-    guard: bool = False
     tolerance: float = 1e-6
     patience: int | None = None
     root: str | None = None
@@ -345,15 +343,12 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             why = f"a {problem.title} is not one of the values, so no count can end the run"
             if self.mode == "lossy":
                 raise InputError(f'mode: {why}, and lossy mode needs one; try side = "low", or mode = "lockstep"')
-            if self.guard:
-                raise InputError(f'guard: {why}, and the guard needs one; try side = "low", or guard = false')
             if self.patience is not None:
                 raise InputError(f"patience: {why}; leave patience out")
         with np.errstate(over="ignore"):
             far = np.abs(parameters.mu) + 10 * parameters.sigma  # no z(0) will ever be farther out
         start = np.broadcast_to(far, (len(self.graph.source), *far.shape))
-        guard = Guard() if self.guard else None
-        _under("c, mu, sigma", lambda: assemble(problem, parameters, start, self.rules, guard))
+        _under("c, mu, sigma", lambda: assemble(problem, parameters, start, self.rules))
 
 
 def read_charter(path: str | Path) -> Charter:
@@ -489,7 +484,7 @@ def _readable(message: str) -> str:
 
 def _spelled(value: Any) -> Any:
     """Numbers that are equal, spelled the same: 1 and 1.0, or 0.0 and −0.0. None here is too large for a float."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float):
         return float(value + 0.0).hex()
     if isinstance(value, dict):
         return {key: _spelled(entry) for key, entry in value.items()}
@@ -505,8 +500,6 @@ def _lines(table: Mapping[str, Any]) -> str:
 def _toml(value: Any) -> str:
     """A value in TOML; texts in a charter have been checked to need no escapes."""
     match value:
-        case bool():
-            return "true" if value else "false"
         case str():
             return f'"{value}"'
         case list() | tuple():

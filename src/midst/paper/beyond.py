@@ -11,9 +11,7 @@ Parts:
 - (c) repeats with fresh z(0) on the same data: whoever was missed once may be caught the next time.
 - (d) the exact finish is the same run cut short, so its messages tell no more than those of running on; its counts may,
   for they tell the rank of every value that was proposed.
-- (e) the guard: a node about to send its value steps aside instead. That keeps the value itself back, but not what
-  the distances tell: the audit says what is gained. It knows guarded runs for z(0) in the clear only.
-- (f) an even number of nodes: the answer depends on z(0), and is not the mean of the two middle values.
+- (e) an even number of nodes: the answer depends on z(0), and is not the mean of the two middle values.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from midst.paper.choices import CLOSE, FIFTEEN
+from midst.paper.choices import FIFTEEN
 from midst.paper.claims import (
     Claim,
     Interval,
@@ -48,7 +46,7 @@ from midst.paper.drawing import (
     legend_below,
     panels,
 )
-from midst.paper.runs import NEVER, Array, Experiment, Ints, Row, Run, Seen, Settings, measure, perform, plateaus, show
+from midst.paper.runs import NEVER, Array, Experiment, Ints, Row, Seen, Settings, measure, perform, plateaus, show
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.audit import audit
 from midst.privacy.priors import Normal
@@ -69,7 +67,6 @@ _PRIOR = Normal(0.0, 1.0)  # what the data is drawn from: the adversary knows th
 _NOTHING = 0.01  # so few bits are taken to be none
 _TOLD_APART = 0.01  # answers so far apart, as a share of the gap they lie in, are not the same answer
 _ROUNDING = 1e-9  # bits that are but rounding
-_SENT = 1e-9  # nearer than this, x_i is s_i to all intents
 
 
 class Bits(NamedTuple):
@@ -108,22 +105,6 @@ class Finish(NamedTuple):
     iterations: Ints
 
 
-class Guarded(NamedTuple):
-    """The same run without and with the guard.
-
-    Attributes:
-        bits: mean over all nodes, z(0) in the clear: without, and with.
-        nearest: of each node but the median's holder (NaN), how near it came to its value; a row without, one with.
-        iterations: without, and with.
-        error: likewise.
-    """
-
-    bits: Array
-    nearest: Array
-    iterations: Ints
-    error: Array
-
-
 class Limits(NamedTuple):
     """An even number of nodes: where the answers lie.
 
@@ -142,14 +123,12 @@ class Data:
         bits: what secure nodes gave away.
         repeats: who is exposed in the end, by repeats.
         finish: the exact finish against running on.
-        guarded: with the guard and without.
         limits: an even number of nodes.
     """
 
     bits: dict[Experiment, Bits]
     repeats: dict[Experiment, Repeats]
     finish: dict[Experiment, Finish]
-    guarded: dict[Experiment, Guarded]
     limits: dict[Experiment, Limits]
 
 
@@ -165,7 +144,6 @@ def run(settings: Settings) -> Data:
         measured(observe_bits, GRID),
         measured(observe_repeats, REPEATED),
         measured(observe_finish, STARTS),
-        measured(observe_guard, STARTS),
         measure(observe_limits, dict.fromkeys(EVEN, settings.runs), settings),
     )
 
@@ -202,17 +180,6 @@ def observe_finish(experiment: Experiment, seed: int, k: int) -> Finish:
     )
 
 
-def observe_guard(experiment: Experiment, seed: int, k: int) -> Guarded:
-    """One run, without and with the guard."""
-    runs = [perform(experiment, seed, k, guard=guard, record="all") for guard in (False, True)]
-    return Guarded(
-        np.array([_bits_a_node(run.result) for run in runs]),
-        np.array([_nearest(run) for run in runs]),
-        np.array([run.result.iterations for run in runs]),
-        np.array([np.abs(run.result.trace.x[-1] - run.truth.answer[0]).max() for run in runs]),
-    )
-
-
 def observe_limits(experiment: Experiment, seed: int, k: int) -> Limits:
     """One draw of data, run with many z(0); any point between the two middle values is right."""
     run = perform(experiment, seed, k, copies=REPEATS[-1])
@@ -224,13 +191,6 @@ def _bits_a_node(result: Result) -> float:
     """Of all nodes, exposed or not, and of the ranks a count told, to an eavesdropper on z(0) in the clear."""
     leakage = audit(result.trace, Adversary(), _PRIOR)
     return (leakage.total_bits + leakage.rank_bits) / leakage.honest
-
-
-def _nearest(run: Run) -> Array:
-    """How near each node came to its own value; NaN for the median's holder, who has to."""
-    values = run.truth.values
-    distance = np.abs(run.result.trace.x - values).min(axis=0)
-    return np.where(values == run.truth.answer[0], np.nan, distance)
 
 
 # What it shows
@@ -270,26 +230,6 @@ def claims(data: Data) -> list[Claim]:
             lambda ratio: ratio.high < 1,
         ),
         judge(
-            "With the guard nobody but the median's holder sends its value (share of runs).",
-            over(data.guarded, lambda guarded: share_of(np.nanmin(guarded.nearest[:, 1], axis=1) > _SENT)),
-            is_everywhere,
-        ),
-        judge(
-            "The guard saves bits (mean bits saved a node, all nodes, z(0) in the clear).",
-            over(data.guarded, lambda guarded: mean_of(guarded.bits[:, 0] - guarded.bits[:, 1])),
-            is_positive,
-        ),
-        judge(
-            "The guard leaves the answer exact (share of runs with every x_i within 1e-6 of the median).",
-            over(data.guarded, lambda guarded: share_of(guarded.error[:, 1] <= CLOSE)),
-            is_everywhere,
-        ),
-        judge(
-            "The guard costs at most a third more iterations (ratio, geometric mean).",
-            over(data.guarded, lambda guarded: geometric_mean_of(guarded.iterations[:, 1] / guarded.iterations[:, 0])),
-            lambda ratio: ratio.high <= 4 / 3,
-        ),
-        judge(
             "For an even number of nodes the answer depends on z(0) (range of the answers from 100 z(0) on the same "
             "data, as a share of the gap between the two middle values).",
             over(data.limits, lambda limits: mean_of(np.ptp(limits.position, axis=1))),
@@ -299,18 +239,17 @@ def claims(data: Data) -> list[Claim]:
 
 
 def draw(data: Data) -> Figure:
-    """Six panels, in the order of the claims."""
+    """Five panels, in the order of the claims."""
     figure, axes = panels(
         "bits on nodes that never send their value",
         f"the same, node by node (c = {FIFTEEN.c:g}, σ = {SIGMA[1]:g})",
         "repeats on the same data, fresh z(0)",
         "the exact finish against running on",
-        "the guard against none",
         f"even n = {EVEN[0].n}: answers from {REPEATS[-1]} z(0)",
         rows=2,
     )
     painters: tuple[Callable[[Axes, Data], None], ...] = (
-        _draw_bits, _draw_spread_of_bits, _draw_repeats, _draw_finish, _draw_guard, _draw_limits
+        _draw_bits, _draw_spread_of_bits, _draw_repeats, _draw_finish, _draw_limits
     )  # fmt: skip
     for paint, each in zip(painters, axes, strict=True):
         paint(each, data)
@@ -392,15 +331,6 @@ def _draw_finish(axes: Axes, data: Data) -> None:
     axes.plot([], [], "o", color=GREY, markersize=4.5, markerfacecolor="white", label="run on to 1e-6")
     axes.set(xlabel="iterations", ylabel="bits a node, all nodes", xscale="log", ylim=(0, None))
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    legend_below(axes, columns=2)
-
-
-def _draw_guard(axes: Axes, data: Data) -> None:
-    for (experiment, guarded), colour, marker in zip(data.guarded.items(), COLOURS, MARKERS, strict=False):
-        axes.plot(*guarded.bits.T, marker, color=colour, markersize=4.5, label=_start(experiment))
-    most = 1.05 * max(float(guarded.bits.max()) for guarded in data.guarded.values())
-    axes.plot([0, most], [0, most], color="black", linestyle=(0, (5, 3)), linewidth=1.1, label="the same")
-    axes.set(xlabel="bits a node, all nodes, without the guard", ylabel="with it", xlim=(0, most), ylim=(0, most))
     legend_below(axes, columns=2)
 
 

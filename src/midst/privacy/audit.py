@@ -23,13 +23,12 @@ from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
 from midst.privacy.exposure import exposure
-from midst.privacy.guarded import bits_on_cells, guarded_posterior
 from midst.privacy.posterior import Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.ranks import rank_bits, rank_bound
 from midst.privacy.sealed import LARGEST, Mixture, sealed_posteriors
-from midst.privacy.sights import Branches, Guarded, Heard, Unseen
-from midst.privacy.views import View, is_guarded, view
+from midst.privacy.sights import Branches, Heard, Unseen
+from midst.privacy.views import View, view
 from midst.trace import Trace
 from midst.update import Array
 
@@ -177,8 +176,6 @@ def audit(
 
 def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
     """The adversary itself where its leakage can be computed, else the weakest one known to see all that it sees."""
-    if is_guarded(trace):
-        return replace(adversary, eavesdrops=True, init="clear")
     if adversary.eavesdrops:
         return adversary
     adversary.check(trace.graph)
@@ -197,7 +194,7 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     count = public.graph.n
     priors = prior_of_each(Normal() if prior is None else prior, count)
     cells = _resolutions(resolution, priors)
-    mixtures = posteriors(view, priors, cells=cells)
+    mixtures = posteriors(view, priors)
     seen = exposure(view)
     exposed = np.zeros(count, np.bool_)
     side = np.full(count, "", "<U5")
@@ -209,13 +206,10 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         posterior = mixture.posterior
         exposed[i] = max((piece.probability for piece in posterior.pieces if piece.atom), default=0.0) > 1 - _CERTAIN
         numbers["lower"][i], numbers["upper"][i] = posterior.bounds
-        if isinstance(sight, Guarded):
-            exposed[i] |= numbers["upper"][i] - numbers["lower"][i] < cells[i]
         chances = posterior.sides(sight.last)
         side[i] = _SIDES[int(np.argmax(chances))]
         numbers["probability"][i] = min(max(chances), 1.0)
-        narrow = isinstance(sight, Guarded) and sight.value is None
-        numbers["bits"][i] = bits_on_cells(posterior, cells[i]) if narrow else posterior.bits(cells[i])
+        numbers["bits"][i] = posterior.bits(cells[i])
         numbers["error"][i] = _jackknife([each.bits(cells[i]) for each in mixture.repeats])
     sampled = any(mixture.sampled for mixture in mixtures.values())
     return Leakage(
@@ -236,18 +230,11 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     )
 
 
-def posteriors(view: View, priors: list[Prior], method: str = "auto", cells: Array | None = None) -> dict[int, Mixture]:
-    """The posterior of every honest node of which the view tells branches, offsets or intervals."""
-    cells = _resolutions(None, priors) if cells is None else cells
+def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
+    """The posterior of every honest node of which the view tells branches or offsets."""
     found = sealed_posteriors(view, priors, method)
     for sight in view.sights:
-        if isinstance(sight, Guarded):
-            i = sight.node
-            if sight.value is None:
-                found[i] = Mixture(guarded_posterior(sight, priors[i], cells[i]))
-            else:
-                found[i] = Mixture(single(priors[i], i, sight.value, sight.value))
-        elif isinstance(sight, Branches):
+        if isinstance(sight, Branches):
             ends = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
             found[sight.node] = Mixture(single(priors[sight.node], sight.node, *ends))
     return found

@@ -39,13 +39,11 @@ class Setting:
         graph: who talks to whom.
         prior: of every value.
         adversary: who listens.
-        guard: whether the nodes step aside instead of sending their value.
     """
 
     graph: Graph
     prior: Prior
     adversary: Adversary
-    guard: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,15 +158,7 @@ def _observe(task: tuple[Setting, float, float, int, int]) -> tuple[float, float
     values = [prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, setting.graph.n)]
     problem = Problem(setting.graph, values, objective=Quantile(0.5, "low"), scale=prior.scale)
     c /= prior.scale
-    result = solve(
-        problem,
-        c=c,
-        mu=-c * prior.quantile(0.5),
-        sigma=sigma,
-        rng=drawn.z0,
-        record="all" if setting.guard else "audit",
-        guard=setting.guard,
-    )
+    result = solve(problem, c=c, mu=-c * prior.quantile(0.5), sigma=sigma, rng=drawn.z0, record="audit")
     try:
         leak = audit(result.trace, setting.adversary, prior)
     except TooShort:  # rare; whoever knows z(0) knows no less, so this is an upper bound

@@ -70,22 +70,12 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
     return replace(seen, sights=tuple(_with_told(sight, run.told()) for sight in seen.sights), told=run.told())
 
 
-def is_guarded(trace: Trace) -> bool:
-    """Whether nodes stepped aside instead of sending their value."""
-    return trace.parameters.get("guard") is not None
-
-
 def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
     """What the messages of the iteration tell."""
     corrupt = np.zeros(trace.graph.n, np.bool_)
     corrupt[list(adversary.corrupt)] = True
     honest = np.flatnonzero(~corrupt)
     surrounded = _count_neighbours(trace.graph, ~corrupt) == 0
-    if is_guarded(trace):
-        if not (adversary.eavesdrops and adversary.init == "clear"):
-            raise InputError("what is seen of a guarded run is known for an eavesdropper on clear z(0) only")
-        aside = {sight.node: sight for sight in run.guarded()}
-        return View(adversary, run.public, tuple(aside.get(i) or run.branches(i) for i in honest.tolist()))
     if run.smooth or (adversary.eavesdrops and (adversary.init == "clear" or run.public.sigma == 0)):
         if run.smooth and not (adversary.eavesdrops and adversary.init == "clear"):
             raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")

@@ -80,7 +80,6 @@ def random_charter(seed: int, mode: str = "lockstep") -> tuple[Charter, np.ndarr
         quantile=0.25 if objective == "quantile" else None,
         bounds=(-10.0, 10.0),
         tolerance=1e-3,
-        guard=objective != "mean" and rng.random() < 0.3,
         mode=mode,  # type: ignore[arg-type]
         deadlines=Deadlines(start=120.0, wait=60.0, total=3600.0, linger=20.0),
     )

@@ -78,7 +78,7 @@ export function about(run, i, { states, t, values }) {
   const rows = [["", `${mark} ${words}`, name]];
   const x = run.x(f, i);
   if (!Number.isNaN(x)) rows.push(["sends", number(x, 5)]);
-  if (run.bounded && states[i] <= EXPOSED) {
+  if (states[i] <= EXPOSED) {
     const [low, high] = [run.lower(f, i), run.upper(f, i)];
     rows.push(["known", low === high ? `is ${number(low, 5)}` : `between ${number(low, 5)} and ${number(high, 5)}`]);
   }
