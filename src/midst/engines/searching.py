@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from midst.protocol.keys import SIGN, Floats, Keys, Words
-from midst.protocol.search import TIE_PROBES, WAYS, Cells, Part, Question, Rules, Search, Way, rank_steps, tie_key
+from midst.protocol.search import TIE_PROBES, WAYS, Cells, Part, Question, Rules, Search, Way, rank_steps, roundest
 from midst.trace import Probe
 from midst.update import Array
 
@@ -32,10 +31,16 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 _FEW = 127  # rows: compared one by one, and counted in a byte; with more, binary search
-_NUMBERS = 120_000  # in an array of keys at a time: about a megabyte
+_NUMBERS = 240_000  # in an array of keys at a time: two megabytes, and calls cost little beside the work
 _LEAST_AT_ONCE = 1_000  # runs: with fewer, most of the time goes to calls
 _CLOSE_RANKS = 0.8  # as soon as less than this share is still running
 _LOW_BITS = np.int64(SIGN - 1)
+_WHOLE = 2.0**53  # up to here every whole number is a float
+_SMALL = 1e-15  # from here on products with powers of ten lose nothing to underflow
+_TENS = 22  # powers of ten up to here are floats
+_LEAST_DECADE = -323
+_DECADES = np.array([float(f"1e{power}") for power in range(_LEAST_DECADE, 309)])
+_SPLIT = 2.0**27 + 1  # cuts a float into two halves
 
 
 # One search
@@ -373,11 +378,9 @@ class _Ways:
         return np.floor((a + 1).astype(np.float64) * (1.0 - f) + b.astype(np.float64) * f).astype(np.int64)
 
     def _round(self, a: Ints, b: Ints) -> Ints:
-        """The keys of the roundest numbers in brackets: 0 where it can be, else one run after the other."""
-        x = np.zeros(len(a), np.int64)
-        for k in np.flatnonzero((a >= 0) | (b < 0)).tolist():
-            x[k] = _tie_key(self.kind, int(a[k]) + SIGN, int(b[k]) + SIGN) - SIGN
-        return x
+        """The keys of the roundest numbers in brackets."""
+        low, high = (self.kind.values(_unsigned(ends)) for ends in (a + 1, b))
+        return _signed(self.kind.keys(roundest_of(low, high)))
 
 
 def _drive(begin: Callable[[int, int], _Runs], runs: int, at_once: int, ways: _Ways, result: Found) -> None:
@@ -402,7 +405,7 @@ def _write(runs: _Runs, result: Found) -> None:
     if not done.any():
         return
     known = runs.some(done)
-    result.keys[known.row] = known.answers().view(np.uint64) ^ np.uint64(SIGN)
+    result.keys[known.row] = _unsigned(known.answers())
     result.probes[known.row] = known.steps + (known.b - known.a != 1)
     runs.running = runs.running & ~done
 
@@ -435,9 +438,57 @@ def _signed(keys: Words) -> Ints:
     return (keys ^ np.uint64(SIGN)).view(np.int64)
 
 
+def _unsigned(keys: Ints) -> Words:
+    return keys.view(np.uint64) ^ np.uint64(SIGN)
+
+
 def _floats(keys: Ints) -> Array:
     """The floats that have these keys."""
     return (keys ^ ((keys >> 63) & _LOW_BITS)).view(np.float64)
 
 
-_tie_key = lru_cache(1 << 16)(tie_key)  # runs of one kind meet the same brackets
+# The roundest number, of many brackets
+
+
+def roundest_of(low: Array, high: Array) -> Array:
+    """`protocol.search.roundest` of each of many.
+
+    Where it can be seen in exact arithmetic of floats, by that; else one after the other.
+    """
+    negative = high < 0.0
+    low, high = np.where(negative, -high, low), np.where(negative, -low, high)
+    decade = np.searchsorted(_DECADES, high, "right") - 1
+    found = np.where(low > 0.0, _DECADES[decade], 0.0)
+    # A float strictly on one side of a rounded power of ten is not on the other side of the exact one.
+    pending = np.flatnonzero((low > 0.0) & ~((low < found) & (found < high)))
+    plain = (low[pending] >= _SMALL) & (high[pending] <= _WHOLE)
+    hard, pending = [pending[~plain]], pending[plain]
+    power = int(decade[pending].max(initial=0)) + _LEAST_DECADE
+    while pending.size and power >= -_TENS:
+        ten = 10.0 ** max(0, -power)
+        last, over = _product(high[pending], ten)
+        fits = last < _WHOLE
+        hard.append(pending[~fits])
+        pending, last, over = pending[fits], last[fits], over[fits]
+        first, under = _product(low[pending], ten)
+        # Exactly, what is rounded up is first + under. Only a whole number is moved by what was lost.
+        least = np.ceil(first) + ((under > 0.0) & (first == np.ceil(first)))
+        most = np.floor(last) - ((over < 0.0) & (last == np.floor(last)))
+        if power > 0:  # both are below 2^53: a multiple is found in whole numbers
+            each = 10**power
+            least = (-(-least.astype(np.int64) // each) * each).astype(np.float64)
+        here = least <= most
+        found[pending[here]] = least[here] / ten  # a quotient of whole numbers that are floats: rounded once
+        pending = pending[~here]
+        power -= 1
+    for k in np.concatenate([*hard, pending]).tolist():
+        found[k] = roundest(float(low[k]), float(high[k]))
+    return np.where(negative, -found, found)
+
+
+def _product(a: Array, b: float) -> tuple[Array, Array]:
+    """The product in float64, and exactly what that lost (Dekker)."""
+    product = a * b
+    a_high, b_high = a * _SPLIT - (a * _SPLIT - a), b * _SPLIT - (b * _SPLIT - b)
+    a_low, b_low = a - a_high, b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
