@@ -1,9 +1,9 @@
 """A search when all values are at hand: one, as a simulation needs it, or many at once.
 
 Rules:
-- `search_values` drives `protocol.search.Search` itself. Only the totals come from elsewhere: from sorted keys, with
+- `search_values` drives `protocol.search.SearchState` itself. Only the totals come from elsewhere: from sorted keys, with
   one binary search an edge.
-- `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is that of `Search` with one
+- `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is that of `SearchState` with one
   goal of one rank: the same float64 operations in the same order, and whole numbers that are never rounded.
 - Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
   the result; when enough of them are, the others close ranks and the next ones join.
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from midst.protocol.keys import SIGN, Floats, Keys, Words
-from midst.protocol.search import TIE_PROBES, WAYS, Cells, Part, Question, Rules, Search, Way, rank_steps, roundest
+from midst.protocol.search import TIE_PROBES, WAYS, Cells, Part, Question, Rules, SearchState, Way, rank_steps, roundest
 from midst.trace import Probe
 from midst.update import Array
 
@@ -53,7 +53,7 @@ class Step(NamedTuple):
     totals: tuple[int, ...]
 
 
-def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[Search, tuple[Step, ...]]:
+def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState, tuple[Step, ...]]:
     """The search of values that are all at hand.
 
     Args:
@@ -65,7 +65,7 @@ def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[Search, tup
         Where the search ends, and every step.
     """
     columns = [_Column.of(column, weights) for column in keys.reshape(len(keys), -1).T]
-    search, steps = Search.begin(rules), []
+    search, steps = SearchState.begin(rules), []
     while (question := search.question) is not None:
         totals = tuple(total for part in question for total in columns[part.coordinate].answer(part))
         steps.append(Step(question, totals))
@@ -122,7 +122,7 @@ def probes_of(keys: Keys, steps: Sequence[Step]) -> tuple[Probe, ...]:
     return tuple(found)
 
 
-def answer_keys(search: Search) -> tuple[tuple[int, ...], ...]:
+def answer_keys(search: SearchState) -> tuple[tuple[int, ...], ...]:
     """Of each coordinate, the keys of the values that were found; those that only went into a midpoint are not told."""
     found: list[list[int]] = [[] for _ in search.rules.brackets]
     for goal, answer in zip(search.rules.goals, search.answers, strict=True):
@@ -333,7 +333,7 @@ class _Runs:
 
 
 class _Ways:
-    """How thresholds are placed: `Search._thresholds`, over runs."""
+    """How thresholds are placed: `SearchState._thresholds`, over runs."""
 
     def __init__(self, kind: Keys, arity: int, spacing: Way) -> None:
         self.kind, self.arity, self.spacing = kind, arity, spacing
