@@ -103,8 +103,14 @@ class Grid:
 
     def values(self, keys: Words) -> Array:
         """And back."""
-        flat = [self.value(key) for key in keys.reshape(-1).tolist()]
-        return np.array(flat).reshape(keys.shape)
+        number, of = self.step.numerator, self.step.denominator
+        steps = (keys.reshape(-1) - np.uint64(SIGN)).view(np.int64)
+        # A quotient of whole numbers that are floats is rounded once, like the exact one.
+        clear = (np.abs(steps) <= _EXACT // number) & (of <= _EXACT)
+        values = np.where(clear, steps, 0) * float(min(number, _EXACT)) / float(min(of, _EXACT))
+        for k in np.flatnonzero(~clear).tolist():
+            values[k] = self.value(int(steps[k]) + SIGN)
+        return values.reshape(keys.shape)
 
     def split(self, a: int, b: int, f: float) -> int | None:
         """The key at a share f of the way through the bracket (a, b]."""

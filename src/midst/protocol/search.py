@@ -42,7 +42,7 @@ WAYS: dict[Way, tuple[Way, ...]] = {  # by the way that was agreed on: that one,
     "key": ("key",),
 }
 MOST_THRESHOLDS = 7  # a bracket: more would be a histogram
-_TIE_PROBES = 6
+TIE_PROBES = 6  # a rank
 
 
 class Impossible(Exception):  # noqa: N818
@@ -101,7 +101,7 @@ class Rules:
         while (self.arity + 1) ** by_key < MODULUS:
             by_key += 1
         others = (len(WAYS[self.spacing]) - 1) * self.total.bit_length()
-        return by_key + _TIE_PROBES + others + 2
+        return by_key + TIE_PROBES + others + 2
 
 
 @dataclass(frozen=True)
@@ -335,7 +335,7 @@ class SearchState:
         if new == old or opened:
             return track
         way = 0 if 2 * new.inside <= old.inside else min(track.way + 1, len(WAYS[self.rules.spacing]) - 1)
-        probes = track.tie_probes + (track.tied and track.tie_probes < _TIE_PROBES)
+        probes = track.tie_probes + (track.tied and track.tie_probes < TIE_PROBES)
         return replace(track, way=way, tied=new.inside == old.inside, tie_probes=probes)
 
     def _thresholds(self, track: Track, bracket: Bracket) -> Iterable[int]:
@@ -344,8 +344,8 @@ class SearchState:
         goal, way = self.rules.goals[track.goal], WAYS[self.rules.spacing][track.way]
         if self.steps == 0 and self.rules.opening:
             placed: list[int | None] = list(self.rules.opening[goal.coordinate])
-        elif track.tied and track.tie_probes < _TIE_PROBES:
-            x = self.rules.keys.key(roundest(self.rules.keys.value(a + 1), self.rules.keys.value(b)))
+        elif track.tied and track.tie_probes < TIE_PROBES:
+            x = tie_key(self.rules.keys, a, b)
             placed = [x - 1, x, *by_key(a, b, max(1, count - 2))]
         elif way == "key":
             placed = list(by_key(a, b, count))
@@ -370,12 +370,22 @@ def rank_shares(rank: int, inside: int, arity: int) -> list[float]:
     """Shares of a bracket about where the rank-th of those inside is expected; see the head of this module."""
     f = (rank - 0.5) / inside
     d = sqrt(f * (1.0 - f) / inside)
-    return [f + d * (2 * (2 * j - arity - 1) / (arity + 1)) for j in range(1, arity + 1)]
+    return [f + d * step for step in rank_steps(arity)]
+
+
+def rank_steps(arity: int) -> list[float]:
+    """How far thresholds are from where a rank is expected, in units of d."""
+    return [2 * (2 * j - arity - 1) / (arity + 1) for j in range(1, arity + 1)]
 
 
 def by_key(a: int, b: int, count: int) -> Iterable[int]:
     """Keys that cut (a, b] evenly."""
     return (a + (b - a) * j // (count + 1) for j in range(1, count + 1))
+
+
+def tie_key(keys: Keys, a: int, b: int) -> int:
+    """The key of the roundest number in (a, b]: the likeliest of which there are many."""
+    return keys.key(roundest(keys.value(a + 1), keys.value(b)))
 
 
 def roundest(low: float, high: float) -> float:
