@@ -128,13 +128,11 @@ Verifier = Callable[[bytes, bytes], bool]  # data and signature
 
 
 class Notary(Protocol):
-    """Signs for one participant, and knows how to check what others signed.
+    """Signs for one participant, and knows how to check what others signed."""
 
-    Attributes:
-        certificate: of this participant, for others to check by.
-    """
-
-    certificate: bytes
+    @property
+    def certificate(self) -> bytes:
+        """Of this participant, for others to check by."""
 
     def sign(self, data: bytes) -> bytes:
         """A signature by the certificate's key."""
