@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from midst.errors import Aborted, InputError, MidstError
 from midst.graphs import Graph
@@ -125,7 +125,7 @@ def make_transport(name: TransportName, endpoint: Endpoint, routers: Sequence[st
 
 def run_party(
     party: Party,
-    values: Sequence[ArrayLike],
+    values: Sequence[NDArray[np.float64] | float] | NDArray[np.float64],
     transport: TransportName,
     follow: Callable[[Event], None] | None = None,
     *,

@@ -147,7 +147,7 @@ class LockStep:
         """The next round."""
         node, before = self._iteration.node, self.state
         self.state, outbox = node.step(before, {j: step.message for j, step in inputs.items()})
-        self.exposed = self.exposed or bool(np.any(np.equal(self.state.branch, 0)))
+        self.exposed = self.exposed or bool(np.any(self.state.branch == 0))
         self._held = {before.round: dict(inputs), self.round: self._held[self.round], self.round + 1: {}}
         tide = self._iteration.tide
         if before.x is not None:

@@ -2,9 +2,9 @@
 
 Rules:
 - Three families. **Steps** carry the iteration: one fixed size a charter, whatever they say, so that their length tells
-  nothing; a fixed binary layout, little-endian, drawn below. **Statements** carry the search (`protocol/participant.py`).
-  **Talk** (HELLO, WELCOME, REFUSED, WANT, NOT YET, DONE, ABORT) is msgpack, typed by msgspec, and never longer than
-  `TALK_BYTES`.
+  nothing; a fixed binary layout, little-endian, drawn below. **Statements** carry the search, as
+  `protocol/participant.py` draws them. **Talk** (HELLO, WELCOME, REFUSED, WANT, NOT YET, DONE, ABORT) is msgpack, typed
+  by msgspec, and never longer than `TALK_BYTES`.
 - A length is checked before anything is allocated, and every number before anybody uses it: finite, and within what
   the charter makes possible. Whatever cannot be right raises `BadFrame`, and nothing else is ever raised.
 
