@@ -224,7 +224,7 @@ async def _participate(party: Party, seat: Seat, kind: TransportName, every: flo
     if ending.found is None:
         assert isinstance(ending.aborted, Aborted)
         return _end(i, error=str(ending.aborted), **costs)
-    return _end(i, **ending.found.to_dict(), transcript=ending.found.transcript, **costs)
+    return _end(i, **ending.found.to_dict(), found=ending.found, **costs)
 
 
 def largest_frame(seat: Seat, transport: TransportName) -> int:

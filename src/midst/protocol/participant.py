@@ -411,6 +411,11 @@ class Transcript:
     signatures: tuple[bytes, ...]
 
 
+def announcement_body(number: int, instance: bytes, key: bytes, count: int, certificate: bytes) -> bytes:
+    """An announcement from its parts."""
+    return _HEAD.pack(b"A", number, 0) + _KEYS.pack(instance, key, count) + certificate
+
+
 def transcript_of(participant: Participant) -> Transcript:
     """What a participant holds at the end."""
     assert participant.search is not None
@@ -424,14 +429,18 @@ def transcript_of(participant: Participant) -> Transcript:
 
 
 def verify_transcript(
-    transcript: Transcript, agreement: Agreement, verifier: Callable[[int, bytes], Verifier | None]
+    transcript: Transcript,
+    agreement: Agreement,
+    verifier: Callable[[int, bytes], Verifier | None],
+    names: Sequence[str],
 ) -> SearchState:
     """The search that a transcript proves, played again from its totals; everybody's signature is checked.
 
     Args:
         transcript: what somebody shows.
-        agreement: from one's own charter.
+        agreement: from one's own charter, and where the transcript's search opened.
         verifier: how to check a participant's signatures, from the certificate in its announcement.
+        names: of the participants, for what is said.
 
     Raises:
         Malformed: it is not a certificate of this charter; says what is wrong, and whose part.
@@ -443,7 +452,7 @@ def verify_transcript(
     for number, each in enumerate(announcements):
         check_form(each.body, count)
         if each.kind != b"A" or each.signer != number:
-            raise Malformed(f"announcement {number} is not participant {number}'s")
+            raise Malformed(f"the announcement of {names[number]} is another's")
     try:
         rules = agreement.make_rules([each.announced()[2] for each in announcements])
         search = SearchState.begin(rules)
@@ -461,8 +470,8 @@ def verify_transcript(
     for number, (each, signature) in enumerate(zip(announcements, transcript.signatures, strict=True)):
         check = verifier(number, each.announced()[3])
         if check is None:
-            raise Malformed(f"participant {number} shows another certificate than the charter's")
+            raise Malformed(f"{names[number]} shows another certificate than the charter's")
         said = _HEAD.pack(b"F", number, len(transcript.totals) + 1) + body
         if not check(signed_bytes(agreement.digest, said), signature):
-            raise Malformed(f"the signature of participant {number} is not on this answer")
+            raise Malformed(f"the signature of {names[number]} is not on this answer")
     return search
