@@ -542,6 +542,8 @@ def _lines(table: Mapping[str, Any]) -> str:
 def _toml(value: Any) -> str:
     """A value in TOML; texts in a charter have been checked to need no escapes."""
     match value:
+        case bool():
+            return "true" if value else "false"
         case str():
             return f'"{value}"'
         case list() | tuple():
