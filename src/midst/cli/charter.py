@@ -177,9 +177,9 @@ def differencing(before: Charter, after: Charter) -> str | None:
         return None
     return (
         f"the participants are those of {before.session} but for {', '.join(changed)}: if both runs are on the same"
-        " values, the two answers together tell more about the difference than either does about anybody. With one of"
-        " 16 more that is about 2 bits instead of 0.4, and its value itself in 3 runs of 100; of 6, in 8 or 9. Who stays"
-        " away, or makes a run fail, can ask for this; change three or more at a time, or use other values"
+        " values, the two answers together tell more about the difference than either does about anybody. Of one in 16"
+        " that is about 2 bits instead of 0.4, and its value itself in 3 runs of 100; of one in 6, in 8 or 9. Who"
+        " stays away, or makes a run fail, can bring this about; change three or more at a time, or use other values"
     )
 
 

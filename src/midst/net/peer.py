@@ -383,7 +383,7 @@ class Peer:
         return True
 
     def _welcome(self, j: int) -> None:
-        """Answer a neighbour that greets, with the newest that we have heard from it: said, and shown as it signed it."""
+        """Answer a neighbour that greets, with the newest that we have heard from it: said, and shown as signed."""
         newest = self.part.newest_of(j)
         told = (-1, b"") if newest is None else (newest.step, _short(newest))
         self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round, *told)))
