@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from searches import SPACINGS, Case, Participant, cases, play, rules_of
+from search_strategies import SPACINGS, Case, Participant, cases, play, rules_of
 
 from midst import InputError
 from midst.protocol.keys import Floats, Grid, first_bracket, make_keys
