@@ -93,7 +93,7 @@ def many(draw):
     }
     given_weights = draw(st.sampled_from(tuple(weights)))
     weight = weights[given_weights]
-    weight[0] = np.maximum(weight[0], weight.max())
+    weight[0] = np.maximum(weight[0], weight.max() or 2)
     totals = weight.sum(axis=0)
     ranks = 1 + (rng.random(runs) * totals).astype(np.int64)
     opening = asked = None
