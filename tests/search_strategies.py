@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from midst.protocol.keys import Floats, first_bracket, make_keys
-from midst.protocol.search import Cells, Goal, Rules, Search, contribution
+from midst.protocol.search import Cells, Goal, Rules, SearchState, contribution
 
 SPACINGS = ("rank", "value", "key")
 KINDS = ("normal", "cauchy", "ties", "constant", "near", "wide", "subnormal", "integers", "zeros", "tenths", "gap")
@@ -137,7 +137,7 @@ def cases(draw, most=200, coordinates=3, goals=3, midpoint=True):
 
 def play(case):
     """The search, from what each participant answers alone; checks every question on the way."""
-    search, steps = Search.begin(case.rules), []
+    search, steps = SearchState.begin(case.rules), []
     while search.question is not None:
         for part in search.question:
             check(case, part)

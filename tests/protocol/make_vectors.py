@@ -15,7 +15,7 @@ from pathlib import Path
 
 from midst.protocol.keys import first_bracket, make_keys
 from midst.protocol.masks import hide, pair_key, pair_mask, public_key
-from midst.protocol.search import Cells, Goal, Rules, Search, contribution, rank_shares, roundest
+from midst.protocol.search import Cells, Goal, Rules, SearchState, contribution, rank_shares, roundest
 
 FILE = Path(__file__).with_name("vectors.json")
 
@@ -105,7 +105,7 @@ def outcome(given):
         opening=tuple(tuple(keys.key(x) for x in each) for each in given["opening"]),
     )
     own = [[sorted(keys.key(float(value)) for value in column) for column in each["values"]] for each in people]
-    search, steps = Search.begin(rules), []
+    search, steps = SearchState.begin(rules), []
     while search.question is not None:
         answers = [contribution(search.question, mine, weight) for mine, weight in zip(own, weights, strict=True)]
         totals = [sum(column) for column in zip(*answers, strict=True)]

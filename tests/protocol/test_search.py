@@ -20,7 +20,7 @@ from midst.protocol.search import (
     Impossible,
     KeySum,
     Rules,
-    Search,
+    SearchState,
     by_key,
     contribution,
     rank_shares,
@@ -54,7 +54,7 @@ def test_answer_is_the_one_of_the_sorted_values(case):
 @given(cases(most=40, coordinates=1, goals=1))
 def test_everybody_learns_the_same_from_totals_alone(case):
     search, steps = play(case)
-    again = Search.begin(case.rules)
+    again = SearchState.begin(case.rules)
     for question, totals in steps:
         assert again.question == question
         again = again.fold(totals)
@@ -82,7 +82,7 @@ def test_no_more_probes_than_promised_on_data_made_to_need_many(spacing, arity):
 
 
 def test_bounds_of_one_number_need_no_question():
-    search = Search.begin(case_of([2.5] * 4, ranks=[2], bounds=(2.5, 2.5)).rules)
+    search = SearchState.begin(case_of([2.5] * 4, ranks=[2], bounds=(2.5, 2.5)).rules)
     assert (search.question, search.value(0), search.steps) == (None, 2.5, 0)
 
 
@@ -155,14 +155,14 @@ def test_midpoint_needs_a_resolution():
 
 def test_public_quantiles_place_the_first_thresholds():
     case = case_of([1.0, 2.0, 3.0], ranks=[2], bounds=(-10, 10), quantiles=(-10.0, 1.5, 2.5, 10.0), arity=1)
-    (cells,) = Search.begin(case.rules).question
+    (cells,) = SearchState.begin(case.rules).question
     assert Floats().value(cells.edges[1]) == 2.0
 
 
 def test_opening_says_where_to_look_first_and_nothing_about_the_way():
     case = case_of([1.0, 2.0, 3.0, 4.0], ranks=[2], bounds=(0, 10))
     opening = tuple(Floats().key(x) for x in (8.0, 5.0, 12.0, 5.0))
-    search = Search.begin(replace(case.rules, opening=(opening,)))
+    search = SearchState.begin(replace(case.rules, opening=(opening,)))
     (cells,) = search.question
     assert [Floats().value(edge) for edge in cells.edges[1:]] == [5.0, 8.0, 10.0]
     after = search.fold([4, 0, 0])
@@ -174,21 +174,21 @@ def test_opening_says_where_to_look_first_and_nothing_about_the_way():
 
 
 def test_wrong_number_of_totals_is_impossible():
-    search = Search.begin(case_of([1.0, 2.0, 3.0], ranks=[2], bounds=(0, 4)).rules)
+    search = SearchState.begin(case_of([1.0, 2.0, 3.0], ranks=[2], bounds=(0, 4)).rules)
     with pytest.raises(Impossible, match="3 totals for a question of 4"):
         search.fold([1, 1, 1])
 
 
 @pytest.mark.parametrize("totals", [[0, 1, 1, 0], [1, 1, 1, 1], [2**64 - 1, 1, 3, 0]])
 def test_cells_must_add_up_to_their_bracket(totals):
-    search = Search.begin(case_of([1.0, 2.0, 3.0], ranks=[2], bounds=(0, 4)).rules)
+    search = SearchState.begin(case_of([1.0, 2.0, 3.0], ranks=[2], bounds=(0, 4)).rules)
     with pytest.raises(Impossible, match="do not add up"):
         search.fold(totals)
 
 
 @given(cases(most=20, coordinates=2, goals=2), st.data())
 def test_sum_must_lie_in_its_bracket(case, choose):
-    search = Search.begin(case.rules)
+    search = SearchState.begin(case.rules)
     for question, totals in play(case)[1]:
         sums = [k for k, part in enumerate(question) if isinstance(part, KeySum)]
         if sums:
