@@ -90,6 +90,11 @@ class Rules:
     opening: tuple[tuple[int, ...], ...] = ()
 
     @property
+    def most_numbers(self) -> int:
+        """No question asks for more numbers: a tie probe has at least three thresholds."""
+        return sum(len(goal.ranks) * (max(self.arity, 3) + 1) for goal in self.goals)
+
+    @property
     def most_probes(self) -> int:
         """No search of one answer takes more, the finishing sum included."""
         by_key = 0
@@ -273,6 +278,12 @@ class SearchState:
         answer, ranks = self.answers[goal], len(self.rules.goals[goal].ranks)
         assert answer is not None, "not known yet"
         return self.rules.keys.value(answer) if ranks == 1 else self.rules.keys.middle(answer)
+
+    def proof(self, goal: int) -> tuple[int, int, int]:
+        """The weight below an answer, above it, and of all: what the totals say of it."""
+        brackets = [self.bracket(track) for track in self._tracks_of(goal)]
+        up_to = brackets[-1].below + brackets[-1].inside
+        return brackets[0].below, self.rules.total - up_to, self.rules.total
 
     # Parts of `question` and `fold`
 
