@@ -23,9 +23,8 @@ from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
 from midst.privacy.exposure import exposure
-from midst.privacy.posterior import Posterior, single
+from midst.privacy.posterior import single
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
-from midst.privacy.ranks import rank_bits, rank_bound
 from midst.privacy.sealed import LARGEST, Mixture, sealed_posteriors
 from midst.privacy.sights import Branches, Heard, Unseen
 from midst.privacy.views import View, view
@@ -55,8 +54,6 @@ class Leakage:
         bits: KL(posterior ‖ prior) at the resolution.
         bits_error: standard error of `bits` by sampling; 0 where nothing was sampled.
         resolution: width of the cells to which values are told apart, one a node.
-        rank_bits: what the totals of a count told about all honest nodes together, on top of that; see `ranks.py`.
-        candidates: how many values were counted.
         share_over_time: the share of honest nodes not yet seen inside, after each iteration.
         notes: what the reader should know besides.
     """
@@ -72,8 +69,6 @@ class Leakage:
     bits: Array
     bits_error: Array
     resolution: Array
-    rank_bits: float
-    candidates: int
     share_over_time: Array
     notes: tuple[str, ...]
 
@@ -135,8 +130,6 @@ class Leakage:
                 "never_exposed_share": 1 - self.exposed_count / self.honest,
                 "bits": self.total_bits,
                 "bits_per_node": self.mean_bits,
-                "rank_bits": self.rank_bits,
-                "candidates": self.candidates,
                 "resolution": float(self.resolution[0]) if same else self.resolution.tolist(),
             },
             "notes": list(self.notes),
@@ -224,7 +217,6 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         numbers["bits"],
         numbers["error"],
         cells,
-        *_ranks(view, {node: mixture.posterior for node, mixture in mixtures.items()}),
         seen.share_over_time(),
         _notes(view),
     )
@@ -246,21 +238,7 @@ def _notes(view: View) -> tuple[str, ...]:
         notes.append(f"one value is the {view.public.title}: its holder is always exposed once the run has converged")
     if view.adversary.eavesdrops and view.adversary.init == "sealed" and view.public.sigma == 0:
         notes.append("sigma is 0: z(0) is public, and sealing it hides nothing")
-    if view.told:
-        notes.append(
-            f"a count told everybody {len(view.told)} value(s) and their ranks; the ranks are in rank_bits, which are "
-            "about all honest nodes together"
-        )
     return tuple(notes)
-
-
-def _ranks(view: View, believed: dict[int, Posterior]) -> tuple[float, int]:
-    """Bits told by the totals of a count: exact where nodes are believed in one by one, else the most there can be."""
-    counts = view.public.counts
-    independent = view.adversary.init == "clear" and not view.adversary.corrupt
-    totals = {each.value: (each.below, each.above) for each in view.told}
-    exact = rank_bits(believed, counts.tolist(), totals) if independent else None
-    return (rank_bound(believed, counts.tolist(), list(totals)) if exact is None else exact), len(view.told)
 
 
 def _resolutions(resolution: float | None, priors: list[Prior]) -> Array:

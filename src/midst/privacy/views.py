@@ -9,7 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.privacy.adversaries import Adversary
 from midst.privacy.reading import Run
-from midst.privacy.sights import Heard, Public, Sight, Told, Unseen, offsets
+from midst.privacy.sights import Public, Sight, Unseen, offsets
 from midst.trace import Trace
 from midst.update import Array
 
@@ -33,7 +33,6 @@ class View:
         sights: one for every honest node, in ascending order of nodes.
         messages: x(t) of every t, where all are heard and the trace has them.
         sums: S_i(0) and R_i(0) as far as the adversary knows their terms, where the trace has them.
-        told: the candidates of a count, which everybody is told.
     """
 
     adversary: Adversary
@@ -41,7 +40,6 @@ class View:
     sights: tuple[Sight, ...]
     messages: Array | None = None
     sums: tuple[Array, Array] | None = None
-    told: tuple[Told, ...] = ()
 
     def __repr__(self) -> str:
         return f"<View of {self.adversary}: {len(self.sights)} honest nodes, {self.public.iterations} iterations>"
@@ -65,9 +63,7 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
             `record` brings it), or there is no theory for what is asked.
     """
     adversary.check(trace.graph)
-    run = Run(trace, _coordinate(trace, coordinate))
-    seen = _messages(trace, adversary, run)
-    return replace(seen, sights=tuple(_with_told(sight, run.told()) for sight in seen.sights), told=run.told())
+    return _messages(trace, adversary, Run(trace, _coordinate(trace, coordinate)))
 
 
 def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
@@ -95,17 +91,6 @@ def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
     q = offsets(run.public, x, *sums)
     sights = [run.branches(i) if surrounded[i] else run.offset(i, x[:, i], q[:, i]) for i in honest.tolist()]
     return View(adversary, run.public, tuple(sights), x, sums)
-
-
-def _with_told(sight: Sight, told: tuple[Told, ...]) -> Sight:
-    """Whose value was counted has told it to everybody."""
-    for each in told:
-        if each.holder == sight.node and (isinstance(sight, Unseen) or sight.value is None):
-            since = ((each.announced, each.announced + 1),)
-            if isinstance(sight, Unseen):
-                return Heard(sight.node, each.value, each.value, since)
-            return replace(sight, value=each.value, inside=since)
-    return sight
 
 
 def _count_neighbours(graph: Graph, among: NDArray[np.bool_]) -> NDArray[np.int64]:
