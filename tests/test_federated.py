@@ -183,14 +183,13 @@ def test_constants_ties_and_zeros():
 # What comes with the answer
 
 
-@pytest.mark.parametrize("guard", [False, True, midst.Guard(1, 0.8)])
-def test_a_coordinate_is_a_run_of_solve(guard):
+def test_a_coordinate_is_a_run_of_solve():
     updates = normal(9, 12)
     graph = midst.graphs.rgg(9, rng=4)
-    found = coordinate_median(updates, graph, rng=5, guard=guard)
+    found = coordinate_median(updates, graph, rng=5)
     values = np.stack(updates)
     children = np.random.default_rng(5).spawn(12)
-    alone = [midst.median(values[:, k], graph, rng=child, guard=guard) for k, child in enumerate(children)]
+    alone = [midst.median(values[:, k], graph, rng=child) for k, child in enumerate(children)]
     assert found.value.tolist() == [result.value for result in alone]
     assert found.rounds == max(result.iterations for result in alone)
     assert found.exposed == sum(len(result.exposed) for result in alone)
@@ -216,13 +215,12 @@ def test_chunks_change_nothing():
     assert (whole.rounds, whole.exposed, whole.certified) == (pieces.rounds, pieces.exposed, True)
 
 
-@pytest.mark.parametrize("guard", [False, True])
-def test_working_memory_stays_below_what_is_allowed(guard):
+def test_working_memory_stays_below_what_is_allowed():
     updates = normal(5, 2_000, dtype=np.float32)
     graph = midst.graphs.complete(5)
-    coordinate_median([update[:10] for update in updates], graph, rng=1, guard=guard)
+    coordinate_median([update[:10] for update in updates], graph, rng=1)
     tracemalloc.start()
-    found = coordinate_median(updates, graph, rng=1, memory=2**21, guard=guard)
+    found = coordinate_median(updates, graph, rng=1, memory=2**21)
     peak = tracemalloc.get_traced_memory()[1] - found.value.nbytes
     tracemalloc.stop()
     assert found.certified
@@ -337,7 +335,6 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "rng": (FINE, {"rng": -1, "graph": midst.graphs.ring(3)}, "rng must be"),
     "weights": (FINE, {"weights": [1, -1, 1]}, "weight of node 1 is negative"),
     "c": (FINE, {"c": 0}, "c must be positive"),
-    "guard": (FINE, {"guard": 0.5}, "guard must be"),
     "root": (FINE, {"root": 3}, "root must be a node"),
 }  # fmt: skip
 

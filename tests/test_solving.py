@@ -142,7 +142,7 @@ def test_extreme_sizes(size, objective):
 def test_c_given_means_the_papers_c():
     """No hidden rescaling: with c given and nothing public, tolerance and z(0) are absolute."""
     r = midst.median(VALUES * 3, "complete", c=1.0, rng=1)
-    assert r.trace.parameters == {"c": 1.0, "theta": 0.5, "mu": 0.0, "sigma": 0.1, "scale": 1.0, "guard": None}
+    assert r.trace.parameters == {"c": 1.0, "theta": 0.5, "mu": 0.0, "sigma": 0.1, "scale": 1.0}
     assert r.certificate.tolerance == 1e-6
 
 

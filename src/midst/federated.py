@@ -29,7 +29,7 @@ from midst.errors import InputError, NotCertified
 from midst.graphs import Graph
 from midst.objectives import Quantile
 from midst.problems import Problem
-from midst.system import RNG, Guard, streams
+from midst.system import RNG, streams
 from midst.update import Array
 from midst.workers import Progress
 
@@ -42,7 +42,6 @@ _MOST = 10**9  # (client, coordinate) pairs
 _LONGEST = 4_000  # coordinates in a chunk: with more it is no faster, and a chunk is a step of the progress
 _SECONDS = 5e-6  # a pair on one core; measured: 3 to 7, on rings of 15 and denser graphs of up to 50 clients
 _BYTES, _BYTES_A_CLIENT, _BYTES_AN_EDGE = 2_000, 400, 28  # of working memory a coordinate; edges count twice
-_GUARDED = 2.25  # times as much, but for the edges
 _WHOLE = 2**53  # beyond it a float64 leaves out whole numbers
 
 
@@ -146,7 +145,6 @@ def coordinate_quantile(
     rng: RNG = None,
     patience: int | None = None,
     root: int = 0,
-    guard: bool | Guard = False,
     limit: int = 1_000_000,
     throw: bool = True,
     memory: int = _MEMORY,
@@ -169,8 +167,6 @@ def coordinate_quantile(
         rng: a seed or a generator from which z(0) is drawn, and the graph, where only its kind is given.
         patience: how many iterations in a row a client is inside before it proposes its number.
         root: the client at which a count's sums meet.
-        guard: a client steps aside instead of sending its number; then only those whose number was counted are exposed,
-            and others have come close.
         limit: give up a coordinate after so many iterations.
         throw: raise `NotCertified` if a coordinate ends without its proof; False returns a result that says so.
         memory: bytes of working memory at most, beside the updates and the answer: it decides how many coordinates are
@@ -198,7 +194,7 @@ def coordinate_quantile(
         graph = graphs.make(graph, clients, rng=streams(rng).graph)
     if not isinstance(graph, Graph):
         raise InputError("graph must be a midst.Graph or the name of a kind; try midst.graphs.from_networkx(G)")
-    step = _coordinates_at_once(graph, bool(guard), memory)
+    step = _coordinates_at_once(graph, memory)
     scales = None if scale is None else _spread(scale, parameters, "scale")
     ends = None if bounds is None else [_spread(end, parameters, "bounds", in_dtype=True) for end in _pair(bounds)]
 
@@ -215,7 +211,7 @@ def coordinate_quantile(
     cuts = [(start, min(start + step, total)) for start in range(0, total, step)]
     for start, stop in cuts:
         checked = problem_of(_places(parameters, start, stop))
-    how: dict[str, Any] = {"c": c, "sigma": sigma, "patience": patience, "root": root, "guard": guard, "limit": limit}
+    how: dict[str, Any] = {"c": c, "sigma": sigma, "patience": patience, "root": root, "limit": limit}
     drawn = _generator(rng)
     answers = [np.empty(parameter.shape, parameter.dtype) for parameter in parameters]
     exposed = np.zeros(clients, np.int64)
@@ -340,9 +336,9 @@ def _too_many(clients: int, coordinates: int, parameters: list[_Parameter], most
     )
 
 
-def _coordinates_at_once(graph: Graph, guarded: bool, memory: int) -> int:
+def _coordinates_at_once(graph: Graph, memory: int) -> int:
     """How many coordinates are solved at a time within the memory."""
-    each = (_BYTES + _BYTES_A_CLIENT * graph.n) * (_GUARDED if guarded else 1) + _BYTES_AN_EDGE * 2 * graph.edges
+    each = _BYTES + _BYTES_A_CLIENT * graph.n + _BYTES_AN_EDGE * 2 * graph.edges
     if memory < each:
         raise InputError(
             f"one coordinate over {graph!r} takes about {each / 2**10:,.1f} KiB of memory, and {memory / 2**10:,.1f} "

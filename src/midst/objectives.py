@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from midst.errors import InputError
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
-Side = Literal["any", "low", "high"]
+Side = Literal["any", "low", "high", "midpoint"]
 
 LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}  # the τ of those that have a name
 
@@ -34,7 +34,8 @@ class Quantile:
 
     Where τ times the total weight is a whole number of weight units there are two such values with everything between
     them (an even number of values has two medians). `side` chooses: "low" or "high", or "any" for whichever point
-    between the two the iteration happens to reach, as in the paper. τ = 1 is the maximum and τ = 0 the minimum.
+    between the two the iteration happens to reach, as in the paper; "midpoint" is halfway between them, which only a
+    search at a public resolution can find. τ = 1 is the maximum and τ = 0 the minimum.
 
     Attributes:
         tau: a number in [0, 1]; kept as the simplest fraction that is the same float (0.9 is 9/10).
@@ -46,8 +47,8 @@ class Quantile:
 
     def __init__(self, tau: float | Fraction, side: Side = "any") -> None:
         exact = _fraction(tau)
-        if side not in ("any", "low", "high"):
-            raise InputError(f"side must be 'any', 'low' or 'high', not {side!r}")
+        if side not in ("any", "low", "high", "midpoint"):
+            raise InputError(f"side must be 'low', 'high', 'midpoint' or 'any', not {side!r}")
         if exact in (0, 1):  # every number beyond the last value minimises f; the last value is meant
             side = "low" if exact == 1 else "high"
         object.__setattr__(self, "tau", exact)
@@ -64,11 +65,13 @@ class Quantile:
         """What a result calls it: where there are two answers, which of them it is."""
         if self.tau in (0, 1) or not self._ambiguous(total):
             return self.name
-        return f"{self.name} between low and high" if self.side == "any" else f"{self.side} {self.name}"
+        return {"any": f"{self.name} between low and high", "midpoint": self.name}.get(
+            self.side, f"{self.side} {self.name}"
+        )
 
     def level(self, total: int) -> Fraction:
         """The τ at which the iteration runs: moved by half a unit where τ alone would not tell low from high."""
-        if self.side == "any" or not self._ambiguous(total):
+        if self.side in ("any", "midpoint") or not self._ambiguous(total):
             return self.tau
         half = Fraction(1, 2 * total)
         return self.tau - half if self.side == "low" else self.tau + half
@@ -79,8 +82,8 @@ class Quantile:
         weight = counts.astype(np.float64) * unit
         return weight * float(2 * tau), weight * float(2 - 2 * tau), np.zeros_like(weight)
 
-    def answer(self, values: Array, counts: Counts) -> tuple[Array, Array]:
-        """The lowest and the highest right answer, for each coordinate, from the sorted values."""
+    def answer(self, values: NDArray[Any], counts: Counts) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The lowest and the highest right answer, for each coordinate, from the sorted values or keys."""
         total = int(counts.sum())
         tau = self.level(total)
         order = np.argsort(values, axis=0, kind="stable")
@@ -90,12 +93,25 @@ class Quantile:
         level = tau * total
         first = np.argmax(heaped >= -(-level.numerator // level.denominator), axis=0)
         last = np.argmax(heaped > level.numerator // level.denominator, axis=0)
-        pick = [np.take_along_axis(ranked, np.expand_dims(k, 0), axis=0)[0] for k in (first, last)]
-        return pick[0], pick[1]
+        low, high = (np.asarray(np.take_along_axis(ranked, np.expand_dims(k, 0), axis=0)[0]) for k in (first, last))
+        return low, high
 
     def is_one_value(self, total: int) -> bool:
         """Whether the answer is one of the values, and not anything between two."""
-        return self.side != "any" or not self._ambiguous(total)
+        return self.side in ("low", "high") or not self._ambiguous(total)
+
+    def ranks(self, total: int) -> tuple[int, ...]:
+        """The place of the answer among all values, from 1 on, in units of weight; both, where it is between two.
+
+        Raises:
+            InputError: anything between two values would do, and nothing says which.
+        """
+        level = self.level(total) * total
+        if self.is_one_value(total):
+            return (max(1, -(-level.numerator // level.denominator)),)
+        if self.side == "any":
+            raise InputError(f"a {self.title(total)} is no one value to search for; try side='low' or 'high'")
+        return int(level), int(level) + 1
 
     def _ambiguous(self, total: int) -> bool:
         return (self.tau * total).denominator == 1

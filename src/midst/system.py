@@ -10,7 +10,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -53,7 +52,6 @@ class Streams(NamedTuple):
     values: np.random.Generator
     graph: np.random.Generator
     z0: np.random.Generator
-    guard: np.random.Generator
 
 
 def streams(rng: RNG) -> Streams:
@@ -63,7 +61,7 @@ def streams(rng: RNG) -> Streams:
         InputError: it is neither a non-negative whole number nor a generator.
     """
     try:
-        return Streams(*np.random.default_rng(rng).spawn(4))
+        return Streams(*np.random.default_rng(rng).spawn(3))
     except (TypeError, ValueError):
         raise InputError("rng must be a non-negative whole number, a numpy Generator, or None") from None
 
@@ -94,32 +92,6 @@ class Parameters:
         return {"theta": self.theta} | {name: array.tolist() for name, array in arrays.items()}
 
 
-@dataclass(frozen=True)
-class Guard:
-    """A node about to send its value, or a number close to it, keeps a distance that shrinks each time.
-
-    When the guard has made a node step aside k times, the next time it does so by at most amplitude · decay^k. That
-    adds up to something finite for every node, so the iteration converges to the exact answer all the same.
-
-    Attributes:
-        amplitude: the first distance, relative to the public scale.
-        decay: the factor between one and the next, in (0, 1).
-    """
-
-    amplitude: float = 0.5
-    decay: float = 0.9
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.amplitude, int | float) and 0 < self.amplitude < np.inf):
-            raise InputError("the guard's amplitude must be a positive number")
-        if not (isinstance(self.decay, int | float) and 0 < self.decay < 1):
-            raise InputError("the guard's decay must be in (0, 1)")
-
-    def distance(self, moves: NDArray[np.int64]) -> Array:
-        """How far to step aside at most, in scales, after having done so that often."""
-        return np.asarray(self.amplitude * self.decay**moves)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class System:
     """Everything an engine needs, in working units.
@@ -132,9 +104,6 @@ class System:
         start: z_{source|target}(0), aligned with the graph's directed edges, or its sums.
         counts: weights, in units.
         rules: of the count that ends the run; None where none does.
-        guard: None where it is off.
-        scale: the public scale, which the guard's distances are relative to.
-        seed: of the guard's random numbers.
     """
 
     graph: Graph
@@ -144,9 +113,6 @@ class System:
     start: Array | Sums
     counts: NDArray[np.int64]
     rules: Rules | None
-    guard: Guard | None
-    scale: Array
-    seed: int
 
     @property
     def z0(self) -> Array:
@@ -161,29 +127,6 @@ class System:
                 "engine='arrays', or graphs.complete(n, listed=True)"
             )
         return self.start
-
-    def guard_draws(self) -> Iterator[Array]:
-        """The guard's random numbers in [½, 1], an array an iteration: the same for every engine."""
-        rng = np.random.default_rng(self.seed)
-        while True:
-            yield 0.5 + 0.5 * rng.random(self.terms.s.shape)
-
-
-def as_guard(guard: bool | Guard) -> Guard | None:
-    """The guard that was asked for; None where it is off.
-
-    Raises:
-        InputError: it is none.
-    """
-    shy = Guard() if guard is True else guard or None
-    if not isinstance(shy, Guard | None):
-        raise InputError("guard must be True, False or a midst.Guard")
-    return shy
-
-
-def guard_seed(stream: np.random.Generator) -> int:
-    """The seed of a run's guard, from its stream for that purpose."""
-    return int(stream.integers(2**63))
 
 
 def settle(
@@ -279,14 +222,7 @@ def check_z0(problem: Problem, z0: ArrayLike) -> Array:
     return array
 
 
-def assemble(
-    problem: Problem,
-    parameters: Parameters,
-    z0: Array | Sums,
-    rules: Rules | None = None,
-    guard: Guard | None = None,
-    seed: int = 0,
-) -> System:
+def assemble(problem: Problem, parameters: Parameters, z0: Array | Sums, rules: Rules | None = None) -> System:
     """The system in working units.
 
     f scales with unit^p (p = 1 for a quantile, 2 for the mean), hence c with unit^(p−2) and z with unit^(p−1).
@@ -296,8 +232,6 @@ def assemble(
     """
     unit = parameters.unit
     smooth = isinstance(problem.objective, Mean)
-    if smooth and guard is not None:
-        raise InputError("the guard is for quantiles: a mean has no interval to step aside in")
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         c = parameters.c if smooth else parameters.c * unit
         terms = problem.terms(unit, c)
@@ -307,8 +241,7 @@ def assemble(
         in_range = np.isfinite(reach / terms.weight) & np.isfinite(terms.weight) & (terms.weight > 0)
         if not in_range.all():
             raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
-    scale = parameters.scale / unit
-    return System(problem.graph, terms, c, parameters.theta, start, problem.counts, rules, guard, scale, seed)
+    return System(problem.graph, terms, c, parameters.theta, start, problem.counts, rules)
 
 
 def _largest_sum(z: Array, graph: Graph) -> float:

@@ -2,8 +2,7 @@
 
 Rules:
 - `next_x` before a node sends, `next_z` after it has received; `next_sums` is the same two lines added up over a node's
-  edges, and `offer` and `average` are `next_z` cut in two, for links that lose messages. Nothing else in midst computes
-  an x or a z.
+  edges. Nothing else in midst computes an x or a z.
 - No graph, no randomness, no I/O. Every argument is a number or an array of any shape that broadcasts, NumPy's or
   JAX's, so one node, all nodes, many runs at once and a GPU use the same lines. `Array` stands for all of these.
 - Whoever calls has made sure that every number is finite: a NaN makes every comparison false, and the paper's
@@ -97,55 +96,6 @@ def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
     return x, xp.greater(low, terms.s).astype(np.int8) - xp.less(high, terms.s).astype(np.int8)
 
 
-def step_aside(
-    S: Array, terms: Terms, x: Array, branch: Branch, distance: Array, u: Array
-) -> tuple[Array, NDArray[np.bool_]]:
-    """The guard: a node about to send s, or a number close to it, keeps its distance.
-
-    Inside, it moves from s towards the end of [low, high] with more room, by at most half of that room, and so stays
-    strictly inside. Outside, it sends a number on the same side of s, but no closer than that.
-
-    Args:
-        S: the sum S_i(t).
-        terms: the local objective; one with a kink.
-        x: from `next_x`.
-        branch: likewise.
-        distance: how far to keep away at most; the iteration stays exact if these add up to something finite.
-        u: a random number in [½, 1], fresh in every iteration, by which the distance is multiplied: were it known, the
-            message would give s away.
-
-    Returns:
-        What to send, and where that is not x.
-    """
-    up = (terms.below - S) / terms.weight - terms.s
-    down = terms.s - (terms.above - S) / terms.weight
-    room = np.where(branch == 0, np.maximum(up, down), up + down)
-    away = u * np.minimum(distance, 0.5 * room)
-    side = np.where(branch == 0, np.where(up >= down, 1.0, -1.0), branch)
-    moved = np.abs(x - terms.s) < away
-    return np.where(moved, terms.s + side * away, x), moved
-
-
-def offer(z: Array, A: Array | int, x: Array, c: Array) -> Array:
-    """What the far end of an edge averages its own z with: y = z + 2cA·x.
-
-    Args:
-        z: z_{j|i}(t), of the end that makes the offer.
-        A: its sign A_ji.
-        x: its x_j(t).
-        c: the convergence parameter.
-
-    Returns:
-        y_{j|i}(t). Where both ends keep both z's, whoever knows x_j can compute it; else it travels itself.
-    """
-    return z + 2.0 * c * A * x
-
-
-def average(z: Array, y: Array, theta: float) -> Array:
-    """The end of an edge that has heard an offer: (1 − θ)·z + θ·y."""
-    return (1.0 - theta) * z + theta * y
-
-
 def next_z(z: Array, mirror: Array, A: Array | int, x: Array, c: Array, theta: float) -> Array:
     """The z update of one end of an edge: (1 − θ)·z + θ·(mirror + 2cA·x).
 
@@ -160,7 +110,7 @@ def next_z(z: Array, mirror: Array, A: Array | int, x: Array, c: Array, theta: f
     Returns:
         z_{i|j}(t+1). With the roles exchanged the same line gives the mirror.
     """
-    return average(z, offer(mirror, A, x, c), theta)
+    return (1.0 - theta) * z + theta * (mirror + 2.0 * c * A * x)
 
 
 def next_sums(S: Array, R: Array, x: Array, a: Array, cd: Array, c: Array, theta: float) -> tuple[Array, Array]:

@@ -80,10 +80,10 @@ def test_every_option_reaches_the_charter() -> None:
     }  # fmt: skip
     waits = {"start": 10.0, "wait": 11.0, "total": 12.0, "linger": 13.0}
     given = [word for name, value in (options | waits).items() for word in (f"--{name}", str(value))]
-    charter = write("--graph", "path", "--guard", "--quantile", "0.75", "--weight", "bob=3", *given)
+    charter = write("--graph", "path", "--quantile", "0.75", "--weight", "bob=3", *given)
     assert {name: getattr(charter, name) for name in options} == options
     assert {name: getattr(charter.deadlines, name) for name in waits} == waits
-    assert (charter.guard, charter.objective, charter.quantile) == (True, "quantile", 0.75)
+    assert (charter.objective, charter.quantile) == ("quantile", 0.75)
     assert [one.weight for one in charter.participants] == [1, 3, 1]
     left = {
         "session",
@@ -94,7 +94,6 @@ def test_every_option_reaches_the_charter() -> None:
         "quantile",
         "bounds",
         "scale",
-        "guard",
         "deadlines",
     }
     assert set(Charter.__struct_fields__) == left | set(options)
@@ -175,11 +174,6 @@ def test_from_a_quantile_to_a_median_and_back() -> None:
     done = invoke("new", "--from", "q.toml", "--session", "s-3", "--objective", "median", "--bounds", "-1:1")
     again = parse_charter(done.stdout, "stdout")
     assert (again.objective, again.quantile, again.bounds) == ("median", None, (-1.0, 1.0))
-    done = invoke("new", "--from", "q.toml", "--session", "s-3", "--guard")
-    Path("g.toml").write_text(done.stdout)
-    assert read_charter("g.toml").guard
-    done = invoke("new", "--from", "g.toml", "--session", "s-4", "--no-guard")
-    assert not parse_charter(done.stdout, "stdout").guard
 
 
 # check
@@ -249,7 +243,6 @@ def test_show_as_json() -> None:
     ("options", "told", "untold"),
     [
         ((), ["whose value it is", "x is your value itself", "which closes in on it"], ["Give them a second"]),
-        (("--guard",), ["on purpose not it"], ["x is your value itself"]),
         (("--objective", "mean"), ["pool what they know: your value", "the largest and the smallest x"], ["whose"]),
         (("--edge", "alice-bob", "--edge", "bob-carol"), ["all the neighbours of: alice, carol"], []),
     ],
@@ -339,7 +332,6 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "two objectives": (nothing, (*RING, "--objective", "mean", "--quantile", "0.5", *PEOPLE), "not both"),
     "quantile too large": (nothing, (*RING, "--quantile", "1.5", *PEOPLE), "quantile must be in [0, 1]"),
     "side of a mean": (nothing, (*RING, "--objective", "mean", "--side", "high", *PEOPLE), "there is only one mean"),
-    "guard of a mean": (nothing, (*RING, "--objective", "mean", "--guard", *PEOPLE), "guard: a mean"),
     "lossy mean": (
         nothing, (*RING, "--objective", "mean", "--mode", "lossy", "--graph", "star", *PEOPLE[:2], "carol.crt@h:1"),
         "mode: a mean"),

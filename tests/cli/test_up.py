@@ -97,11 +97,11 @@ def answer(folder: Path, *arguments: str, seconds: float = 120.0) -> dict[str, A
     [
         ((), 40.0),
         (("--transport", "zenoh"), 40.0),
-        (("--mode", "lossy", "--guard"), 40.0),
+        (("--mode", "lossy"), 40.0),
         (("--objective", "maximum"), 71.5),
         (("--objective", "minimum", "--transport", "zenoh"), 3.25),
         (("--objective", "mean"), sum(VALUES) / 5),
-        (("--quantile", "0.25", "--bounds", "0:100", "--guard"), 12.125),
+        (("--quantile", "0.25", "--bounds", "0:100"), 12.125),
     ],
 )
 def test_answers(tmp_path: Path, arguments: tuple[str, ...], value: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import midst
-from midst import Guard, InputError, Mean, Problem, Quantile, audit, graphs, load_trace, solve
+from midst import InputError, Mean, Problem, Quantile, audit, graphs, load_trace, solve
 from midst.cli.run import command
 from midst.engines import ENGINES
 from midst.engines.arrays import sums_at_start
@@ -89,12 +89,6 @@ def test_found_and_proved(objective):
     result = solve(Problem(BARE, RNG.normal(size=30), objective=OBJECTIVES[objective]), rng=2)
     assert result.certified
     assert result.error <= result.certificate.tolerance
-
-
-def test_guard():
-    result = solve(Problem(BARE, RNG.normal(size=30), objective=Quantile(0.5, "low")), rng=2, guard=Guard())
-    assert result.error == 0
-    assert result.exposed == tuple(sorted(set(result.trace.candidates.holder.tolist())))
 
 
 def test_a_hundred_thousand_nodes():

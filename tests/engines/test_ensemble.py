@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_strategies import problems
 
-from midst import Guard, InputError, Mean, Problem, Quantile, graphs, solve
+from midst import InputError, Mean, Problem, Quantile, graphs, solve
 from midst.engines import ensemble
 from midst.engines.ensemble import NEVER, solve_ensemble
 
@@ -28,17 +28,6 @@ def alone(problem, rng, **options):
 
 def assert_same(result, k, run):
     """Row k of an ensemble is that run, and says nothing of nodes that it does not have."""
-    assert_same_end(result, k, run)
-    x, branch = run.trace.x, run.trace.branch
-    here = slice(0, run.nodes)
-    np.testing.assert_allclose(result.lower[k, here], np.where(branch < 0, x, -np.inf).max(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(result.upper[k, here], np.where(branch > 0, x, np.inf).min(axis=0), rtol=1e-12)
-    first = np.where((branch == 0).any(axis=0), (branch == 0).argmax(axis=0), NEVER)
-    np.testing.assert_array_equal(result.first_inside[k, here], first)
-
-
-def assert_same_end(result, k, run):
-    """Row k of an ensemble ends as that run, and says nothing of nodes that it does not have."""
     size = max(np.abs(run.trace.x).max(), np.abs(run.value))
     np.testing.assert_allclose(result.x[k, : run.nodes], run.trace.x[-1], rtol=0, atol=1e-12 * size)
     np.testing.assert_allclose(result.value[k], run.value, rtol=0, atol=0 if run.proofs else 1e-12 * size)
@@ -53,6 +42,12 @@ def assert_same_end(result, k, run):
     assert (result.first_inside[k, absent] == NEVER).all()
     assert (result.lower[k, absent] == -np.inf).all()
     assert (result.upper[k, absent] == np.inf).all()
+    x, branch = run.trace.x, run.trace.branch
+    here = slice(0, run.nodes)
+    np.testing.assert_allclose(result.lower[k, here], np.where(branch < 0, x, -np.inf).max(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(result.upper[k, here], np.where(branch > 0, x, np.inf).min(axis=0), rtol=1e-12)
+    first = np.where((branch == 0).any(axis=0), (branch == 0).argmax(axis=0), NEVER)
+    np.testing.assert_array_equal(result.first_inside[k, here], first)
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -161,37 +156,6 @@ def test_a_window_over_different_sizes(monkeypatch, workers):
         assert_same(result, k, alone(problem, k, stop="certified"))
 
 
-@pytest.mark.parametrize("window", [16_000, 60])
-@pytest.mark.parametrize("stop", STOPS)
-def test_guard(monkeypatch, stop, window):
-    """A guarded run sends what it sends alone, and exposes whom it exposes alone: those who were counted."""
-    monkeypatch.setattr(ensemble, "_NUMBERS", window)
-    rng = np.random.default_rng(4)
-    several = [
-        Problem(graphs.rgg(n, rng=k), rng.normal(size=n) * 5, objective=Quantile(0.5, "low"))
-        for k, n in enumerate((9, 12, 9, 10, 11, 9))
-    ]
-    options = STOPS[stop] | {"guard": Guard(0.3, 0.8)}
-    result = solve_ensemble(several, rng=5, **options)
-    plain = solve_ensemble(several, rng=5, **STOPS[stop])
-    for k, child in enumerate(np.random.default_rng(5).spawn(len(several))):
-        run = alone(several[k], child, **options)
-        assert_same_end(result, k, run)
-        values, here = several[k].values, slice(0, run.nodes)
-        assert (result.lower[k, here] < values).all()
-        assert (values < result.upper[k, here]).all()
-        announced = dict(zip(run.trace.candidates.holder, run.trace.candidates.announced, strict=True))
-        assert {i: result.first_inside[k, i] for i in run.exposed} == announced
-    assert result.exposed.sum() < plain.exposed.sum()
-
-
-def test_guard_of_one_problem():
-    problem = Problem(graphs.complete(7), np.random.default_rng(5).normal(size=(7, 4)))
-    result = solve_ensemble(problem, rng=[*range(4)], guard=True)
-    for k in range(4):
-        assert_same_end(result, k, alone(Problem(problem.graph, problem.values[:, k]), k, guard=True))
-
-
 def test_a_run_without_a_proof_says_so():
     result = solve_ensemble(Problem(graphs.ring(9), np.arange(18.0).reshape(9, 2)), rng=1, limit=5)
     assert not result.certified.any()
@@ -235,8 +199,6 @@ SCALAR = Problem(graphs.ring(5), np.arange(5.0), objective=Quantile(0.5, "low"))
         ([], {}, "sequence of problems"),
         ([1], {}, "sequence of problems"),
         ([SCALAR, Problem(graphs.ring(3), np.arange(3.0))], {"root": 4}, "root must be a node, from 0 to 2"),
-        (Problem(graphs.ring(5), np.arange(5.0), objective=Mean()), {"guard": True}, "the guard is for quantiles"),
-        (SCALAR, {"guard": "on"}, "guard must be"),
         ([SCALAR, Problem(graphs.ring(5), np.ones((5, 2)))], {}, "run 1 has coordinates"),
         ([SCALAR, Problem(graphs.ring(5), np.arange(5.0), objective=Mean())], {}, "run 1 seeks a mean"),
         (SCALAR, {"stop": "error"}, "stop must be"),

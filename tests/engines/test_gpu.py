@@ -142,11 +142,6 @@ def test_no_gpu_here():
         assert "\n" not in str(caught.value)
 
 
-def test_no_guard_on_a_device():
-    with pytest.raises(InputError, match="a device runs no guard"):
-        solve_ensemble(CASES["complete"], device="cpu", guard=True)
-
-
 def test_no_jax(monkeypatch):
     monkeypatch.delitem(sys.modules, "midst.engines.gpu")
     monkeypatch.delattr("midst.engines.gpu")

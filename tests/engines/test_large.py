@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from midst import Guard, Problem, graphs, solve
+from midst import Problem, graphs, solve
 from midst.engines import arrays, large
 from midst.system import assemble, draw_z0, settle
 
@@ -64,7 +64,7 @@ def test_windows():
 
 @pytest.mark.parametrize("positions", [True, False])
 def test_order(monkeypatch, positions):
-    """A geometric graph is put in order, and the run is the one without; a random graph and a guarded run are not."""
+    """A geometric graph is put in order, and the run is the one without; a random graph is not."""
     monkeypatch.setattr(large, "_LARGE", 1000)
     monkeypatch.setattr(large, "_FAR", 300)
     graph = graphs.rgg(2000, rng=1)
@@ -81,8 +81,6 @@ def test_order(monkeypatch, positions):
     arranged, plain = (solve(problem, rng=3, iterations=30, engine=engine) for engine in ("arrays", "edges"))
     np.testing.assert_allclose(arranged.trace.x, plain.trace.x, rtol=0, atol=1e-12)
     assert arranged.exposed == plain.exposed
-    arranged, plain = (solve(problem, rng=3, iterations=30, engine=e, guard=Guard()) for e in ("arrays", "edges"))
-    np.testing.assert_allclose(arranged.trace.x, plain.trace.x, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("cores", [1, 3])

@@ -67,8 +67,6 @@ def test_every_field_is_a_setting_with_a_default_that_can_be_read() -> None:
         ({"adversary": "both", "corrupt": "99"}, "corrupt", "does not exist"),
         ({"adversary": "passive", "corrupt": ",".join(map(str, range(15)))}, "corrupt", "all nodes are corrupt"),
         ({"init": "open"}, "init", "clear, sealed"),
-        ({"guard": "2"}, "guard", "0 or 1"),
-        ({"guard": "1", "objective": "mean"}, "guard", "quantiles"),
         ({"dp": "gaussian", "epsilon": "0"}, "epsilon", "epsilon"),
         ({"dp": "gaussian", "delta": "2"}, "delta", "between 0 and 1"),
         ({"dp": "laplace", "low": "4"}, "dp", "bounds"),

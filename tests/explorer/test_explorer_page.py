@@ -211,16 +211,16 @@ def test_comparing_starts_from_the_same_settings(visit: Visit, address: str) -> 
     second = page.locator(".panel").nth(1)
     second.get_by_text("Settings").click()
     expect(second.get_by_label("graph", exact=True)).to_have_value("ring")
-    second.get_by_label("guard: step aside").check()
+    second.get_by_label("c", exact=True).fill("3")
     second.get_by_role("button", name="Run", exact=True).click()
-    made = run(graph="ring", n="7", guard="1")
+    made = run(graph="ring", n="7", c="3")
     expect(second.locator(".outcome")).to_contain_text(f"after {made.trace.iterations} iterations")
 
 
 def test_presets_say_what_is_to_be_seen(visit: Visit, address: str) -> None:
     page = visit(address, link(n="5")).page
     wait(page)
-    for name in ("Fig. 2 (b)", "guard off | on", "clear | sealed", "Fig. 1"):
+    for name in ("Fig. 2 (b)", "clear | sealed", "Fig. 1"):
         button = page.get_by_role("button", name=name, exact=True)
         button.click()
         expect(page.locator("#status")).to_have_text(button.get_attribute("title") or "", timeout=20_000)

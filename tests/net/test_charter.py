@@ -93,7 +93,7 @@ def charters(draw: st.DrawFn) -> Charter:
             "period": positive,
             "deadlines": st.builds(Deadlines, start=positive, wait=positive, total=positive, linger=positive),
         }
-        | ({} if objective == "mean" else {"patience": st.integers(1, 10**9), "guard": st.booleans()}),
+        | ({} if objective == "mean" else {"patience": st.integers(1, 10**9)}),
     )
     return Charter(
         session=draw(names),
@@ -150,7 +150,7 @@ def test_formatting_changes_nothing() -> None:
     assert other != text
     assert parse_charter(other, "other.toml").digest == make().digest
     short = re.sub(
-        r"^(midst|objective|side|coordinates|theta|guard|tolerance|rounds|mode|period) = .*\n", "", text, flags=re.M
+        r"^(midst|objective|side|coordinates|theta|tolerance|rounds|mode|period) = .*\n", "", text, flags=re.M
     )
     assert parse_charter(short.replace(tables[1], ""), "short.toml").digest == make().digest
 
@@ -183,7 +183,6 @@ CHANGES: dict[str, Any] = {
     "theta": 0.4,
     "mu": 0.25,
     "sigma": 0.2,
-    "guard": True,
     "tolerance": 1e-7,
     "patience": 9,
     "root": "carol",
@@ -214,8 +213,8 @@ def test_every_key_has_its_digest() -> None:
 
 def test_keys_of_another_version_are_not_repeated() -> None:
     own = make().field_digests()
-    other = {key: digest for key, digest in own.items() if key != "guard"} | {"\x1b[2J": b"12345678"}
-    assert differing(own, other) == ["guard", "keys unknown to this version of midst"]
+    other = {key: digest for key, digest in own.items() if key != "theta"} | {"\x1b[2J": b"12345678"}
+    assert differing(own, other) == ["theta", "keys unknown to this version of midst"]
 
 
 # What it means
@@ -455,8 +454,6 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "sigma negative": (add("sigma = -1.0"), "sigma must not be negative"),
     "sigma infinite": (add("sigma = inf"), "sigma must be finite"),
     "sigma huge": (add("sigma = 1e308"), "c is out of range"),
-    "guard a number": (put("guard = false", "guard = 1"), "guard: Expected bool"),
-    "guard of a mean": (lambda text: text.replace('"median"', '"mean"').replace("= false", "= true"), "guard: a mean"),
     "tolerance zero": (put("tolerance = 1e-06", "tolerance = 0.0"), "tolerance must be a positive"),
     "tolerance nan": (put("tolerance = 1e-06", "tolerance = nan"), "tolerance must be a positive"),
     "tolerance infinite": (put("tolerance = 1e-06", "tolerance = inf"), "tolerance must be a positive"),

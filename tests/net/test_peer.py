@@ -22,7 +22,6 @@ def steps(frame):
         ({"objective": "maximum"}, 5.0),
         ({"objective": "minimum"}, -2.0),
         ({"objective": "quantile", "quantile": 0.9}, 5.0),
-        ({"guard": True}, 1.0),
         ({"mode": "lossy"}, 1.0),
     ],
 )

@@ -7,9 +7,7 @@ import json
 import re
 import signal
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import fields
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,7 +27,7 @@ from midst.net.peer import Ending, Peer
 from midst.net.seat import Opening, Seat, take_seat
 from midst.net.tls import TlsTransport
 from midst.net.transport import Endpoint
-from midst.system import Guard, System, assemble
+from midst.system import System, assemble
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -114,15 +112,6 @@ def test_lossy_mode_talks_by_udp(tmp_path: Path) -> None:
     assert {one["value"] for one in found} == {float(np.median(values))}
 
 
-def test_with_the_guard_only_the_holder_is_exposed(tmp_path: Path) -> None:
-    values = draw(4)
-    with network(tmp_path, make("ring", 4), values, guard=True, mu=10.0) as net:
-        found = [one.answer for one in net.run()]
-    low = np.sort(values)[1]
-    assert {one["value"] for one in found} == {low}
-    assert [one["exposed"] for one in found] == [value == low for value in values]
-
-
 def test_another_charter_is_refused_by_what_differs(tmp_path: Path) -> None:
     with network(tmp_path, make("path", 2), draw(2)) as net:
         first = net.start("p0")
@@ -148,29 +137,11 @@ def test_values_from_standard_input_and_from_a_command(tmp_path: Path) -> None:
 # The trajectory
 
 
-class Drawn(System):
-    """A system whose guard draws what the participants of a network drew."""
-
-    seats: tuple[Seat, ...]
-    openings: tuple[Opening, ...]
-
-    def guard_draws(self) -> Iterator[Any]:
-        pairs = list(zip(self.seats, self.openings, strict=True))
-        for t in count():
-            drawn = [seat.guard_draw(opening, t) for seat, opening in pairs]
-            yield np.zeros(self.terms.s.shape) if drawn[0] is None else np.array(drawn)
-
-
 def joined(seats: tuple[Seat, ...], openings: tuple[Opening, ...], values: Any) -> System:
     """The system that the reference engine runs, with what each participant drew as its z(0)."""
     charter = seats[0].charter
     start = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
-    guard = Guard() if charter.guard else None
-    whole = assemble(charter.problem(values), charter.parameters, start, charter.rules, guard)
-    system = Drawn(**{part.name: getattr(whole, part.name) for part in fields(System)} | {"start": start})
-    object.__setattr__(system, "seats", seats)
-    object.__setattr__(system, "openings", openings)
-    return system
+    return replace(assemble(charter.problem(values), charter.parameters, start, charter.rules), start=start)
 
 
 async def live(net: Network, seats: tuple[Seat, ...], seed: int) -> tuple[list[Ending], list[Any], tuple[Opening, ...]]:
@@ -202,7 +173,7 @@ async def live(net: Network, seats: tuple[Seat, ...], seed: int) -> tuple[list[E
         ("rgg", 8, {"objective": "quantile", "quantile": 0.3, "c": 0.07, "theta": 0.4}),
         ("star", 5, {"objective": "mean", "tolerance": 1e-9}),
         ("ring", 4, {"coordinates": 3}),
-        ("complete", 5, {"guard": True, "mu": 10.0}),
+        ("complete", 5, {"mu": 10.0}),
         ("path", 4, {"objective": "mean", "coordinates": 2, "bounds": [-1e6, 1e6], "mu": 2e5, "sigma": 1e5}),
         ("ring", 5, {"objective": "quantile", "quantile": 0.6, "scale": 0.1, "bounds": None}),
     ],

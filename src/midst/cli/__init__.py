@@ -35,6 +35,7 @@ COMMANDS = {
     "explore": ("midst.cli.explore", "Watch runs on a page: who is exposed, and when."),
     "up": ("midst.cli.up", "Start a whole network on this machine, over TLS, to see it work."),
     "node": ("midst.cli.node", "Take part in a run as one participant."),
+    "verify": ("midst.cli.verify", "Check the result of a run, without a network."),
     "keys": ("midst.cli.keys", "Make keys and certificates, and say whom you trust."),
     "charter": ("midst.cli.charter", "Write, check and explain what the participants agree on."),
     "doctor": ("midst.cli.doctor", "Check whether a participant could take part now, and what to fix."),

@@ -128,8 +128,6 @@ def _show(leakage: Leakage) -> None:
             f"of these {leakage.mean_floor:.2f} a node are the floor, which the answer alone gives away, and "
             f"{leakage.mean_excess:.2f} the excess, by how it was found"
         )
-    if leakage.candidates:
-        click.echo(f"{leakage.rank_bits:.2f} bits more about all of them together, by the ranks a count announced")
     for note in leakage.notes:
         click.echo(f"note: {note}")
 

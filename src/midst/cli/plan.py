@@ -28,7 +28,6 @@ _COLUMNS = ("c · scale", "sigma", "bits a node", "exposed", "rounds", "9 runs o
 @click.option("--nodes", type=int, metavar="N", help="How many; not needed for a file.")
 @click.option("--rounds-budget", type=float, required=True, help="How many rounds nine runs of ten may take.")
 @who_listens
-@click.option("--guard", is_flag=True, help="Plan for nodes that step aside instead of sending their own value.")
 @click.option("--runs", type=int, default=20, show_default=True, help="Of each choice of c and sigma.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
@@ -41,7 +40,6 @@ def command(
     adversary: str,
     init: Init,
     prior: str,
-    guard: bool,
     plot: Path | None,
     as_json: bool,
     **how: Any,
@@ -64,7 +62,7 @@ def command(
     network = read_graph(graph, nodes, streams(how["seed"]).graph)
     who.check(network)
     with task_bar("plan") as progress:
-        plan = make_plan(Setting(network, believed, who, guard), rounds_budget, progress=progress, **how)
+        plan = make_plan(Setting(network, believed, who), rounds_budget, progress=progress, **how)
     if plot is not None:
         from midst.plots import save_figure
         from midst.privacy.plots import draw_plan

@@ -16,12 +16,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from midst.counting import Proof
 from midst.engines.large import NeighbourSum, arrange, neighbour_sum
-from midst.engines.tally import with_count
 from midst.graphs import Graph
 from midst.system import Sums, System
-from midst.update import Array, Branch, Terms, next_sums, next_x, next_z, step_aside
+from midst.update import Array, Branch, Terms, next_sums, next_x, next_z
 
 _BLOCK = 65_536  # numbers an array in a block: few enough for a cache, enough to outweigh the calls
 _A_SHARE = 2  # blocks at least for each thread: less is not worth waking it
@@ -30,40 +28,30 @@ _A_SHARE = 2  # blocks at least for each thread: less is not worth waking it
 Steps = Iterator[tuple[Array, Branch]]
 
 
-def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
-    """The node form, and the count beside it."""
-    return with_count(system, node_form(system))
-
-
-def iterate_float32(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
-    """The node form in single precision, and the count beside it: half the memory.
-
-    x carries 24 bits: it is within about 1e-5 of the scale of what float64 gives (`test_float32`), and a node inside
-    sends its value to 24 bits. A count compares the values themselves and is as exact as ever; a certificate cannot
-    be had to a tolerance much below 1e-5.
-    """
-    return with_count(system, node_form(system, np.float32))
-
-
-def iterate_edges(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
-    """The edge form, and the count beside it."""
-    return with_count(system, edge_form(system))
-
-
 def node_form(system: System, dtype: DTypeLike = np.float64) -> Steps:
     """The node form (`next_sums`), without any number on an edge."""
     blocks = cut(system.terms.s)
-    order = None if system.guard is not None else arrange(system.graph)
+    order = arrange(system.graph)
     a = neighbour_sum(system.graph, blocks, order, dtype)
     S, R = (sums.astype(dtype, copy=False) for sums in sums_at_start(system))
     terms, c, theta = _in_precision(system.terms, dtype), system.c.astype(dtype), system.theta
     if order is None:
-        yield from carry(S, R, terms, c, theta, a, blocks, _guarding(system))
+        yield from carry(S, R, terms, c, theta, a, blocks)
         return
     x, branch = np.empty_like(S), np.empty(S.shape, np.int8)
     for in_order in carry(S[order], R[order], terms[order], c, theta, a, blocks):
         x[order], branch[order] = in_order
         yield x, branch
+
+
+def in_float32(system: System) -> Steps:
+    """The node form in single precision: half the memory.
+
+    x carries 24 bits: it is within about 1e-5 of the scale of what float64 gives (`test_float32`), and a node inside
+    sends its value to 24 bits. A search compares the values themselves and is as exact as ever; a certificate cannot
+    be had to a tolerance much below 1e-5.
+    """
+    return node_form(system, np.float32)
 
 
 def cut(s: Array) -> list[slice]:
@@ -80,7 +68,6 @@ def carry(
     theta: float,
     neighbour_sum: NeighbourSum,
     blocks: Sequence[slice],
-    guarded: Callable[[Array, Array, Branch], Array] | None = None,
 ) -> Steps:
     """x(0), x(1), … from S(0) and R(0).
 
@@ -92,7 +79,6 @@ def carry(
         theta: the averaging constant.
         neighbour_sum: of the blocks.
         blocks: all nodes, in order.
-        guarded: what the guard makes of S, x and branch.
     """
     x, after, branch = np.empty_like(S), np.empty_like(S), np.empty(S.shape, np.int8)
     parts = [_part(terms, block) for block in blocks]
@@ -109,7 +95,6 @@ def carry(
     with _Threads(len(blocks)) as each:
         each(begin)
         while True:
-            x = x if guarded is None else guarded(np.concatenate([S for S, _ in sums]), x, branch)
             yield x, branch
             each(partial(step, a=neighbour_sum(x), x=x, after=after))
             x, after = after, x
@@ -170,11 +155,8 @@ def edge_form(system: System) -> Steps:
     graph, c, theta = system.graph, system.c, system.theta
     sign = _column(graph.sign, system.z0)
     z = system.z0
-    guarded = _guarding(system)
     while True:
-        S = _sum_by_source(sign * z, graph)
-        x, branch = next_x(S, system.terms)
-        x = x if guarded is None else guarded(S, x, branch)
+        x, branch = next_x(_sum_by_source(sign * z, graph), system.terms)
         yield x, branch
         z = next_z(z, z[graph.reverse], -sign, x[graph.target], c, theta)
 
@@ -192,22 +174,6 @@ def sum_over_neighbours(graph: Graph) -> Callable[[Array], Array]:
     """The product with the 0/1 adjacency matrix, for all nodes at once."""
     a = neighbour_sum(graph, [slice(0, graph.n)], None, np.float64)
     return lambda x: a(x)(0)
-
-
-def _guarding(system: System) -> Callable[[Array, Array, Branch], Array] | None:
-    """What the guard makes of S, x and branch; None where it is off."""
-    guard = system.guard
-    if guard is None:
-        return None
-    moves = np.zeros(system.terms.s.shape, np.int64)
-    draws = system.guard_draws()
-
-    def guarded(S: Array, x: Array, branch: Branch) -> Array:
-        sent, moved = step_aside(S, system.terms, x, branch, guard.distance(moves) * system.scale, next(draws))
-        np.add(moves, moved, out=moves)
-        return sent
-
-    return guarded
 
 
 def _sum_by_source(on_edges: Array, graph: Graph) -> Array:

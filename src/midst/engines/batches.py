@@ -21,7 +21,7 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.objectives import Mean
 from midst.problems import Problem
-from midst.system import RNG, Guard, Parameters, Streams, System, assemble, count_rules, draw_z0, settle, streams
+from midst.system import RNG, Parameters, Streams, System, assemble, count_rules, draw_z0, settle, streams
 from midst.update import Array, Terms
 
 Bools = NDArray[np.bool_]
@@ -43,7 +43,6 @@ class Settings(NamedTuple):
     last: int
     bounds: bool
     watch_certificate: bool
-    guard: Guard | None
 
     def settle(self, problem: Problem, runs: Ints | int) -> Parameters:
         """The parameters of some of the runs."""
@@ -67,7 +66,6 @@ class Batch:
         needed_below: at least so many units of weight must have s ≤ x in a proof, and
         needed_above: so many s ≥ x.
         tolerance: the greatest spread of a proof.
-        scale: the public scale, which the guard's distances are relative to.
         unit: the power of two that working units are multiples of.
         answer: the lowest and the highest right answer, in the units of the data.
     """
@@ -83,7 +81,6 @@ class Batch:
     needed_below: Ints
     needed_above: Ints
     tolerance: Array
-    scale: Array
     unit: Array
     answer: Array
 
@@ -128,8 +125,7 @@ class Together(NamedTuple):
         part.__dict__.pop("answer", None)
         parameters = settings.settle(part, chunk)
         z0 = draw_z0(part, parameters, _OneARun(rngs))  # type: ignore[arg-type]
-        system = assemble(part, parameters, z0, guard=settings.guard)
-        return _batch([part], [parameters], [system], settings.tolerance, group)
+        return _batch([part], [parameters], [assemble(part, parameters, z0)], settings.tolerance, group)
 
 
 class Apart(NamedTuple):
@@ -165,7 +161,7 @@ class Apart(NamedTuple):
         problems = [self.problems[k] for k in chunk.tolist()]
         parameters = [settings.settle(problem, k) for k, problem in zip(chunk.tolist(), problems, strict=True)]
         systems = [
-            assemble(problem, settled, draw_z0(problem, settled, rng), guard=settings.guard)
+            assemble(problem, settled, draw_z0(problem, settled, rng))
             for problem, settled, rng in zip(problems, parameters, rngs, strict=True)
         ]
         return _batch(problems, parameters, systems, settings.tolerance, group)
@@ -217,7 +213,6 @@ def _batch(
     needed = np.array([weights_needed(problem.objective, problem.counts) for problem in problems]).T
     runs = terms.s.shape[1]
     unit = np.hstack([settled.unit for settled in parameters])
-    scale = np.hstack([settled.scale for settled in parameters]) / unit
     graphs = tuple(system.graph for system in systems for _ in range(np.size(system.c)))
     sizes = np.array([graph.n for graph in graphs])
     counts = _columns([problem.counts for problem in problems], nodes)
@@ -232,8 +227,7 @@ def _batch(
         counts=np.array(np.broadcast_to(counts, terms.s.shape)),
         needed_below=np.broadcast_to(needed[0], runs),
         needed_above=np.broadcast_to(needed[1], runs),
-        tolerance=tolerance * scale,
-        scale=scale,
+        tolerance=tolerance * (np.hstack([settled.scale for settled in parameters]) / unit),
         unit=unit,
         answer=np.column_stack([np.stack(problem.answer) for problem in problems]),
     )
@@ -260,28 +254,27 @@ def is_dense(nodes: int, runs: int, edges: int) -> bool:
     return nodes * nodes * runs <= _PER_ENTRY * edges
 
 
-def run_streams(rng: RNG | Sequence[RNG], runs: int, *purposes: str) -> list[tuple[np.random.Generator, ...]]:
-    """Each run's `streams(child)`, of which only those for these purposes are made."""
+def z0_streams(rng: RNG | Sequence[RNG], runs: int) -> list[np.random.Generator]:
+    """Each run's `streams(child).z0`; the other streams are not made."""
     if isinstance(rng, Sequence):
         if len(rng) != runs:
             raise InputError(f"{len(rng)} generators for {runs} runs; give one a run, or one for all")
-        drawn = [streams(one) for one in rng]
-        return [tuple(getattr(one, purpose) for purpose in purposes) for one in drawn]
+        return [streams(one).z0 for one in rng]
     try:
         bits = np.random.default_rng(rng).bit_generator
     except (TypeError, ValueError):
         raise InputError("rng must be a non-negative whole number, a numpy Generator, or a sequence of them") from None
     seed: Any = bits.seed_seq
-    first, which = seed.n_children_spawned, [Streams._fields.index(purpose) for purpose in purposes]
+    first, stream = seed.n_children_spawned, Streams._fields.index("z0")
     if isinstance(rng, np.random.Generator):
         rng.spawn(runs)  # so that it does not give the same children again
 
-    def make(*child: int) -> np.random.Generator:
-        key = (*seed.spawn_key, *child)
+    def make(child: int) -> np.random.Generator:
+        key = (*seed.spawn_key, child, stream)
         sequence = np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size)
         return np.random.Generator(type(bits)(sequence))
 
-    return [tuple(make(first + k, stream) for stream in which) for k in range(runs)]
+    return [make(first + k) for k in range(runs)]
 
 
 def one_a_run(name: str, given: ArrayLike | None, runs: int) -> Array | None:

@@ -22,13 +22,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from midst.engines.arrays import sum_over_neighbours
-from midst.engines.batches import Batch, Group, Settings, is_dense, join, one_a_run, run_streams, source_of
-from midst.engines.ensemble_guard import Guarding
+from midst.engines.batches import Batch, Group, Settings, is_dense, join, one_a_run, source_of, z0_streams
 from midst.engines.ensemble_tally import Tallies
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.problems import Problem
-from midst.system import RNG, Guard, as_guard, whole_number
+from midst.system import RNG, whole_number
 from midst.update import Array, Branch, next_sums, next_x
 
 Bools = NDArray[np.bool_]
@@ -52,10 +51,8 @@ class EnsembleResult:
         proposals: how many candidates were counted; 0 where the run did not end by a count.
         spread: max x − min x in the end.
         error: distance of the value from the nearest right answer, which only a simulation knows.
-        first_inside: the first iteration in which each node sent its own value, or `NEVER`; with the guard on, in
-            which it was announced as a candidate.
-        lower: a bound on each value that whoever knows z(0) has: the greatest x sent below it, or −∞. With the guard
-            on, of the messages that it let pass.
+        first_inside: the first iteration in which each node sent its own value, or `NEVER`.
+        lower: a bound on each value that whoever knows z(0) has: the greatest x sent below it, or −∞.
         upper: likewise the least x sent above it, or ∞.
         x: the last one, in the units of the data; not a number where a run has fewer nodes than the largest.
     """
@@ -78,7 +75,7 @@ class EnsembleResult:
 
     @property
     def exposed(self) -> Bools:
-        """Which nodes sent their own value: inside (Theorem 1; for the mean, all), or as a candidate if guarded."""
+        """Which nodes sent their own value: inside (Theorem 1), or for the mean all."""
         return np.not_equal(self.first_inside, NEVER)
 
 
@@ -93,7 +90,6 @@ def solve_ensemble(
     stop: Stop | None = None,
     patience: int | None = None,
     root: int = 0,
-    guard: bool | Guard = False,
     tolerance: float = 1e-6,
     iterations: int | None = None,
     limit: int = 1_000_000,
@@ -118,15 +114,14 @@ def solve_ensemble(
         stop: "count" or "certified", as in `solve`; not given: "count" where every run's answer is one of its values.
         patience: how many iterations in a row a node is inside before it proposes its value; chosen if not given.
         root: the node at which a count's sums meet.
-        guard: as in `solve`.
         tolerance: relative to the public scale (absolute where c is given and no scale is).
         iterations: run exactly so many instead.
         limit: give up after so many.
         force: accept θ = 1 for a quantile, which does not converge.
         bounds: keep `lower` and `upper`, a tenth of the time; without them these say nothing.
         workers: threads; the result does not depend on it.
-        device: run all of them at once through JAX, on this kind of device (`gpu.py`), without the guard; certificates
-            are looked for every 64 iterations.
+        device: run all of them at once through JAX, on this kind of device (`gpu.py`); certificates are looked for
+            every 64 iterations.
         dtype: of the numbers on the device. float32 is within about 1e-5 of the scale.
 
     Raises:
@@ -143,9 +138,6 @@ def solve_ensemble(
         raise InputError("tolerance must be a positive number")
     workers = whole_number("workers", workers)
     last = whole_number("limit", limit) if iterations is None else whole_number("iterations", iterations)
-    shy = as_guard(guard)
-    if shy is not None and device is not None:
-        raise InputError("a device runs no guard; leave device= or guard= out")
     settings = Settings(
         c=one_a_run("c", c, source.runs),
         mu=one_a_run("mu", mu, source.runs),
@@ -156,14 +148,13 @@ def solve_ensemble(
         last=last,
         bounds=bounds,
         watch_certificate=rules is None and iterations is None,
-        guard=shy,
     )
-    drawn = run_streams(rng, source.runs, *(("z0",) if shy is None else ("z0", "guard")))
+    drawn = z0_streams(rng, source.runs)
     groups = source.groups()
     result = _blank(source.runs, groups[0].nodes)
 
     def prepare(which: Ints, group: Group) -> Batch:
-        return source.prepare(which, group, settings, [drawn[k][0] for k in which.tolist()])
+        return source.prepare(which, group, settings, [drawn[k] for k in which.tolist()])
 
     def line_up(which: Ints, batch: Batch) -> Tallies | None:
         if rules is None:
@@ -178,8 +169,7 @@ def solve_ensemble(
 
     def begin(which: Ints, group: Group) -> _Runs:
         batch = prepare(which, group)
-        guarding = None if shy is None else Guarding.start(shy, batch, [drawn[k][1] for k in which.tolist()])
-        return _Runs.begin(which, batch, line_up(which, batch), guarding)
+        return _Runs.begin(which, batch, line_up(which, batch))
 
     def drive(share: Group) -> None:
         at_once = max(1, _NUMBERS // share.nodes)
@@ -259,22 +249,13 @@ class _Runs:
     branch: Branch
     seen: _Seen
     tallies: Tallies | None
-    guarding: Guarding | None = None
 
     @classmethod
-    def begin(cls, row: Ints, batch: Batch, tallies: Tallies | None, guarding: Guarding | None) -> _Runs:
+    def begin(cls, row: Ints, batch: Batch, tallies: Tallies | None) -> _Runs:
         x, branch = next_x(batch.S, batch.terms)
         running, seen = np.ones(len(row), np.bool_), _Seen.nothing(x.shape)
         t = np.zeros(len(row), np.int64)
-        return cls(row, t, running, batch, batch.S, batch.R, x, branch, seen, tallies, guarding)
-
-    def see(self, bounds: bool) -> None:
-        """Take note of this iteration, in which the guard may have something else sent than x."""
-        told = self.branch
-        if self.guarding is not None:
-            self.x, moved = self.guarding.step(self.t, self.S, self.x, self.branch, self.batch)
-            told = np.where(moved, np.int8(0), self.branch)  # of those it moved, nobody knows the side
-        self.seen.see(self.t, self.x, told, bounds)
+        return cls(row, t, running, batch, batch.S, batch.R, x, branch, seen, tallies)
 
     def step(self, neighbour_sum: Callable[[Array], Array]) -> None:
         batch = self.batch
@@ -299,11 +280,11 @@ def _drive(
     runs, waiting = begin(rows[:at_once]), rows[at_once:]
     neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
     while True:
-        runs.see(settings.bounds)
+        runs.seen.see(runs.t, runs.x, runs.branch, settings.bounds)
         done = runs.done(settings)
         ended = done.any()
         if ended:
-            _write(result, _some_of(replace(runs, guarding=None), done), guarded=settings.guard is not None)
+            _write(result, _some_of(runs, done))
             runs.running &= ~done
         runs.step(neighbour_sum)
         if ended and runs.running.sum() < _CLOSE_RANKS * len(runs.running):
@@ -323,7 +304,7 @@ def _some_of(part: Any, which: Bools) -> Any:
             return part.compress(which, axis=-1)
         case tuple():
             return tuple(one for one, here in zip(part, which, strict=True) if here)
-        case None | bool() | float() | Guard():
+        case None | bool() | float():
             return part
     return replace(part, **{entry.name: _some_of(getattr(part, entry.name), which) for entry in fields(part)})
 
@@ -335,7 +316,7 @@ def _beside(part: Any, other: Any) -> Any:
             return np.concatenate([part, other], axis=-1)
         case tuple():
             return part + other
-        case None | bool() | float() | Guard():
+        case None | bool() | float():
             return part
     return replace(
         part, **{entry.name: _beside(getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
@@ -402,17 +383,15 @@ def _holds(x: Array, batch: Batch) -> Bools:
     return np.asarray(close)
 
 
-def _write(result: EnsembleResult, runs: _Runs, *, guarded: bool = False) -> None:
+def _write(result: EnsembleResult, runs: _Runs) -> None:
     """Runs that have ended, to their rows of the result, in the units of the data."""
     to, x, batch, tallies = runs.row, runs.x, runs.batch, runs.tallies
     lowest, highest = _ends(x, batch)
     value, proved = lowest / 2 + highest / 2, np.zeros(len(to), np.bool_)
-    first_inside = np.full(x.shape, NEVER) if guarded else runs.seen.first_inside
     if tallies is not None:
         proved = tallies.proved(runs.t)
         value = np.where(proved, tallies.value, value)
         result.proposals[to] = np.where(proved, tallies.number, 0)
-        first_inside = tallies.told if guarded else first_inside
     value = value * batch.unit
     low, high = batch.answer
     result.value[to] = value
@@ -421,7 +400,7 @@ def _write(result: EnsembleResult, runs: _Runs, *, guarded: bool = False) -> Non
     result.spread[to] = (highest - lowest) * batch.unit
     result.error[to] = np.maximum(np.maximum(low - value, value - high), 0.0)
     lower, upper = runs.seen.bounds()
-    columns = (first_inside, lower * batch.unit, upper * batch.unit, x * batch.unit)
+    columns = (runs.seen.first_inside, lower * batch.unit, upper * batch.unit, x * batch.unit)
     for rows, column in zip((result.first_inside, result.lower, result.upper, result.x), columns, strict=True):
         here = np.ones(column.shape, np.bool_) if batch.present is None else batch.present
         rows[to, : len(x)] = np.where(here, column, rows[to, : len(x)].T).T

@@ -50,7 +50,6 @@ class Tallies:
         holder: who proposed it.
         value: of the candidate.
         announced: when; `NOT_YET` while none is being counted.
-        told: when each node's value was announced; `NOT_YET` where it was not.
         decided: when the last verdict fell; `NOT_YET` before the first.
         found: whether that verdict was that the candidate is the answer.
     """
@@ -75,7 +74,6 @@ class Tallies:
     holder: Ints
     value: Array
     announced: Ints
-    told: Ints
     decided: Ints
     found: Bools
 
@@ -119,7 +117,6 @@ class Tallies:
             holder=np.zeros(runs, np.int64),
             value=np.zeros(runs),
             announced=np.full(runs, NOT_YET),
-            told=np.full(s.shape, NOT_YET),
             decided=np.full(runs, NOT_YET),
             found=np.zeros(runs, np.bool_),
         )
@@ -184,4 +181,3 @@ class Tallies:
             self.value[k] = self.s[self.holder[k], k]
             self.number[k] += 1
             self.announced[k] = t[k]
-            self.told[self.holder[k], k] = t[k]

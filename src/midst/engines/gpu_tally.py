@@ -44,7 +44,6 @@ class Tally(NamedTuple):
     holder: Any
     value: Any
     announced: Any
-    told: Any
     decided: Any
     found: Any
 
@@ -107,7 +106,6 @@ def _announce(agreed: Agreed, tally: Tally, t: Any) -> Tally:
         value=jnp.where(due, agreed.s[holder, run], tally.value),
         number=tally.number + due,
         announced=jnp.where(due, t, tally.announced),
-        told=jnp.where(due & (jnp.arange(n)[:, None] == holder), t, tally.told),
     )
 
 

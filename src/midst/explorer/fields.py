@@ -25,7 +25,7 @@ MOST_ITERATIONS = 100_000
 MOST_EDGES = 200_000
 _LONGEST = 200  # characters of a setting
 
-Kind = Literal["choice", "number", "whole", "nodes", "switch"]
+Kind = Literal["choice", "number", "whole", "nodes"]
 
 
 class Refused(InputError):  # noqa: N818  (it says what happened)
@@ -95,7 +95,7 @@ _OBJECTIVES = _words("median the median", "quantile a quantile", "maximum the ma
 _OBJECTIVES += _words("mean the mean")
 _PRIORS = _words("normal normal", "uniform uniform", "laplace Laplace")
 _WHO = _words("eavesdropper an eavesdropper", "passive corrupt nodes", "both both of them")
-_STOPS = _words("count proved by a count", "certified certified", "error error is small", "iterations after so many")
+_STOPS = _words("exact exact, by a search", "certified certified", "iterations after so many")
 _NOISE = _words("none none", "offset an offset", "gaussian Gaussian", "laplace Laplace")
 
 FIELDS: tuple[Field, ...] = (
@@ -118,16 +118,15 @@ FIELDS: tuple[Field, ...] = (
     _field("theta", "θ", "iteration", default="0.5", help="Averaging constant, in (0, 1)."),
     _field("mu", "μ", "iteration", hint="auto", help="Mean of z(0): far from 0 starts far from the median."),
     _field("sigma", "σ", "iteration", hint="0.1", help="Standard deviation of z(0)."),
-    _field("stop", "stop when", "iteration", kind="choice", default="count", choices=_STOPS),
+    _field("stop", "stop when", "iteration", kind="choice", default="exact", choices=_STOPS),
     _field("iterations", "iterations", "iteration", ("stop", ("iterations",)), kind="whole", default="200"),
-    _field("tolerance", "tolerance", "iteration", ("stop", ("certified", "error")), default="1e-6"),
+    _field("tolerance", "tolerance", "iteration", ("stop", ("certified",)), default="1e-6"),
     Field("adversary", "adversary", "adversary", "choice", "eavesdropper", _WHO),
     Field("corrupt", "corrupt nodes", "adversary", "nodes", when=(("adversary", ("passive", "both")),), hint="3, 7"),
     Field("init", "z(0) travels", "adversary", "choice", "clear", _words("clear in the clear", "sealed sealed")),
     Field("believes", "believes", "adversary", "choice", "normal", _PRIORS, when=(("source", ("file",)),)),
     Field("believes_a", "mean | low", "adversary", default="0", when=(("source", ("file",)),)),
     Field("believes_b", "spread | high", "adversary", default="1", when=(("source", ("file",)),)),
-    _field("guard", "guard: step aside", "defence", kind="switch"),
     _field("dp", "noise on the values", "defence", kind="choice", default="none", choices=_NOISE),
     _field("offset", "std of the offset", "defence", ("dp", ("offset",)), default="0.1"),
     _field("epsilon", "ε", "defence", ("dp", ("gaussian", "laplace")), default="1"),
@@ -173,7 +172,6 @@ class Settings:
     believes: str
     believes_a: float
     believes_b: float
-    guard: bool
     dp: str
     offset: float
     epsilon: float
@@ -247,8 +245,6 @@ def _word(given: Mapping[str, Any], name: str) -> str:
 
 
 def _read(field: Field, given: Any) -> Any:
-    if isinstance(given, bool):
-        given = "1" if given else ""
     if not isinstance(given, str | int | float) or len(str(given)) > _LONGEST:
         raise InputError(f"{field.label} must be a short text")
     text = str(given).strip() or field.default
@@ -257,10 +253,6 @@ def _read(field: Field, given: Any) -> Any:
             if text not in dict(field.choices):
                 raise InputError(f"{field.label} must be one of {', '.join(value for value, _ in field.choices)}")
             return text
-        case "switch":
-            if text not in ("", "0", "1"):
-                raise InputError(f"{field.label} must be 0 or 1")
-            return text == "1"
         case "nodes":
             return _read_nodes(text)
         case _:

@@ -6,7 +6,6 @@
 |------------|-----------------------------------------------------------------------------------------|
 | `Branches` | greatest x sent below s, least x sent above it                                          |
 | `Offset`   | the same from t = 1 on, once a change of branch has told them; nothing before           |
-| `Guarded`  | what each message leaves open, together                                                 |
 | others     | none                                                                                    |
 
 Whoever has been seen inside, or was counted, has its value for both bounds from then on. (With z(0) sealed, a node that
@@ -23,9 +22,8 @@ from numpy.typing import NDArray
 from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
-from midst.privacy.guarded import bounds_so_far
-from midst.privacy.sights import Branches, Guarded, Offset, Sight, Unseen
-from midst.privacy.views import View, is_guarded, view
+from midst.privacy.sights import Branches, Offset, Sight, Unseen
+from midst.privacy.views import View, view
 from midst.trace import Trace
 from midst.update import Array, Branch
 
@@ -53,8 +51,7 @@ def look(trace: Trace, adversary: Adversary, coordinate: int) -> tuple[View | No
     """What the adversary sees, or the nearest to it that can be told; and a note where it is not quite the former."""
     everything = replace(adversary, eavesdrops=True, init="clear")
     told = ""
-    bounded = is_guarded(trace) or (isinstance(trace.objective, Mean) and not adversary.eavesdrops)
-    if bounded and adversary != everything:  # the audit, too, says no more than that
+    if isinstance(trace.objective, Mean) and not adversary.eavesdrops:  # the audit, too, says no more than that
         adversary, told = everything, "shown is what an eavesdropper on clear z(0) sees, which is more"
     try:
         return view(trace, adversary, coordinate), told
@@ -66,7 +63,7 @@ def look(trace: Trace, adversary: Adversary, coordinate: int) -> tuple[View | No
         return None, f"{refusal}; who was exposed when is not shown"
 
 
-def follow(seen: View | None, t: Ints, x: Array, branch: Branch, resolution: float) -> Knowledge:
+def follow(seen: View | None, t: Ints, x: Array, branch: Branch) -> Knowledge:
     """What is known up to each of the iterations t.
 
     Args:
@@ -74,7 +71,6 @@ def follow(seen: View | None, t: Ints, x: Array, branch: Branch, resolution: flo
         t: the iterations kept, ascending.
         x: what was sent in them, shape (len(t), n).
         branch: the branches, likewise.
-        resolution: a guarded value is known once its bounds are no further apart.
     """
     lower, upper = np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
     if seen is None:
@@ -83,24 +79,19 @@ def follow(seen: View | None, t: Ints, x: Array, branch: Branch, resolution: flo
     rows: list[tuple[int, int, int]] = []
     for sight in seen.sights:
         i = sight.node
-        lower[:, i], upper[:, i] = _bounds(sight, t, x[:, i], branch[:, i], resolution)
+        lower[:, i], upper[:, i] = _bounds(sight, t, x[:, i], branch[:, i])
         if isinstance(sight, Unseen):
             continue
         rows += [(i, start, stop) for start, stop in sight.inside]
         if sight.inside:
             first[i] = sight.inside[0][0]
-        if isinstance(sight, Guarded):
-            narrow = t[upper[:, i] - lower[:, i] < resolution]
-            first[i] = min((each for each in (first[i], *narrow[:1]) if each >= 0), default=-1)
         if sight.value is not None:
             place = np.searchsorted(t, sight.inside[0][0])
             lower[place:, i] = upper[place:, i] = sight.value
     return Knowledge(np.array(rows, np.int64).reshape(-1, 3), first, lower, upper)
 
 
-def _bounds(sight: Sight, t: Ints, x: Array, branch: Branch, resolution: float) -> tuple[Array, Array]:
-    if isinstance(sight, Guarded):
-        return bounds_so_far(sight, resolution)[:2]
+def _bounds(sight: Sight, t: Ints, x: Array, branch: Branch) -> tuple[Array, Array]:
     nothing = np.full(len(t), -np.inf), np.full(len(t), np.inf)
     if not isinstance(sight, Branches | Offset):
         return nothing

@@ -8,7 +8,7 @@ Rules:
 
 | kind  | keys                                                                                               |
 |-------|----------------------------------------------------------------------------------------------------|
-| start | names, edges [[i, j], …], objective, all, self (a number or None), guard (optional)                |
+| start | names, edges [[i, j], …], objective, all, self (a number or None)                                  |
 | round | node, t, x [float, …], branch [int, …]                                                             |
 | link  | node, neighbour, up                                                                                |
 | end   | node, value [float, …] or None, rounds, exposed (or None), text                                    |
@@ -109,7 +109,6 @@ class Feed:
             "objective": str(event["objective"]),
             "all": everything,
             "self": None if everything else int(event["self"]),
-            "guard": bool(event.get("guard", False)),
         }
         self._rounds.clear()
         self._first.clear()

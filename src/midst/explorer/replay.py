@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.certificate import weights_needed
-from midst.counting import Proof, Rules
 from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
 from midst.explorer.knowing import Ints, Knowledge, follow, look
 from midst.explorer.simulate import Made
-from midst.objectives import Mean, Quantile
+from midst.objectives import Mean
 from midst.privacy.audit import Leakage, audit
 from midst.privacy.reading import Run
 from midst.privacy.sights import Branches
@@ -29,7 +28,6 @@ from midst.privacy.views import View
 from midst.trace import Trace
 from midst.update import Array, Branch
 
-_RESOLUTION = 1e-3  # of the prior's scale, as the audit's
 _MOMENTS = 100  # iterations at which bits are told, where they can be
 
 Facts = dict[str, Any]
@@ -67,7 +65,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
     trace, k = made.trace, made.coordinate
     t, x, branch, notes = _frames(trace, k)
     seen, told = look(trace, made.adversary, k)
-    known = follow(seen, t, x, branch, _RESOLUTION * made.prior.scale)
+    known = follow(seen, t, x, branch)
     held = made.values if made.held is None else made.held
     total = int(trace.counts.sum())
     low, high = _answer(made, x, held)
@@ -81,9 +79,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "kept": len(t),
         "answer": {"low": low, "high": high, "true": held is not None},
         "result": _result(made),
-        "candidates": _candidates(trace, k),
-        "parameters": {name: _one(value, k) for name, value in trace.parameters.items() if name != "guard"},
-        "guard": trace.parameters.get("guard") is not None,
+        "parameters": {name: _one(value, k) for name, value in trace.parameters.items()},
         "mean": isinstance(trace.objective, Mean),
         "coordinates": int(np.prod(trace.x.shape[2:])),
         "adversary": str(made.adversary),
@@ -196,9 +192,7 @@ def _answer(made: Made, x: Array, held: Array | None) -> tuple[float, float]:
     if held is not None:
         low, high = trace.objective.answer(held, trace.counts)
         return float(low), float(high)
-    counted = trace.candidates
-    rows = np.flatnonzero(counted.coordinate == made.coordinate)
-    found = float(counted.value[rows[-1]]) if len(rows) else float(x[-1].min() / 2 + x[-1].max() / 2)
+    found = float(x[-1].min() / 2 + x[-1].max() / 2) if trace.answer is None else trace.answer[made.coordinate]
     return found, found
 
 
@@ -207,22 +201,17 @@ def _result(made: Made) -> Facts | None:
     result = made.result
     if result is None:
         return None
-    proof = None if result.proofs is None else result.proofs[made.coordinate]
-    certificate = result.certificate
+    certificate, standing = result.certificate, result.standing
+    probes = sum(probe.coordinate == made.coordinate for probe in result.trace.probes)
     return {
         "value": result.value,
         "certified": result.certified,
-        "tolerance": certificate.tolerance,
-        "spread": certificate.spread,
+        "rounds": result.rounds,
+        "tolerance": None if certificate is None else certificate.tolerance,
+        "spread": None if certificate is None else certificate.spread,
         "error": result.error if made.held is None else _distance(result.value, made),
-        "proof": None if proof is None else _counted(proof),
+        "proof": None if standing is None else {**standing[made.coordinate]._asdict(), "probes": probes},
     }
-
-
-def _counted(proof: Proof) -> Facts:
-    decided = proof.candidates[-1].announced + proof.counted
-    numbers = {name: getattr(proof, name) for name in ("below", "ties", "above", "proposals", "holder")}
-    return numbers | {"decided": decided}
 
 
 def _distance(value: Any, made: Made) -> float:
@@ -231,34 +220,12 @@ def _distance(value: Any, made: Made) -> float:
     return float(max(low - value, value - high, 0.0))
 
 
-def _candidates(trace: Trace, k: int) -> list[Facts]:
-    """The values that were counted, and what came of it."""
-    objective, every = trace.objective, trace.candidates
-    if not isinstance(objective, Quantile):
-        return []
-    total = int(trace.counts.sum())
-    rules = Rules(1, 0, 0, total, objective.level(total))
-    return [
-        {
-            "t": int(every.announced[row]),
-            "node": int(every.holder[row]),
-            "value": float(every.value[row]),
-            "below": int(every.below[row]),
-            "above": int(every.above[row]),
-            "verdict": rules.judge(int(every.below[row]), int(every.above[row])),
-        }
-        for row in np.flatnonzero(every.coordinate == k)
-    ]
-
-
 def _tally(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[Ints, Ints] | None:
     """The weight with s_i ≤ x_i, and with s_i ≥ x_i, over t; None where it cannot be told."""
     if isinstance(trace.objective, Mean):
         return None
     if held is not None:
         return (held <= x) @ trace.counts, (held >= x) @ trace.counts
-    if trace.parameters.get("guard") is not None:
-        return None
     return (branch >= 0) @ trace.counts, (branch <= 0) @ trace.counts
 
 

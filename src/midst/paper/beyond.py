@@ -9,11 +9,9 @@ of the data it belongs to); of one that changes sides without being caught, more
 Parts:
 - (a), (b) bits on the nodes the paper calls secure; z(0) in the clear, and sealed between the two ends of each edge.
 - (c) repeats with fresh z(0) on the same data: whoever was missed once may be caught the next time.
-- (d) the exact finish is the same run cut short, so its messages tell no more than those of running on; its counts may,
-  for they tell the rank of every value that was proposed.
-- (e) the guard: a node about to send its value steps aside instead. That keeps the value itself back, but not what
-  the distances tell: the audit says what is gained. It knows guarded runs for z(0) in the clear only.
-- (f) an even number of nodes: the answer depends on z(0), and is not the mean of the two middle values.
+- (d) the exact finish is the same run cut short, so its messages tell no more than those of running on; the totals of
+  its search may.
+- (e) an even number of nodes: the answer depends on z(0), and is not the mean of the two middle values.
 """
 
 from __future__ import annotations
@@ -24,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from midst.paper.choices import CLOSE, FIFTEEN
+from midst.methods import Exact
+from midst.paper.choices import FIFTEEN
 from midst.paper.claims import (
     Claim,
     Interval,
@@ -48,7 +47,20 @@ from midst.paper.drawing import (
     legend_below,
     panels,
 )
-from midst.paper.runs import NEVER, Array, Experiment, Ints, Row, Run, Seen, Settings, measure, perform, plateaus, show
+from midst.paper.runs import (
+    CERTIFIED,
+    NEVER,
+    Array,
+    Experiment,
+    Ints,
+    Row,
+    Seen,
+    Settings,
+    measure,
+    perform,
+    plateaus,
+    show,
+)
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.audit import audit
 from midst.privacy.priors import Normal
@@ -69,7 +81,6 @@ _PRIOR = Normal(0.0, 1.0)  # what the data is drawn from: the adversary knows th
 _NOTHING = 0.01  # so few bits are taken to be none
 _TOLD_APART = 0.01  # answers so far apart, as a share of the gap they lie in, are not the same answer
 _ROUNDING = 1e-9  # bits that are but rounding
-_SENT = 1e-9  # nearer than this, x_i is s_i to all intents
 
 
 class Bits(NamedTuple):
@@ -100,28 +111,12 @@ class Finish(NamedTuple):
     Attributes:
         bits: mean over all nodes: by the exact finish, and run on.
         exposed: share of nodes, likewise.
-        iterations: likewise.
+        rounds: of messages, likewise.
     """
 
     bits: Array
     exposed: Array
-    iterations: Ints
-
-
-class Guarded(NamedTuple):
-    """The same run without and with the guard.
-
-    Attributes:
-        bits: mean over all nodes, z(0) in the clear: without, and with.
-        nearest: of each node but the median's holder (NaN), how near it came to its value; a row without, one with.
-        iterations: without, and with.
-        error: likewise.
-    """
-
-    bits: Array
-    nearest: Array
-    iterations: Ints
-    error: Array
+    rounds: Ints
 
 
 class Limits(NamedTuple):
@@ -142,14 +137,12 @@ class Data:
         bits: what secure nodes gave away.
         repeats: who is exposed in the end, by repeats.
         finish: the exact finish against running on.
-        guarded: with the guard and without.
         limits: an even number of nodes.
     """
 
     bits: dict[Experiment, Bits]
     repeats: dict[Experiment, Repeats]
     finish: dict[Experiment, Finish]
-    guarded: dict[Experiment, Guarded]
     limits: dict[Experiment, Limits]
 
 
@@ -165,7 +158,6 @@ def run(settings: Settings) -> Data:
         measured(observe_bits, GRID),
         measured(observe_repeats, REPEATED),
         measured(observe_finish, STARTS),
-        measured(observe_guard, STARTS),
         measure(observe_limits, dict.fromkeys(EVEN, settings.runs), settings),
     )
 
@@ -194,22 +186,11 @@ def observe_repeats(experiment: Experiment, seed: int, k: int) -> Repeats:
 
 def observe_finish(experiment: Experiment, seed: int, k: int) -> Finish:
     """One run, ended in two ways."""
-    results = [perform(experiment, seed, k, stop=stop, record="all").result for stop in ("count", "certified")]
+    results = [perform(experiment, seed, k, stop=stop, record="all").result for stop in (Exact(), CERTIFIED)]
     return Finish(
         np.array([_bits_a_node(result) for result in results]),
         np.array([len(result.exposed) / experiment.n for result in results]),
-        np.array([result.iterations for result in results]),
-    )
-
-
-def observe_guard(experiment: Experiment, seed: int, k: int) -> Guarded:
-    """One run, without and with the guard."""
-    runs = [perform(experiment, seed, k, guard=guard, record="all") for guard in (False, True)]
-    return Guarded(
-        np.array([_bits_a_node(run.result) for run in runs]),
-        np.array([_nearest(run) for run in runs]),
-        np.array([run.result.iterations for run in runs]),
-        np.array([np.abs(run.result.trace.x[-1] - run.truth.answer[0]).max() for run in runs]),
+        np.array([result.rounds for result in results]),
     )
 
 
@@ -221,16 +202,8 @@ def observe_limits(experiment: Experiment, seed: int, k: int) -> Limits:
 
 
 def _bits_a_node(result: Result) -> float:
-    """Of all nodes, exposed or not, and of the ranks a count told, to an eavesdropper on z(0) in the clear."""
-    leakage = audit(result.trace, Adversary(), _PRIOR)
-    return (leakage.total_bits + leakage.rank_bits) / leakage.honest
-
-
-def _nearest(run: Run) -> Array:
-    """How near each node came to its own value; NaN for the median's holder, who has to."""
-    values = run.truth.values
-    distance = np.abs(run.result.trace.x - values).min(axis=0)
-    return np.where(values == run.truth.answer[0], np.nan, distance)
+    """Of all nodes, exposed or not, to an eavesdropper on z(0) in the clear."""
+    return audit(result.trace, Adversary(), _PRIOR).mean_bits
 
 
 # What it shows
@@ -260,34 +233,14 @@ def claims(data: Data) -> list[Claim]:
             is_positive,
         ),
         judge(
-            "The exact finish tells no more than running on (share of runs with no more bits, ranks included).",
+            "The exact finish tells no more than running on (share of runs with no more bits, the search included).",
             over(data.finish, lambda finish: share_of(finish.bits[:, 0] <= finish.bits[:, 1] + _ROUNDING)),
             is_everywhere,
         ),
         judge(
-            "It takes fewer iterations (ratio, geometric mean).",
-            over(data.finish, lambda finish: geometric_mean_of(finish.iterations[:, 0] / finish.iterations[:, 1])),
+            "It takes fewer rounds of messages (ratio, geometric mean).",
+            over(data.finish, lambda finish: geometric_mean_of(finish.rounds[:, 0] / finish.rounds[:, 1])),
             lambda ratio: ratio.high < 1,
-        ),
-        judge(
-            "With the guard nobody but the median's holder sends its value (share of runs).",
-            over(data.guarded, lambda guarded: share_of(np.nanmin(guarded.nearest[:, 1], axis=1) > _SENT)),
-            is_everywhere,
-        ),
-        judge(
-            "The guard saves bits (mean bits saved a node, all nodes, z(0) in the clear).",
-            over(data.guarded, lambda guarded: mean_of(guarded.bits[:, 0] - guarded.bits[:, 1])),
-            is_positive,
-        ),
-        judge(
-            "The guard leaves the answer exact (share of runs with every x_i within 1e-6 of the median).",
-            over(data.guarded, lambda guarded: share_of(guarded.error[:, 1] <= CLOSE)),
-            is_everywhere,
-        ),
-        judge(
-            "The guard costs at most a third more iterations (ratio, geometric mean).",
-            over(data.guarded, lambda guarded: geometric_mean_of(guarded.iterations[:, 1] / guarded.iterations[:, 0])),
-            lambda ratio: ratio.high <= 4 / 3,
         ),
         judge(
             "For an even number of nodes the answer depends on z(0) (range of the answers from 100 z(0) on the same "
@@ -299,18 +252,17 @@ def claims(data: Data) -> list[Claim]:
 
 
 def draw(data: Data) -> Figure:
-    """Six panels, in the order of the claims."""
+    """Five panels, in the order of the claims."""
     figure, axes = panels(
         "bits on nodes that never send their value",
         f"the same, node by node (c = {FIFTEEN.c:g}, σ = {SIGMA[1]:g})",
         "repeats on the same data, fresh z(0)",
         "the exact finish against running on",
-        "the guard against none",
         f"even n = {EVEN[0].n}: answers from {REPEATS[-1]} z(0)",
         rows=2,
     )
     painters: tuple[Callable[[Axes, Data], None], ...] = (
-        _draw_bits, _draw_spread_of_bits, _draw_repeats, _draw_finish, _draw_guard, _draw_limits
+        _draw_bits, _draw_spread_of_bits, _draw_repeats, _draw_finish, _draw_limits
     )  # fmt: skip
     for paint, each in zip(painters, axes, strict=True):
         paint(each, data)
@@ -385,22 +337,13 @@ def _draw_repeats(axes: Axes, data: Data) -> None:
 def _draw_finish(axes: Axes, data: Data) -> None:
     for (experiment, finish), colour, marker in zip(data.finish.items(), COLOURS, MARKERS, strict=False):
         style: dict[str, Any] = {"marker": marker, "color": colour, "markersize": 4.5, "linewidth": 0}
-        axes.plot(finish.iterations.T, finish.bits.T, color=colour, linewidth=0.5, alpha=0.5)
-        axes.plot(finish.iterations[:, 0], finish.bits[:, 0], label=_start(experiment), **style)
-        axes.plot(finish.iterations[:, 1], finish.bits[:, 1], markerfacecolor="white", **style)
+        axes.plot(finish.rounds.T, finish.bits.T, color=colour, linewidth=0.5, alpha=0.5)
+        axes.plot(finish.rounds[:, 0], finish.bits[:, 0], label=_start(experiment), **style)
+        axes.plot(finish.rounds[:, 1], finish.bits[:, 1], markerfacecolor="white", **style)
     axes.plot([], [], "o", color=GREY, markersize=4.5, label="exact finish")
     axes.plot([], [], "o", color=GREY, markersize=4.5, markerfacecolor="white", label="run on to 1e-6")
-    axes.set(xlabel="iterations", ylabel="bits a node, all nodes", xscale="log", ylim=(0, None))
+    axes.set(xlabel="rounds", ylabel="bits a node, all nodes", xscale="log", ylim=(0, None))
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    legend_below(axes, columns=2)
-
-
-def _draw_guard(axes: Axes, data: Data) -> None:
-    for (experiment, guarded), colour, marker in zip(data.guarded.items(), COLOURS, MARKERS, strict=False):
-        axes.plot(*guarded.bits.T, marker, color=colour, markersize=4.5, label=_start(experiment))
-    most = 1.05 * max(float(guarded.bits.max()) for guarded in data.guarded.values())
-    axes.plot([0, most], [0, most], color="black", linestyle=(0, (5, 3)), linewidth=1.1, label="the same")
-    axes.set(xlabel="bits a node, all nodes, without the guard", ylabel="with it", xlim=(0, most), ylim=(0, most))
     legend_below(axes, columns=2)
 
 

@@ -34,10 +34,13 @@ GREY = "#777777"
 
 def panels(*titles: str, width: float = 5.4, height: float = 4.6, rows: int = 1) -> tuple[Figure, list[Axes]]:
     """Axes in rows, lettered from (a)."""
-    columns = len(titles) // rows
+    columns = -(-len(titles) // rows)
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, wspace=0.04, hspace=0.06)
     figure = Figure(figsize=(width * columns, height * rows), layout=layout)
-    row = list(figure.subplots(rows, columns).flat)
+    every = list(figure.subplots(rows, columns).flat)
+    row, over = every[: len(titles)], every[len(titles) :]
+    for axes in over:
+        axes.remove()
     for letter, axes, title in zip(ascii_lowercase, row, titles, strict=False):
         axes.set_title(f"({letter}) {title}", fontsize=10, loc="left")
         axes.spines[["top", "right"]].set_visible(False)

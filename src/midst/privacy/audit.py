@@ -29,15 +29,13 @@ from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
 from midst.privacy.exposure import exposure
-from midst.privacy.guarded import bits_on_cells, guarded_posterior
 from midst.privacy.posterior import Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search, join
-from midst.privacy.ranks import rank_bits, rank_bound
 from midst.privacy.sealed import LARGEST, Mixture, sealed_posteriors
 from midst.privacy.searched import find_floor, learn
-from midst.privacy.sights import Branches, Guarded, Heard, Unseen
-from midst.privacy.views import View, is_guarded, view
+from midst.privacy.sights import Branches, Heard, Unseen
+from midst.privacy.views import View, view
 from midst.trace import Trace
 from midst.update import Array
 
@@ -67,8 +65,6 @@ class Leakage:
         resolution: width of the cells to which values are told apart, one a node.
         floor: bits that the answer alone gives away, however it was found; NaN where that is not known (see `notes`).
         excess: bits − floor.
-        rank_bits: what the totals of a count told about all honest nodes together, on top of that; see `ranks.py`.
-        candidates: how many values were counted.
         share_over_time: the share of honest nodes not yet seen inside, after each iteration; of a search without any,
             whose value is not certain, after each step.
         searched: whether the answer was searched for, without any iteration.
@@ -88,8 +84,6 @@ class Leakage:
     resolution: Array
     floor: Array
     excess: Array
-    rank_bits: float
-    candidates: int
     share_over_time: Array
     notes: tuple[str, ...]
     searched: bool = False
@@ -178,8 +172,6 @@ class Leakage:
                 "bits_per_node": self.mean_bits,
                 "floor_per_node": _number(self.mean_floor),
                 "excess_per_node": _number(self.mean_excess),
-                "rank_bits": self.rank_bits,
-                "candidates": self.candidates,
                 "resolution": float(self.resolution[0]) if same else self.resolution.tolist(),
             },
             "notes": list(self.notes),
@@ -244,7 +236,7 @@ def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
     """The adversary itself where its leakage can be computed, else the weakest one known to see all that it sees."""
     if is_search(trace):
         return adversary
-    if is_guarded(trace) or trace.probes:  # after an iteration, a search is audited for independent beliefs only
+    if trace.probes:  # after an iteration, a search is audited for independent beliefs only
         return replace(adversary, eavesdrops=True, init="clear")
     if adversary.eavesdrops:
         return adversary
@@ -266,7 +258,7 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     cells = _resolutions(resolution, priors)
     if not public.iterations:
         return _measure_search(view, priors, cells)
-    mixtures = posteriors(view, priors, cells=cells)
+    mixtures = posteriors(view, priors)
     seen = exposure(view)
     exposed = np.zeros(count, np.bool_)
     side = np.full(count, "", "<U5")
@@ -278,13 +270,10 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         posterior = mixture.posterior
         exposed[i] = max((piece.probability for piece in posterior.pieces if piece.atom), default=0.0) > 1 - _CERTAIN
         numbers["lower"][i], numbers["upper"][i] = posterior.bounds
-        if isinstance(sight, Guarded):
-            exposed[i] |= numbers["upper"][i] - numbers["lower"][i] < cells[i]
         chances = posterior.sides(sight.last)
         side[i] = _SIDES[int(np.argmax(chances))]
         numbers["probability"][i] = min(max(chances), 1.0)
-        narrow = isinstance(sight, Guarded) and sight.value is None
-        numbers["bits"][i] = bits_on_cells(posterior, cells[i]) if narrow else posterior.bits(cells[i])
+        numbers["bits"][i] = posterior.bits(cells[i])
         numbers["error"][i] = _jackknife([each.bits(cells[i]) for each in mixture.repeats])
     sampled = any(mixture.sampled for mixture in mixtures.values())
     floor, why = _floor(view, priors, cells)
@@ -302,7 +291,6 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         cells,
         floor,
         numbers["bits"] - floor,
-        *_ranks(view, {node: mixture.posterior for node, mixture in mixtures.items()}),
         seen.share_over_time(),
         (*_notes(view), *why),
     )
@@ -333,8 +321,6 @@ def _measure_search(view: View, priors: list[Prior], cells: Array) -> Leakage:
         cells,
         floor,
         nothing - floor,
-        0.0,
-        0,
         np.ones(max(view.published.steps, 1)),
         tuple(why),
         searched=True,
@@ -388,18 +374,11 @@ def _floor(view: View, priors: list[Prior], cells: Array) -> tuple[Array, list[s
     return floor, [] if why is None else [why]
 
 
-def posteriors(view: View, priors: list[Prior], method: str = "auto", cells: Array | None = None) -> dict[int, Mixture]:
-    """The posterior of every honest node of which the view tells branches, offsets or intervals."""
-    cells = _resolutions(None, priors) if cells is None else cells
+def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
+    """The posterior of every honest node of which the view tells branches or offsets."""
     found = sealed_posteriors(view, priors, method)
     for sight in view.sights:
-        if isinstance(sight, Guarded):
-            i = sight.node
-            if sight.value is None:
-                found[i] = Mixture(guarded_posterior(sight, priors[i], cells[i]))
-            else:
-                found[i] = Mixture(single(priors[i], i, sight.value, sight.value))
-        elif isinstance(sight, Branches):
+        if isinstance(sight, Branches):
             ends = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
             found[sight.node] = Mixture(single(priors[sight.node], sight.node, *ends))
     return found
@@ -411,21 +390,7 @@ def _notes(view: View) -> tuple[str, ...]:
         notes.append(f"one value is the {view.public.title}: its holder is always exposed once the run has converged")
     if view.adversary.eavesdrops and view.adversary.init == "sealed" and view.public.sigma == 0:
         notes.append("sigma is 0: z(0) is public, and sealing it hides nothing")
-    if view.told:
-        notes.append(
-            f"a count told everybody {len(view.told)} value(s) and their ranks; the ranks are in rank_bits, which are "
-            "about all honest nodes together"
-        )
     return tuple(notes)
-
-
-def _ranks(view: View, believed: dict[int, Posterior]) -> tuple[float, int]:
-    """Bits told by the totals of a count: exact where nodes are believed in one by one, else the most there can be."""
-    counts = view.public.counts
-    independent = view.adversary.init == "clear" and not view.adversary.corrupt
-    totals = {each.value: (each.below, each.above) for each in view.told}
-    exact = rank_bits(believed, counts.tolist(), totals) if independent else None
-    return (rank_bound(believed, counts.tolist(), list(totals)) if exact is None else exact), len(view.told)
 
 
 def _resolutions(resolution: float | None, priors: list[Prior]) -> Array:

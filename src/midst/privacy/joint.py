@@ -188,7 +188,7 @@ def _marginals(component: Component, rows: NDArray[np.int64], weight: Array) -> 
 
 def inconsistent() -> InputError:
     """No joint hypothesis fits."""
-    return InputError("no hypothesis fits the messages of this trace; was it made by this iteration, without a guard?")
+    return InputError("no hypothesis fits the messages of this trace; was it made by this iteration?")
 
 
 def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: bool, grid: Grid) -> Array:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from midst.engines.arrays import sum_over_neighbours
 from midst.errors import InputError
 from midst.objectives import Mean, Quantile
-from midst.privacy.sights import Branches, Guarded, Heard, Offset, Public, Spans, Told, offsets
-from midst.system import Guard, streams
+from midst.privacy.sights import Branches, Heard, Offset, Public, Spans
+from midst.system import streams
 from midst.trace import Segments, Trace
 from midst.update import Array, next_sums
 
@@ -118,40 +118,6 @@ class Run:
             upper=float(later[branch > 0].min(initial=math.inf)),
             value=value,
             inside=spans,
-        )
-
-    def guarded(self) -> list[Guarded]:
-        """What is visible of the nodes of a guarded run, whose messages cannot be worked out again."""
-        if self.frames is None:
-            raise InputError("auditing a guarded run needs every x, which this trace has not; run with record='all'")
-        public, x = self.public, self.frames
-        schedule = Guard(**self._trace.parameters["guard"])
-        scale = self._parameter("scale")
-        g = offsets(public, x, *self.sums(np.ones(len(public.graph.source), np.bool_)))
-        near = 1e-9 * (public.left + public.right)
-        at_an_end = (np.abs(g - public.right) <= near) | (np.abs(g + public.left) <= near)
-        moves: NDArray[np.int64] = np.cumsum(~at_an_end, axis=0) - ~at_an_end
-        low, high = x + (g - public.right) / public.cd, x + (g + public.left) / public.cd
-        distance = scale * schedule.distance(moves)
-        return [
-            Guarded(i, x[:, i], low[:, i], high[:, i], distance[:, i])
-            for i in range(public.graph.n)
-            if not self._weightless(i)
-        ]
-
-    def told(self) -> tuple[Told, ...]:
-        """The candidates of the count, which everybody heard."""
-        every = self._trace.candidates
-        rows = np.flatnonzero(every.coordinate == self._coordinate)
-        return tuple(
-            Told(
-                int(every.holder[k]),
-                float(every.value[k]),
-                int(every.announced[k]),
-                int(every.below[k]),
-                int(every.above[k]),
-            )
-            for k in rows
         )
 
     def sums(self, known: NDArray[np.bool_]) -> tuple[Array, Array]:

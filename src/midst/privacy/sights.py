@@ -1,12 +1,11 @@
 """What is visible of one node, by how much of its z the adversary knows.
 
-| sight      | when                                       | what is visible                                          |
-|------------|--------------------------------------------|----------------------------------------------------------|
-| `Branches` | z(0) heard, or all neighbours corrupt      | every branch, hence bounds or the value                  |
-| `Offset`   | x heard, z(0) sealed between honest nodes  | g_i(t) up to a constant for t ≥ 1, another for t = 0     |
-| `Heard`    | a neighbour is corrupt, nothing else heard | x_i, so plateaus                                         |
-| `Unseen`   | none of these                              | nothing                                                  |
-| `Guarded`  | z(0) heard, and the guard is on            | x_i, its interval, and how far it may have stepped aside |
+| sight      | when                                       | what is visible                                      |
+|------------|--------------------------------------------|------------------------------------------------------|
+| `Branches` | z(0) heard, or all neighbours corrupt      | every branch, hence bounds or the value              |
+| `Offset`   | x heard, z(0) sealed between honest nodes  | g_i(t) up to a constant for t ≥ 1, another for t = 0 |
+| `Heard`    | a neighbour is corrupt, nothing else heard | x_i, so plateaus                                     |
+| `Unseen`   | none of these                              | nothing                                              |
 
 A node of weight 0 sends nothing that depends on its value: its branch, though in the trace, is in no sight.
 """
@@ -139,54 +138,7 @@ class Unseen:
     node: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Guarded:
-    """A node whose interval is visible and who keeps its distance from s; see `guarded.py`.
-
-    Attributes:
-        node: which.
-        x: what it sent, in every iteration.
-        low: the lower end of its interval.
-        high: the upper end.
-        distance: how far it would have stepped aside at most.
-        value: s, if it was counted.
-        inside: when that was told, as (start, stop).
-    """
-
-    node: int
-    x: Array
-    low: Array
-    high: Array
-    distance: Array
-    value: float | None = None
-    inside: Spans = ()
-
-    @property
-    def last(self) -> float:
-        """The x it sent last."""
-        return float(self.x[-1])
-
-
-Sight = Branches | Offset | Heard | Unseen | Guarded
-
-
-@dataclass(frozen=True, repr=False)
-class Told:
-    """A candidate of a count, which everybody is told.
-
-    Attributes:
-        holder: whose value.
-        value: the value.
-        announced: in which iteration.
-        below: weight, in units, of the values below it.
-        above: of those above it.
-    """
-
-    holder: int
-    value: float
-    announced: int
-    below: int
-    above: int
+Sight = Branches | Offset | Heard | Unseen
 
 
 def offsets(public: Public, x: Array, S: Array, R: Array) -> Array:

@@ -21,7 +21,7 @@ from midst.graphs import Graph
 from midst.privacy.adversaries import Adversary
 from midst.privacy.published import Published, is_search, published
 from midst.privacy.reading import Run
-from midst.privacy.sights import Heard, Public, Sight, Told, Unseen, offsets
+from midst.privacy.sights import Public, Sight, Unseen, offsets
 from midst.trace import Trace
 from midst.update import Array
 
@@ -36,7 +36,6 @@ class View:
         sights: one for every honest node, in ascending order of nodes.
         messages: x(t) of every t, where all are heard and the trace has them.
         sums: S_i(0) and R_i(0) as far as the adversary knows their terms, where the trace has them.
-        told: the candidates of a count, which everybody is told.
         published: what a search made public, and the answer; None where there was neither.
     """
 
@@ -45,7 +44,6 @@ class View:
     sights: tuple[Sight, ...]
     messages: Array | None = None
     sums: tuple[Array, Array] | None = None
-    told: tuple[Told, ...] = ()
     published: Published | None = None
 
     def __repr__(self) -> str:
@@ -74,14 +72,7 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
     public = published(trace, adversary, coordinate)
     if is_search(trace):
         return _searched(trace, adversary, public)
-    run = Run(trace, coordinate)
-    seen = replace(_messages(trace, adversary, run), published=public)
-    return replace(seen, sights=tuple(_with_told(sight, run.told()) for sight in seen.sights), told=run.told())
-
-
-def is_guarded(trace: Trace) -> bool:
-    """Whether nodes stepped aside instead of sending their value."""
-    return trace.parameters.get("guard") is not None
+    return replace(_messages(trace, adversary, Run(trace, coordinate)), published=public)
 
 
 def _searched(trace: Trace, adversary: Adversary, public: Published | None) -> View:
@@ -105,11 +96,6 @@ def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
     corrupt[list(adversary.corrupt)] = True
     honest = np.flatnonzero(~corrupt)
     surrounded = _count_neighbours(trace.graph, ~corrupt) == 0
-    if is_guarded(trace):
-        if not (adversary.eavesdrops and adversary.init == "clear"):
-            raise InputError("what is seen of a guarded run is known for an eavesdropper on clear z(0) only")
-        aside = {sight.node: sight for sight in run.guarded()}
-        return View(adversary, run.public, tuple(aside.get(i) or run.branches(i) for i in honest.tolist()))
     if run.smooth or (adversary.eavesdrops and (adversary.init == "clear" or run.public.sigma == 0)):
         if run.smooth and not (adversary.eavesdrops and adversary.init == "clear"):
             raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")
@@ -129,17 +115,6 @@ def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
     q = offsets(run.public, x, *sums)
     sights = [run.branches(i) if surrounded[i] else run.offset(i, x[:, i], q[:, i]) for i in honest.tolist()]
     return View(adversary, run.public, tuple(sights), x, sums)
-
-
-def _with_told(sight: Sight, told: tuple[Told, ...]) -> Sight:
-    """Whose value was counted has told it to everybody."""
-    for each in told:
-        if each.holder == sight.node and (isinstance(sight, Unseen) or sight.value is None):
-            since = ((each.announced, each.announced + 1),)
-            if isinstance(sight, Unseen):
-                return Heard(sight.node, each.value, each.value, since)
-            return replace(sight, value=each.value, inside=since)
-    return sight
 
 
 def _count_neighbours(graph: Graph, among: NDArray[np.bool_]) -> NDArray[np.int64]:

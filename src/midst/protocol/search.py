@@ -5,7 +5,7 @@ Thresholds cut it into cells; everybody tells, behind masks, how much of its wei
 which cell the wanted rank is, and that is the next bracket.
 
 Rules:
-- Pure and public: no value, no randomness. `Search.question` follows from the rules and the totals; nobody chooses it.
+- Pure and public: no value, no randomness. The question follows from the rules and the totals; nobody chooses it.
 - A sum of keys is asked of a bracket only when the totals say that it holds one value (a midpoint: two). The sum of a
   bracket of two, less the answer, would be the other value.
 - Thresholds of a bracket that holds m of weight, of which the r-th is wanted, in one of three ways, K of them:
@@ -30,6 +30,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, sqrt
+from sys import float_info
 from typing import Literal
 
 from midst.protocol.keys import MODULUS, Keys
@@ -42,7 +43,8 @@ WAYS: dict[Way, tuple[Way, ...]] = {  # by the way that was agreed on: that one,
     "key": ("key",),
 }
 MOST_THRESHOLDS = 7  # a bracket: more would be a histogram
-_TIE_PROBES = 6
+TIE_PROBES = 6  # a rank
+_LARGEST = float_info.max
 
 
 class Impossible(Exception):  # noqa: N818
@@ -90,13 +92,18 @@ class Rules:
     opening: tuple[tuple[int, ...], ...] = ()
 
     @property
+    def most_numbers(self) -> int:
+        """No question asks for more numbers: a tie probe has at least three thresholds."""
+        return sum(len(goal.ranks) * (max(self.arity, 3) + 1) for goal in self.goals)
+
+    @property
     def most_probes(self) -> int:
         """No search of one answer takes more, the finishing sum included."""
         by_key = 0
         while (self.arity + 1) ** by_key < MODULUS:
             by_key += 1
         others = (len(WAYS[self.spacing]) - 1) * self.total.bit_length()
-        return by_key + _TIE_PROBES + others + 2
+        return by_key + TIE_PROBES + others + 2
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,7 @@ class Cells:
 
     coordinate: int
     edges: tuple[int, ...]
+    kind = b"C"
 
     @property
     def numbers(self) -> int:
@@ -133,6 +141,7 @@ class KeySum:
 
     coordinate: int
     edges: tuple[int, ...]
+    kind = b"S"
     numbers = 1
 
     def answer(self, keys: Sequence[int], weight: int) -> list[int]:
@@ -187,7 +196,7 @@ class Bracket:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchState:
     """Where a search stands: the same for everybody.
 
     Attributes:
@@ -205,7 +214,7 @@ class Search:
     answers: tuple[int | None, ...]
 
     @classmethod
-    def begin(cls, rules: Rules) -> Search:
+    def begin(cls, rules: Rules) -> SearchState:
         """Before the first probe: all that is known is that everything lies in the first bracket."""
         known = tuple(((a, 0), (b, rules.total)) for a, b in rules.brackets)
         tracks = tuple(Track(g, rank) for g, goal in enumerate(rules.goals) for rank in goal.ranks)
@@ -221,9 +230,8 @@ class Search:
         for g, goal in enumerate(self.rules.goals):
             if self.answers[g] is not None:
                 continue
-            brackets = self._open_brackets(g)
-            if self._countable(g, brackets):
-                edges = tuple(end for bracket in dict.fromkeys(brackets) for end in (bracket.a, bracket.b))
+            edges = self._sum_edges(g)
+            if edges is not None:
                 sums.append(KeySum(goal.coordinate, edges))
                 continue
             for track in self._tracks_of(g):
@@ -234,7 +242,7 @@ class Search:
         parts = [Cells(k, (a, *sorted(set(inner)), b)) for (k, a, b), inner in cells.items()]
         return (*parts, *sums)
 
-    def fold(self, totals: Sequence[int]) -> Search:
+    def fold(self, totals: Sequence[int]) -> SearchState:
         """Where the search stands once the question's totals are known.
 
         Raises:
@@ -272,6 +280,12 @@ class Search:
         assert answer is not None, "not known yet"
         return self.rules.keys.value(answer) if ranks == 1 else self.rules.keys.middle(answer)
 
+    def proof(self, goal: int) -> tuple[int, int, int]:
+        """The weight below an answer, above it, and of all: what the totals say of it."""
+        brackets = [self.bracket(track) for track in self._tracks_of(goal)]
+        up_to = brackets[-1].below + brackets[-1].inside
+        return brackets[0].below, self.rules.total - up_to, self.rules.total
+
     # Parts of `question` and `fold`
 
     def _tracks_of(self, goal: int) -> list[Track]:
@@ -279,23 +293,33 @@ class Search:
 
     def _open_brackets(self, goal: int) -> list[Bracket]:
         """Those of a goal's ranks of which the key is not known."""
-        brackets = [self.bracket(track) for track in self._tracks_of(goal)]
-        return [bracket for bracket in brackets if bracket.b - bracket.a > 1]
+        return [self.bracket(track) for track in self._open_tracks(goal)]
 
-    def _countable(self, goal: int, brackets: list[Bracket]) -> bool:
-        """Whether the brackets of a goal's open ranks hold those values and no others."""
-        held = sum(bracket.inside for bracket in set(brackets))
-        return self.rules.unit is not None and held == len(brackets) * self.rules.unit
+    def _open_tracks(self, goal: int) -> list[Track]:
+        brackets = ((track, self.bracket(track)) for track in self._tracks_of(goal))
+        return [track for track, bracket in brackets if bracket.b - bracket.a > 1]
+
+    def _open_values(self, goal: int) -> int:
+        """How many values the open ranks are of: both may be of one, where all weigh more than one unit."""
+        assert self.rules.unit is not None, "values that weigh alike"
+        return len({(track.rank - 1) // self.rules.unit for track in self._open_tracks(goal)})
+
+    def _sum_edges(self, goal: int) -> tuple[int, ...] | None:
+        """Of which brackets the sum is asked, if those of a goal's open ranks hold these values and no others."""
+        brackets = dict.fromkeys(self._open_brackets(goal))
+        held = sum(bracket.inside for bracket in brackets)
+        if self.rules.unit is None or held != self._open_values(goal) * self.rules.unit:
+            return None
+        return tuple(end for bracket in brackets for end in (bracket.a, bracket.b))
 
     def _asks_for(self, goal: int, part: KeySum) -> bool:
-        brackets = dict.fromkeys(self._open_brackets(goal))
-        edges = tuple(end for bracket in brackets for end in (bracket.a, bracket.b))
-        return self.rules.goals[goal].coordinate == part.coordinate and edges == part.edges
+        return self.rules.goals[goal].coordinate == part.coordinate and self._sum_edges(goal) == part.edges
 
     def _read_sum(self, goal: int, part: KeySum, total: int) -> int:
         """The sum of a goal's keys, from what was told of those that were open."""
         base = part.edges[0]
         brackets = self._open_brackets(goal)
+        total *= len(brackets) // self._open_values(goal)  # twice the one value that both ranks are of
         least = sum(bracket.a + 1 - base for bracket in brackets)
         most = sum(bracket.b - base for bracket in brackets)
         if not least <= total <= most:
@@ -304,7 +328,7 @@ class Search:
         known = sum(settled) - sum(bracket.b for bracket in brackets)
         return known + total + base * len(brackets)
 
-    def _settle(self) -> Search:
+    def _settle(self) -> SearchState:
         """Ranks whose bracket is a single key are known without another question."""
         answers = list(self.answers)
         for g, answer in enumerate(answers):
@@ -312,7 +336,7 @@ class Search:
                 answers[g] = sum(self.bracket(track).b for track in self._tracks_of(g))
         return replace(self, answers=tuple(answers))
 
-    def _follow(self, before: Search) -> Search:
+    def _follow(self, before: SearchState) -> SearchState:
         """How each track goes on, by what the probe did to its bracket."""
         opened = before.steps == 0 and bool(self.rules.opening)
         return replace(self, tracks=tuple(self._next(track, before.bracket(track), opened) for track in self.tracks))
@@ -322,7 +346,7 @@ class Search:
         if new == old or opened:
             return track
         way = 0 if 2 * new.inside <= old.inside else min(track.way + 1, len(WAYS[self.rules.spacing]) - 1)
-        probes = track.tie_probes + (track.tied and track.tie_probes < _TIE_PROBES)
+        probes = track.tie_probes + (track.tied and track.tie_probes < TIE_PROBES)
         return replace(track, way=way, tied=new.inside == old.inside, tie_probes=probes)
 
     def _thresholds(self, track: Track, bracket: Bracket) -> Iterable[int]:
@@ -331,8 +355,8 @@ class Search:
         goal, way = self.rules.goals[track.goal], WAYS[self.rules.spacing][track.way]
         if self.steps == 0 and self.rules.opening:
             placed: list[int | None] = list(self.rules.opening[goal.coordinate])
-        elif track.tied and track.tie_probes < _TIE_PROBES:
-            x = self.rules.keys.key(roundest(self.rules.keys.value(a + 1), self.rules.keys.value(b)))
+        elif track.tied and track.tie_probes < TIE_PROBES:
+            x = tie_key(self.rules.keys, a, b)
             placed = [x - 1, x, *by_key(a, b, max(1, count - 2))]
         elif way == "key":
             placed = list(by_key(a, b, count))
@@ -357,7 +381,12 @@ def rank_shares(rank: int, inside: int, arity: int) -> list[float]:
     """Shares of a bracket about where the rank-th of those inside is expected; see the head of this module."""
     f = (rank - 0.5) / inside
     d = sqrt(f * (1.0 - f) / inside)
-    return [f + d * (2 * (2 * j - arity - 1) / (arity + 1)) for j in range(1, arity + 1)]
+    return [f + d * step for step in rank_steps(arity)]
+
+
+def rank_steps(arity: int) -> list[float]:
+    """How far thresholds are from where a rank is expected, in units of d."""
+    return [2 * (2 * j - arity - 1) / (arity + 1) for j in range(1, arity + 1)]
 
 
 def by_key(a: int, b: int, count: int) -> Iterable[int]:
@@ -365,19 +394,28 @@ def by_key(a: int, b: int, count: int) -> Iterable[int]:
     return (a + (b - a) * j // (count + 1) for j in range(1, count + 1))
 
 
+def tie_key(keys: Keys, a: int, b: int) -> int:
+    """The key of the roundest number in (a, b]: the likeliest of which there are many."""
+    return keys.key(roundest(keys.value(a + 1), keys.value(b)))
+
+
 def roundest(low: float, high: float) -> float:
-    """0 if it lies in [low, high]; else the multiple, of least magnitude, of the largest power of ten that has one."""
+    """0 if it lies in [low, high]; else the multiple, of least magnitude, of the largest power of ten that has one.
+
+    A multiple lies there if its float64 does: 0.3 lies in [0.2, 0.3], though the float64 of 0.3 is a little less.
+    """
     if low <= 0.0 <= high:
         return 0.0
     if high < 0.0:
         return -roundest(-high, -low)
-    least, most = Fraction(low), Fraction(high)
-    power = Decimal(high).adjusted()
+    least = Fraction(low)
+    power = Decimal(high).adjusted() + 1
     while True:
         ten = Fraction(10) ** power
-        multiple = ceil(least / ten) * ten
-        if multiple <= most:
-            return float(multiple)
+        first = ceil(least / ten)
+        for multiple in ((first - 1) * ten, first * ten):
+            if multiple <= _LARGEST and low <= float(multiple) <= high:
+                return float(multiple)
         power -= 1
 
 

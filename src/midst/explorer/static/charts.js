@@ -246,7 +246,7 @@ function inset(run, { box }) {
 }
 
 function passage(run) {
-  if (run.facts.mean || run.facts.guard || !run.facts.answer || run.n > FEW) return null;
+  if (run.facts.mean || !run.facts.answer || run.n > FEW) return null;
   const starts = run.labels.flatMap((_, i) => run.plateaus(i).slice(0, 1).map(([start]) => start));
   if (starts.length < 2) return null;
   const levels = run.labels.flatMap((_, i) => run.plateaus(i).slice(0, 1).map(([start]) => run.x(run.frameAt(start), i)));
@@ -379,7 +379,7 @@ function markNode(pen, run, scale, { node, hover, t, values }) {
   const found = columns(run, scale, 1.5);
   const low = (f) => Math.min(Y(Math.max(run.lower(f, i), -1e300)), box.top + box.height + 9);
   const high = (f) => Math.max(Y(Math.min(run.upper(f, i), 1e300)), box.top - 9);
-  if (run.bounded && run.frames > 1) {
+  if (run.frames > 1) {
     const kept = found.filter(([, last]) => last <= until).map(([, last]) => last);
     const area = (path) => {
       kept.forEach((f, k) => (k ? path.lineTo(X(run.time(f)), high(f)) : path.moveTo(X(run.time(f)), high(f))));
@@ -432,12 +432,6 @@ export function paintError(pen, run, scale) {
   };
   pen.path(line(run.spread), { stroke: colours.faint, width: 1.2, dash: [1, 3], cap: "round" });
   pen.path(line(run.error), { stroke: colours.hidden, width: 2 });
-  const { result, candidates } = run.facts;
+  const { result } = run.facts;
   if (result?.tolerance && !result.proof) level(pen, scale, result.tolerance, { stroke: colours.text, dash: [6, 4], alpha: 0.7 });
-  for (const { t, verdict } of candidates) {
-    const x = X(t);
-    const colour = verdict === 0 ? colours.value : colours.faint;
-    pen.path((path) => (path.moveTo(x, box.top), path.lineTo(x, box.top + box.height)), { stroke: colour, dash: [3, 3], width: 1.2 });
-    pen.text(verdict === 0 ? "✓" : "✕", x, box.top + 9 * pen.ratio, { fill: colour, size: 14, align: "center", weight: 700 });
-  }
 }

@@ -39,8 +39,6 @@ export class Form {
     let input;
     if (field.kind === "choice") {
       input = el("select", common, ...field.choices.map(([value, words]) => el("option", { value }, words)));
-    } else if (field.kind === "switch") {
-      input = el("input", { ...common, type: "checkbox" });
     } else {
       const inputMode = field.kind === "nodes" ? "text" : field.kind === "whole" ? "numeric" : "text";
       input = el("input", { ...common, type: "text", inputMode, placeholder: field.hint, spellcheck: false });
@@ -57,10 +55,6 @@ export class Form {
 
   put(field, text) {
     const input = this.inputs.get(field.name);
-    if (field.kind === "switch") {
-      input.checked = text === "1";
-      return;
-    }
     // a choice that does not exist is kept, so that the refusal has something to stand beside
     if (field.kind === "choice" && !field.choices.some(([value]) => value === text)) {
       input.append(el("option", { value: text }, text));
@@ -69,8 +63,7 @@ export class Form {
   }
 
   read(field) {
-    const input = this.inputs.get(field.name);
-    return field.kind === "switch" ? (input.checked ? "1" : "") : input.value.trim();
+    return this.inputs.get(field.name).value.trim();
   }
 
   used(field) {
@@ -147,7 +140,6 @@ export class Form {
     for (const name of ["c", "mu", "sigma"]) {
       if (words(name)) parts.push(`${{ c: "c", mu: "μ", sigma: "σ" }[name]} = ${words(name).replace("-", "−")}`);
     }
-    if (this.inputs.get("guard").checked) parts.push("guard");
     if (words("dp") !== "none") parts.push(`noise: ${words("dp")}`);
     if (this.inputs.get("init").value === "sealed") parts.push("sealed");
     return parts.join(" · ");

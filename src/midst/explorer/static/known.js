@@ -88,7 +88,7 @@ export class Known {
       const state = view.states[i];
       if (state >= EXPOSED + 1) continue;
       const x = this.middle(box, i);
-      const [a, b] = run.bounded ? [run.lower(f, i), run.upper(f, i)] : [-Infinity, Infinity];
+      const [a, b] = [run.lower(f, i), run.upper(f, i)];
       if (i === marked) pen.rect(x - w / 2 - 3, box.top, w + 6, box.height, { fill: colours.text, alpha: 0.09 });
       if (state === SENDING || state === EXPOSED) {
         this.paintKnown(pen, x, Y(a), w, STATES[state]);

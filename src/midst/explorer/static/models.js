@@ -40,7 +40,6 @@ export class SavedRun {
       this.spans[arrays.spans[k]].push([arrays.spans[k + 1], arrays.spans[k + 2]]);
     }
     this.corrupt = new Set(facts.corrupt);
-    this.bounded = true;
   }
 
   time(f) {
@@ -121,7 +120,6 @@ export class LiveRun {
     this.index = new Map();
     this.values = null;
     this.held = null;
-    this.bounded = !start.guard;
     this.corrupt = new Set();
     this.first = new Int32Array(this.n).fill(-1);
     this.spans = Array.from({ length: this.n }, () => []);
@@ -133,8 +131,8 @@ export class LiveRun {
     this.error = [];
     this.spread = [];
     this.facts = {
-      title: start.objective, graph: { name: "", n: this.n, edges: this.edges.length / 2 }, corrupt: [], candidates: [],
-      notes: [], mean: start.objective === "mean", guard: start.guard, answer: null, result: null, adversary: "whoever hears z(0)",
+      title: start.objective, graph: { name: "", n: this.n, edges: this.edges.length / 2 }, corrupt: [],
+      notes: [], mean: start.objective === "mean", answer: null, result: null, adversary: "whoever hears z(0)",
     };
   }
 
@@ -144,7 +142,7 @@ export class LiveRun {
 
   take(news) {
     for (const [node, t, x, branch] of news.rounds ?? []) this.round(node, t, x[0], branch[0]);
-    for (const [node, t] of news.first ?? []) if (!this.start.guard) this.first[node] = t;
+    for (const [node, t] of news.first ?? []) this.first[node] = t;
     for (const [i, j, up] of news.links ?? []) this.links.set(`${i} ${j}`, up);
     for (const end of news.ends ?? []) this.ends.set(end.node, end);
     this.facts.iterations = this.iterations;
@@ -159,19 +157,17 @@ export class LiveRun {
     const before = at - n;
     let lower = f ? this._lower[before] : -Infinity;
     let upper = f ? this._upper[before] : Infinity;
-    if (!this.start.guard) {
-      if (branch < 0) lower = Math.max(lower, x);
-      else if (branch > 0) upper = Math.min(upper, x);
-      else {
-        lower = upper = x;
-        const spans = this.spans[i];
-        const open = spans.at(-1);
-        if (open && open[1] >= t) open[1] = t + 1;
-        else spans.push([t, t + 1]);
-      }
-      if (this.first[i] >= 0 && this.first[i] < t && f && this._lower[before] === this._upper[before]) {
-        lower = upper = this._lower[before];
-      }
+    if (branch < 0) lower = Math.max(lower, x);
+    else if (branch > 0) upper = Math.min(upper, x);
+    else {
+      lower = upper = x;
+      const spans = this.spans[i];
+      const open = spans.at(-1);
+      if (open && open[1] >= t) open[1] = t + 1;
+      else spans.push([t, t + 1]);
+    }
+    if (this.first[i] >= 0 && this.first[i] < t && f && this._lower[before] === this._upper[before]) {
+      lower = upper = this._lower[before];
     }
     this._lower[at] = lower;
     this._upper[at] = upper;

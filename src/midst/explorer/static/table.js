@@ -52,8 +52,8 @@ export class Table {
       const texts = [
         `${mark} ${words}`,
         number(run.x(f, i), 6),
-        shown && run.bounded ? number(run.lower(f, i), 6) : "",
-        shown && run.bounded ? number(run.upper(f, i), 6) : "",
+        shown ? number(run.lower(f, i), 6) : "",
+        shown ? number(run.upper(f, i), 6) : "",
         bits === null ? "" : bits.toFixed(2),
         at >= 0 && at <= t ? `t = ${at}` : "",
         ...(run.values ? [values ? number(run.values[i], 6) : "hidden"] : []),

@@ -1,0 +1,491 @@
+"""A search when all values are at hand: one, as a simulation needs it, or many at once.
+
+Rules:
+- `search_values` drives `SearchState` itself. Only the totals come from elsewhere: from sorted keys, with
+  one binary search an edge.
+- `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a single
+  rank: the same float64 operations in the same order, and whole numbers that are never rounded.
+- Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
+  the result; when enough of them are, the others close ranks and the next ones join.
+- In `search_runs` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is then
+  its own bits, those below the sign inverted where it is negative.
+- A threshold that is left out is one at a: nothing lies between a and it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from midst.problems import Problem
+from midst.protocol.keys import SIGN, Floats, Keys, Words
+from midst.protocol.search import TIE_PROBES, WAYS, Cells, Part, Question, Rules, SearchState, Way, rank_steps, roundest
+from midst.trace import Probe
+from midst.update import Array
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+_FEW = 127  # rows: compared one by one, and counted in a byte; with more, binary search
+_NUMBERS = 240_000  # in an array of keys at a time: two megabytes, and calls cost little beside the work
+_LEAST_AT_ONCE = 1_000  # runs: with fewer, most of the time goes to calls
+_CLOSE_RANKS = 0.8  # as soon as less than this share is still running
+_LOW_BITS = np.int64(SIGN - 1)
+_WHOLE = 2.0**53  # up to here every whole number is a float
+_SMALL = 1e-15  # from here on powers of ten of any use are floats
+_TENS = 22  # powers of ten up to here are floats
+_LEAST_DECADE = -323
+_DECADES = np.array([float(f"1e{power}") for power in range(_LEAST_DECADE, 309)])
+
+
+# One search
+
+
+class Step(NamedTuple):
+    """A question and the totals that answer it."""
+
+    question: Question
+    totals: tuple[int, ...]
+
+
+class Searched(NamedTuple):
+    """What came of a search.
+
+    Attributes:
+        search: where it ends.
+        steps: every question and its totals.
+        rounds: message rounds it took.
+    """
+
+    search: SearchState
+    steps: tuple[Step, ...]
+    rounds: int
+
+
+def search_problem(problem: Problem, rules: Rules) -> Searched:
+    """The search of a problem's values. Keys, each step and the signatures take a diameter of rounds each."""
+    search, steps = search_values(rules, problem.value_keys, problem.value_counts)
+    return Searched(search, steps, (len(steps) + 2) * problem.graph.diameter())
+
+
+def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState, tuple[Step, ...]]:
+    """The search of values that are all at hand.
+
+    Args:
+        rules: what was agreed; its total is the sum of the weights.
+        keys: of all values, (N, m), in any order; (N,) of one coordinate.
+        weights: of each value, in units.
+
+    Returns:
+        Where the search ends, and every step.
+    """
+    columns = [_Column.of(column, weights) for column in keys.reshape(len(keys), -1).T]
+    search, steps = SearchState.begin(rules), []
+    while (question := search.question) is not None:
+        totals = tuple(total for part in question for total in columns[part.coordinate].answer(part))
+        steps.append(Step(question, totals))
+        search = search.fold(totals)
+    return search, tuple(steps)
+
+
+class _Column(NamedTuple):
+    """The values of a coordinate that have weight, in order.
+
+    Attributes:
+        keys: theirs.
+        unit: the weight of each, where all have the same.
+        up_to: the weight of the first k of them, where not.
+    """
+
+    keys: Words
+    unit: int
+    up_to: Ints | None
+
+    @classmethod
+    def of(cls, keys: Words, weights: Ints) -> _Column:
+        least, most = int(weights.min()), int(weights.max())
+        if least == 0:
+            counted = weights > 0
+            keys, weights = keys[counted], weights[counted]
+            least = int(weights.min(initial=most))
+        if least == most:
+            return cls(np.sort(keys), most, None)
+        order = np.argsort(keys)
+        return cls(keys[order], 0, np.concatenate([[0], np.cumsum(weights[order])]))
+
+    def answer(self, part: Part) -> list[int]:
+        """What everybody together answers to a part of a question."""
+        edges = np.array(part.edges, np.uint64)
+        places: list[int] = np.searchsorted(self.keys, edges, "right").tolist()
+        if not isinstance(part, Cells):
+            ends = zip(places[::2], places[1::2], strict=True)
+            return [sum(key - part.edges[0] for i, j in ends for key in self.keys[i:j].tolist())]
+        below = [self.unit * place for place in places] if self.up_to is None else self.up_to[places].tolist()
+        return [after - before for before, after in pairwise(below)]
+
+
+def probes_of(keys: Keys, steps: Sequence[Step]) -> tuple[Probe, ...]:
+    """What a search made public, but for the answer: the totals of the cells of every bracket asked about."""
+    found = []
+    for number, (question, totals) in enumerate(steps):
+        start = 0
+        for part in question:
+            told = totals[start : start + part.numbers]
+            start += part.numbers
+            if isinstance(part, Cells):
+                found.append(Probe(number, part.coordinate, keys, part.edges, tuple(told)))
+    return tuple(found)
+
+
+def places_of(probes: Sequence[Probe], answers: Sequence[int], keys: Words) -> Ints:
+    """Where each value lies among all that was made public; see `Trace.places`.
+
+    An edge that several probes share counts once.
+
+    Args:
+        probes: of the search.
+        answers: of each coordinate, the key of what was found.
+        keys: of the values, (N, m), or (N,) of one coordinate.
+    """
+    places = np.empty(keys.shape, np.int64)
+    for k, (own, found) in enumerate(zip(_columns(keys), _columns(places), strict=True)):
+        edges = {edge for probe in probes if probe.coordinate == k for edge in probe.edges}
+        edges.update((answers[k] - 1, answers[k]))
+        found[:] = np.searchsorted(np.array(sorted(edges), np.uint64), own, "left")
+    return places
+
+
+def _columns(array: NDArray[Any]) -> list[NDArray[Any]]:
+    return [array] if array.ndim == 1 else list(array.T)
+
+
+# Many
+
+
+class Found(NamedTuple):
+    """What came out of every run.
+
+    Attributes:
+        keys: the answers'.
+        probes: how many steps the participants would have taken, the finishing sum included.
+    """
+
+    keys: Words
+    probes: Ints
+
+
+def search_runs(
+    kind: Keys,
+    keys: Words,
+    a: ArrayLike,
+    b: ArrayLike,
+    ranks: ArrayLike,
+    *,
+    weights: Ints | None = None,
+    arity: int = 3,
+    spacing: Way = "rank",
+    opening: Words | None = None,
+    asked: Bools | None = None,
+) -> Found:
+    """Searches of one rank each, many at once.
+
+    Args:
+        kind: what the keys are keys of.
+        keys: of all values, (n, runs), in order along the first axis. Where a run has fewer values than n, the others
+            are above b, and have no weight where there are weights.
+        a: the first brackets' lower ends, as keys: one a run, or one for all.
+        b: likewise the upper ends.
+        ranks: the wanted ones, from 1 on, in units of weight; one a run, or one for all.
+        weights: of the values, (n, runs), in units; None where each is one.
+        arity: thresholds a probe.
+        spacing: the first way of placing them.
+        opening: thresholds of the first probe, as keys, (runs, k).
+        asked: which of them there are; all, if not given. A run that has none places them as all others.
+    """
+    runs = keys.shape[1]
+    result = Found(np.zeros(runs, np.uint64), np.zeros(runs, np.int64))
+    ends = [np.broadcast_to(_signed(np.asarray(end, np.uint64)), runs) for end in (a, b)]
+    wanted = np.broadcast_to(np.asarray(ranks, np.int64), runs)
+    ways = _Ways(kind, arity, spacing)
+
+    def begin(start: int, stop: int) -> _Runs:
+        which = slice(start, stop)
+        started = _Runs.begin(
+            row=np.arange(start, stop),
+            keys=np.ascontiguousarray(_signed(keys[:, which])),
+            weights=None if weights is None else weights[:, which],
+            a=ends[0][which],
+            b=ends[1][which],
+            rank=wanted[which],
+        )
+        return started if opening is None else _open(started, opening, asked, ways, result)
+
+    at_once = max(_LEAST_AT_ONCE, _NUMBERS // max(1, len(keys)))
+    with np.errstate(over="ignore", invalid="ignore"):  # shares of a bracket as wide as all floats
+        _drive(begin, runs, at_once, ways, result)
+    return result
+
+
+def _open(runs: _Runs, opening: Words, asked: Bools | None, ways: _Ways, result: Found) -> _Runs:
+    """The first probe of runs whose thresholds are given, for some at least; those that need none are left out."""
+    _write(runs, result)
+    runs = runs.some(runs.running)
+    given = _signed(opening[runs.row].T)
+    there = np.ones(given.shape, np.bool_) if asked is None else asked[runs.row].T
+    opened = np.asarray(there.any(axis=0))
+    usual, first = runs.inner(ways.place(runs)), runs.inner(np.where(there, given, runs.a))
+    runs.fold(np.concatenate([np.where(opened, runs.a, usual), np.where(opened, first, runs.a)]), ways, opened)
+    return runs
+
+
+@dataclass(eq=False, repr=False)
+class _Runs:
+    """Those under way; the last axis of every array is the run.
+
+    Attributes:
+        row: which of the result they are.
+        keys: of the values.
+        up_to: weight of the first k values; None where each is one.
+        unit: the weight of every value that has any; 0 where they differ.
+        running: which are not done.
+        steps: questions answered so far.
+        a, b, below, inside: as in `protocol.search.Bracket`, and
+        rank, way, tied, tie_probes: as in `protocol.search.Track`.
+    """
+
+    row: Ints
+    keys: Ints
+    up_to: Ints | None
+    unit: Ints
+    running: Bools
+    steps: Ints
+    a: Ints
+    b: Ints
+    below: Ints
+    inside: Ints
+    rank: Ints
+    way: NDArray[np.int8]
+    tied: Bools
+    tie_probes: NDArray[np.int8]
+
+    @classmethod
+    def begin(cls, row: Ints, keys: Ints, weights: Ints | None, a: Ints, b: Ints, rank: Ints) -> _Runs:
+        count, zeros = len(row), np.zeros(len(row), np.int64)
+        if weights is None:
+            up_to, unit, inside = None, np.ones(count, np.int64), _count(keys, b)
+        else:
+            up_to = np.concatenate([zeros[None], np.cumsum(weights, axis=0)])
+            most = weights.max(axis=0)
+            same = ((weights == 0) | (weights == most)).all(axis=0)
+            unit, inside = np.where(same, most, 0), up_to[-1]
+        flags, small = np.zeros(count, np.bool_), np.zeros(count, np.int8)
+        return cls(row, keys, up_to, unit, ~flags, zeros, a, b, zeros, inside, rank, small, flags, small)
+
+    def some(self, which: Bools) -> _Runs:
+        """Some of the runs."""
+        parts = (getattr(self, entry.name) for entry in fields(self))
+        kept: list[Any] = [None if part is None else part.compress(which, axis=-1) for part in parts]
+        return _Runs(*kept)
+
+    def beside(self, other: _Runs) -> _Runs:
+        """These runs and those."""
+        pairs = ((getattr(self, entry.name), getattr(other, entry.name)) for entry in fields(self))
+        joined: list[Any] = [None if one is None else np.concatenate([one, two], axis=-1) for one, two in pairs]
+        return _Runs(*joined)
+
+    def done(self) -> Bools:
+        """Those that are known: a bracket of one key, or of one value, of which the sum is asked."""
+        one_key = self.b - self.a == 1  # where the difference wraps, it is not 1 either
+        return np.asarray(self.running & ((self.inside == self.unit) | one_key))
+
+    def answers(self) -> Ints:
+        """The keys of those that are known."""
+        # Of values with weights, the first one inside that has any.
+        place = self.below if self.up_to is None else (self.up_to[1:] <= self.below).sum(axis=0)
+        return np.where(self.b - self.a == 1, self.b, self.keys[place, np.arange(len(place))])
+
+    def inner(self, placed: Ints) -> Ints:
+        """Thresholds with those left out that are not inside the bracket; where none is, its middle."""
+        inside = (placed > self.a) & (placed < self.b)
+        kept = np.where(inside, placed, self.a)
+        none = ~inside.any(axis=0)
+        if none.any():
+            half = (self.b - self.a).view(np.uint64) >> np.uint64(1)
+            kept[0] = np.where(none, self.a + half.view(np.int64), kept[0])
+        return kept
+
+    def fold(self, thresholds: Ints, ways: _Ways, opened: Bools | None = None) -> None:
+        """The next bracket: its lower end is the last edge with less weight than the rank at or below it.
+
+        Args:
+            thresholds: what is asked, in any order.
+            ways: how the next ones are placed.
+            opened: those whose thresholds were given, which says nothing about the way of the next.
+        """
+        weight = np.stack([_count(self.keys, edge) for edge in thresholds])
+        if self.up_to is not None:
+            weight = self.up_to.take(weight * len(self.row) + np.arange(len(self.row)))
+        low = weight < self.rank
+        above = self.below + self.inside
+        self.a, self.b = np.where(low, thresholds, self.a).max(axis=0), np.where(low, self.b, thresholds).min(axis=0)
+        self.below = np.where(low, weight, self.below).max(axis=0)
+        old, new = self.inside, np.where(low, above, weight).min(axis=0) - self.below
+        way = np.where(new <= old - new, np.int8(0), np.minimum(self.way + np.int8(1), ways.last))
+        tied = new == old
+        probes = self.tie_probes + (self.tied & (self.tie_probes < TIE_PROBES))
+        if opened is not None:
+            way, tied = np.where(opened, self.way, way), tied & ~opened
+        self.way, self.tied, self.tie_probes, self.inside, self.steps = way, tied, probes, new, self.steps + 1
+
+
+class _Ways:
+    """How thresholds are placed: `SearchState._thresholds`, over runs."""
+
+    def __init__(self, kind: Keys, arity: int, spacing: Way) -> None:
+        self.kind, self.arity, self.spacing = kind, arity, spacing
+        self.last = np.int8(len(WAYS[spacing]) - 1)
+        self.even = np.array([[j / (arity + 1)] for j in range(1, arity + 1)])
+        self.steps = np.array([[step] for step in rank_steps(arity)])
+
+    def place(self, runs: _Runs) -> Ints:
+        """Thresholds of every run, some of them perhaps outside its bracket."""
+        ties = runs.running & runs.tied & (runs.tie_probes < TIE_PROBES)
+        by_key = ~ties & (runs.way == self.last)
+        if self.spacing == "key":
+            placed = _by_key(runs.a, runs.b, self.arity)
+        else:
+            placed = self._split(runs.a, runs.b, self._shares(runs))
+            k = np.flatnonzero(by_key)
+            if k.size:
+                placed[:, k] = _by_key(runs.a[k], runs.b[k], self.arity)
+        k = np.flatnonzero(ties)
+        if k.size:
+            rows = max(1, self.arity - 2)
+            if len(placed) < 2 + rows:
+                placed = np.concatenate([placed, np.broadcast_to(runs.a, (2 + rows - len(placed), len(runs.a)))])
+            x = self._round(runs.a[k], runs.b[k])
+            placed[:, k] = np.concatenate([[x - 1, x], _by_key(runs.a[k], runs.b[k], rows)])
+        return placed
+
+    def _shares(self, runs: _Runs) -> Array:
+        """Of the way through the bracket, by rank or by value."""
+        if self.spacing == "value":
+            return self.even
+        f = ((runs.rank - runs.below) - 0.5) / runs.inside
+        d = np.sqrt(f * (1.0 - f) / runs.inside)
+        return np.where(runs.way == 0, f + d * self.steps, self.even)
+
+    def _split(self, a: Ints, b: Ints, f: Array) -> Ints:
+        """`Keys.split`; what is no number is above or below all brackets."""
+        if isinstance(self.kind, Floats):
+            value = _floats(a + 1) * (1.0 - f) + _floats(b) * f
+            bits = (value + 0.0).view(np.int64)
+            return bits ^ ((bits >> 63) & _LOW_BITS)
+        return np.floor((a + 1).astype(np.float64) * (1.0 - f) + b.astype(np.float64) * f).astype(np.int64)
+
+    def _round(self, a: Ints, b: Ints) -> Ints:
+        """The keys of the roundest numbers in brackets."""
+        low, high = (self.kind.values(_unsigned(ends)) for ends in (a + 1, b))
+        return _signed(self.kind.keys(roundest_of(low, high)))
+
+
+def _drive(begin: Callable[[int, int], _Runs], runs: int, at_once: int, ways: _Ways, result: Found) -> None:
+    """Runs one after the other, so many at once, to their rows of the result."""
+    under_way, begun = begin(0, min(at_once, runs)), min(at_once, runs)
+    while True:
+        _write(under_way, result)
+        if under_way.running.sum() <= _CLOSE_RANKS * len(under_way.running):
+            under_way = under_way.some(under_way.running)
+            room = min(at_once - len(under_way.row), runs - begun)
+            if room:
+                under_way, begun = under_way.beside(begin(begun, begun + room)), begun + room
+                continue  # some may be known from the start
+            if not under_way.row.size:
+                return
+        under_way.fold(under_way.inner(ways.place(under_way)), ways)
+
+
+def _write(runs: _Runs, result: Found) -> None:
+    """Those that have become known, to their rows of the result."""
+    done = runs.done()
+    if not done.any():
+        return
+    known = runs.some(done)
+    result.keys[known.row] = _unsigned(known.answers())
+    result.probes[known.row] = known.steps + (known.b - known.a != 1)
+    runs.running = runs.running & ~done
+
+
+def _count(keys: Ints, edge: Ints) -> Ints:
+    """How many keys of each run are at or below its edge."""
+    rows, runs = keys.shape
+    if rows <= _FEW:
+        return np.asarray((keys <= edge).view(np.int8).sum(axis=0, dtype=np.int8), np.int64)
+    flat, at, run = keys.reshape(-1), np.zeros(runs, np.int64), np.arange(runs)
+    step = 1 << (rows.bit_length() - 1)
+    while step:
+        further = at + step
+        last = np.minimum(further, rows) - 1
+        at = np.where((further <= rows) & (flat.take(last * runs + run) <= edge), further, at)
+        step >>= 1
+    return at
+
+
+def _by_key(a: Ints, b: Ints, count: int) -> Ints:
+    """The keys a + ⌊(b − a)·j / (count + 1)⌋, without a product that is too large."""
+    width = (b - a).view(np.uint64)
+    each = width // np.uint64(count + 1)
+    rest = width - each * np.uint64(count + 1)
+    j = np.arange(1, count + 1, dtype=np.uint64)[:, None]
+    return a + (each * j + rest * j // np.uint64(count + 1)).view(np.int64)
+
+
+def _signed(keys: Words) -> Ints:
+    return (keys ^ np.uint64(SIGN)).view(np.int64)
+
+
+def _unsigned(keys: Ints) -> Words:
+    return keys.view(np.uint64) ^ np.uint64(SIGN)
+
+
+def _floats(keys: Ints) -> Array:
+    """The floats that have these keys."""
+    return (keys ^ ((keys >> 63) & _LOW_BITS)).view(np.float64)
+
+
+# The roundest number, of many brackets
+
+
+def roundest_of(low: Array, high: Array) -> Array:
+    """`protocol.search.roundest` of each of many: by exact floats where these suffice, else one after the other."""
+    negative = high < 0.0
+    low, high = np.where(negative, -high, low), np.where(negative, -low, high)
+    decade = np.searchsorted(_DECADES, high, "right") - 1
+    found = np.where(low > 0.0, _DECADES[decade], 0.0)
+    pending = np.flatnonzero((low > 0.0) & ~((low <= found) & (found <= high)))
+    plain = (low[pending] >= _SMALL) & (high[pending] <= _WHOLE)
+    hard, pending = [pending[~plain]], pending[plain]
+    power = int(decade[pending].max(initial=0)) + _LEAST_DECADE
+    while pending.size and power >= -_TENS:
+        # The multiples of a power of ten, k·up / down, are rounded once: k, up and down are whole numbers and floats.
+        up, down = 10.0 ** max(0, power), 10.0 ** max(0, -power)
+        near = np.ceil(low[pending] / up * down)  # off by one at most
+        fits = near < _WHOLE
+        hard.append(pending[~fits])
+        pending, near = pending[fits], near[fits]
+        multiple = (near + 1.0) * up / down
+        for k in (near, near - 1.0):
+            smaller = k * up / down
+            multiple = np.where(smaller >= low[pending], smaller, multiple)
+        here = multiple <= high[pending]
+        found[pending[here]] = multiple[here]
+        pending = pending[~here]
+        power -= 1
+    for k in np.concatenate([*hard, pending]).tolist():
+        found[k] = roundest(float(low[k]), float(high[k]))
+    return np.where(negative, -found, found)

@@ -1,0 +1,235 @@
+"""How an answer is found, and when to stop: values that `solve`, `solve_ensemble`, sweeps and commands take.
+
+- `Consensus`: the paper's iteration. Nodes tell their neighbours x until everybody agrees; who sends its own value is
+  exposed. It ends by `Exact()` (the search, once the x are close), `Certified(tolerance)` or `After(iterations)`.
+- `Search`: masked sums over public thresholds (`protocol/`). Nobody's value is sent and nobody is exposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, floor, isfinite
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from midst.errors import InputError
+from midst.objectives import Objective, Quantile
+from midst.problems import Problem
+from midst.protocol.keys import Grid, Keys
+from midst.protocol.search import MOST_THRESHOLDS, WAYS, Goal, Rules, Way
+from midst.system import whole_number
+
+MethodName = Literal["consensus", "search"]
+
+CLOSE = 0.3  # of the public scale: the exact finish searches once all x lie within this of each other
+_STEPS = 64  # of a scale: where the search begins is told no finer than this
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Iterate until all x lie within 0.3 of the public scale of each other; then search. Exact to the last bit."""
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Stop when every x is proved to lie within the tolerance of a right answer (`certificate.py`).
+
+    Attributes:
+        tolerance: relative to the public scale (absolute where c is given and no scale is).
+    """
+
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.tolerance, int | float) and 0 < self.tolerance < float("inf")):
+            raise InputError("tolerance must be a positive number")
+
+
+@dataclass(frozen=True)
+class After:
+    """Stop after so many iterations, proved or not; the result says which."""
+
+    iterations: int
+
+    def __post_init__(self) -> None:
+        whole_number("iterations", self.iterations)
+
+
+Stop = Exact | Certified | After
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """The paper's iteration.
+
+    Attributes:
+        c: the paper's convergence parameter on the data as given; chosen from the public scale if not given.
+        theta: averaging constant in (0, 1).
+        mu: z_{i|j}(0) ~ N(μ A_ij, σ²); μ is chosen from the public centre if not given.
+        sigma: its standard deviation (the paper quotes σ²); 0.1 if not given.
+        z0: z(0) itself, aligned with graph.source and graph.target, instead of drawing it.
+        stop: `Exact()`, `Certified(tolerance)` or `After(iterations)`; not given: exact where the answer is one of the
+            values, else certified to 1e-6.
+        limit: give up after so many iterations.
+        force: accept θ = 1 for a quantile, which does not converge.
+    """
+
+    c: ArrayLike | None = None
+    theta: float = 0.5
+    mu: ArrayLike | None = None
+    sigma: ArrayLike | None = None
+    z0: ArrayLike | None = None
+    stop: Stop | None = None
+    limit: int = 1_000_000
+    force: bool = False
+    name = "consensus"
+
+    def __post_init__(self) -> None:
+        whole_number("limit", self.limit)
+        if not isinstance(self.stop, Exact | Certified | After | None):
+            raise InputError("stop must be midst.Exact(), midst.Certified(tolerance) or midst.After(iterations)")
+
+
+@dataclass(frozen=True)
+class Search:
+    """Masked sums over public thresholds.
+
+    Attributes:
+        arity: thresholds a probe, from 1 to 7: more take fewer probes, and tell more.
+        spacing: where they are placed: "rank" (where the wanted rank is expected), "value" or "key" (evenly); or public
+            quantiles of the data, at equal steps of probability from 0 to 1, to expect the rank by.
+    """
+
+    arity: int = 3
+    spacing: Way | tuple[float, ...] = "rank"
+    name = "search"
+
+    def __init__(self, arity: int = 3, spacing: Way | Sequence[float] = "rank") -> None:
+        if not 1 <= whole_number("arity", arity) <= MOST_THRESHOLDS:
+            raise InputError(f"arity must be from 1 to {MOST_THRESHOLDS}: a larger one would be a histogram")
+        object.__setattr__(self, "arity", int(arity))
+        object.__setattr__(self, "spacing", spacing if isinstance(spacing, str) else _check_quantiles(spacing))
+        if isinstance(spacing, str) and spacing not in WAYS:
+            raise InputError(f"spacing must be one of {', '.join(WAYS)}, or public quantiles, not {spacing!r}")
+
+    @property
+    def way(self) -> Way:
+        """The first way of placing thresholds."""
+        return self.spacing if isinstance(self.spacing, str) else "rank"
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """Public quantiles to place them by; none where they were not given."""
+        return () if isinstance(self.spacing, str) else self.spacing
+
+
+Method = Consensus | Search
+
+
+def make_method(name: MethodName | Method) -> Method:
+    """A method by its name.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if isinstance(name, Consensus | Search):
+        return name
+    if name not in ("consensus", "search"):
+        raise InputError(f"method must be 'consensus' or 'search', or one of midst's own, not {name!r}")
+    return Consensus() if name == "consensus" else Search()
+
+
+def search_rules(
+    method: Search,
+    objective: Objective,
+    keys: Keys,
+    brackets: Sequence[tuple[int, int]],
+    total: int,
+    unit: int | None,
+    opening: tuple[tuple[int, ...], ...] = (),
+) -> Rules:
+    """The rules of a search: what all participants derive from what they agreed on.
+
+    Args:
+        method: arity and spacing.
+        objective: what is to be found, in every coordinate.
+        keys: how numbers become keys.
+        brackets: the first one of each coordinate.
+        total: the weight of all values of a coordinate.
+        unit: the weight of every value that has any; None where they differ.
+        opening: thresholds of the first probe, a tuple of keys a coordinate; none to place them as all others.
+
+    Raises:
+        InputError: a search cannot find this.
+    """
+    if not isinstance(objective, Quantile):
+        raise InputError("a search finds quantiles, and no mean; try method consensus")
+    ranks = objective.ranks(total)
+    if len(ranks) > 1 and not isinstance(keys, Grid):
+        raise InputError("the midpoint of two values needs a public resolution; give one, or side='low' or 'high'")
+    goals = tuple(Goal(k, ranks) for k in range(len(brackets)))
+    return Rules(keys, tuple(brackets), total, unit, goals, method.arity, method.way, method.quantiles, opening)
+
+
+def opening_thresholds(keys: Keys, low: float, high: float, scale: float) -> tuple[int, int]:
+    """Where a search begins that follows the iteration: the range of all x, rounded outward to scale / 64.
+
+    Args:
+        keys: how numbers become keys.
+        low: the smallest x.
+        high: the largest.
+        scale: the public scale.
+    """
+    step = scale / _STEPS
+    least, most = low / step, high / step
+    outward = (floor(least) * step, ceil(most) * step) if isfinite(least) and isfinite(most) else (low, high)
+    low, high = (max(keys.ends[0], min(keys.ends[1], end)) for end in outward)
+    return keys.key(low), keys.key(high)
+
+
+def rules_of(problem: Problem, method: Search) -> Rules:
+    """The rules of a search for a problem's answer, from its public bounds or from all floats.
+
+    Raises:
+        InputError: a search cannot find this.
+    """
+    weights = problem.counts[problem.counts > 0]
+    unit = int(weights[0]) if (weights == weights[0]).all() else None
+    return search_rules(method, problem.objective, problem.keys, problem.brackets, problem.total, unit)
+
+
+def choose_stop(problem: Problem, stop: Stop | None) -> Stop:
+    """When the iteration stops, for a problem: as asked, or exact where the answer can be searched for.
+
+    Raises:
+        InputError: the iteration cannot find this, or not with this stop.
+    """
+    if problem.owners is not None:
+        raise InputError("lists are pooled by a search only; try method='search', or one value a node")
+    objective, one_value = problem.objective, problem.has_one_value
+    midpoint = isinstance(objective, Quantile) and objective.side == "midpoint" and not one_value
+    if stop is None:
+        stop = Exact() if one_value or midpoint else Certified()
+    if isinstance(stop, Exact):
+        if not (one_value or midpoint):
+            raise InputError(f"a {problem.title} is no one value to search for; try side='low', or midst.Certified()")
+        return stop
+    if midpoint:
+        raise InputError("only a search finds the midpoint of two values; try stop=midst.Exact(), or side='low'")
+    if isinstance(problem.keys, Grid):
+        raise InputError("a resolution is for exact answers; leave it out, or try stop=midst.Exact()")
+    return stop
+
+
+def _check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(number) for number in quantiles)
+    except (TypeError, ValueError):
+        raise InputError("spacing by quantiles needs numbers, in increasing order") from None
+    increasing = all(low < high for low, high in pairwise(numbers))
+    if len(numbers) < 2 or not increasing or not all(abs(number) < float("inf") for number in numbers):
+        raise InputError("spacing by quantiles needs at least two finite numbers, in increasing order")
+    return numbers
