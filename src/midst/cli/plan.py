@@ -102,7 +102,7 @@ def command(
         return
     _show_methods(expected, network.n)
     if plan is not None:
-        _show(plan, believed.scale)
+        _show(plan)
 
 
 def _what_is_planned(
@@ -172,10 +172,10 @@ def _to_dict(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _show(plan: Plan, scale: float) -> None:
+def _show(plan: Plan) -> None:
     rows = [
         [
-            f"{outcome.c / scale:.3g}",
+            f"{outcome.c:.3g}",
             f"{outcome.sigma:g}",
             f"{outcome.bits:.2f} ± {outcome.bits_error:.2f}",
             f"{outcome.exposed:.0%}",
@@ -185,6 +185,6 @@ def _show(plan: Plan, scale: float) -> None:
         ]
         for outcome in plan.outcomes
     ]
-    title = f"what each choice of consensus costs and gives away; c in units of the data, 1 / {scale:.3g} and so on"
+    title = "what each choice costs and gives away by consensus, c in the units of the data"
     show_table(title, _COLUMNS, rows, [row[-1] == "recommended" for row in rows])
     click.echo(plan.reason)
