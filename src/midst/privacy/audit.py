@@ -17,6 +17,7 @@ its own from above, on average over runs; the report is then marked "upper bound
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal
@@ -30,7 +31,7 @@ from midst.privacy.adversaries import Adversary
 from midst.privacy.exposure import exposure
 from midst.privacy.posterior import Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
-from midst.privacy.published import is_search
+from midst.privacy.published import is_search, join
 from midst.privacy.sealed import LARGEST, Mixture, sealed_posteriors
 from midst.privacy.searched import find_floor, learn
 from midst.privacy.sights import Branches, Heard, Unseen
@@ -64,7 +65,9 @@ class Leakage:
         resolution: width of the cells to which values are told apart, one a node.
         floor: bits that the answer alone gives away, however it was found; NaN where that is not known (see `notes`).
         excess: bits − floor.
-        share_over_time: the share of honest nodes not yet seen inside, after each iteration.
+        share_over_time: the share of honest nodes not yet seen inside, after each iteration; of a search without any,
+            whose value is not certain, after each step.
+        searched: whether the answer was searched for, without any iteration.
         notes: what the reader should know besides.
     """
 
@@ -83,12 +86,20 @@ class Leakage:
     excess: Array
     share_over_time: Array
     notes: tuple[str, ...]
+    searched: bool = False
 
     def __repr__(self) -> str:
         return (
-            f"<Leakage to {self.adversary}: {self.exposed_count} of {self.honest} honest nodes exposed, "
-            f"{self.mean_bits:.2f} bits a node{self._split}, {self.kind}>"
+            f"<Leakage to {self.audience}: {self.exposed_count} of {self.honest} honest nodes exposed, "
+            f"{self.mean_bits:.2f} bits a node{self.split}, {self.kind}>"
         )
+
+    @property
+    def audience(self) -> str:
+        """To whom, in words: a search has no z(0), and whoever hears anything hears its totals."""
+        if not self.searched:
+            return str(self.adversary)
+        return str(replace(self.adversary, eavesdrops=False)) if self.adversary.corrupt else "whoever hears the totals"
 
     @property
     def honest(self) -> int:
@@ -121,7 +132,8 @@ class Leakage:
         return self.mean_bits - self.mean_floor
 
     @property
-    def _split(self) -> str:
+    def split(self) -> str:
+        """Floor and excess, in words; nothing where they are not known."""
         return "" if math.isnan(self.mean_floor) else f" ({self.mean_floor:.2f} floor, {self.mean_excess:.2f} excess)"
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,6 +207,29 @@ def audit(
         return leakage
     note = f"upper bound on average over runs: as if the adversary were an eavesdropper, z(0) {stronger.init}"
     return replace(leakage, adversary=adversary, kind="upper bound", notes=(note, *leakage.notes))
+
+
+def audit_together(
+    traces: Sequence[Trace],
+    adversary: Adversary | None = None,
+    prior: Priors | None = None,
+    resolution: float | None = None,
+    *,
+    coordinate: int | None = None,
+) -> Leakage:
+    """What several searches gave away together, of the same values of the same participants; see `audit`.
+
+    Each total counts once, whichever search told it: the same search again tells nothing new. There is no floor, since
+    there are several answers.
+
+    Raises:
+        InputError: as `audit` does; or these are no searches, or not of the same values.
+    """
+    if not traces or not all(map(is_search, traces)):
+        raise InputError("searches are audited together, at least one of them; iterations are not")
+    views = [view(trace, Adversary() if adversary is None else adversary, coordinate) for trace in traces]
+    joined = join([each.published for each in views if each.published is not None])
+    return measure(replace(views[0], published=joined), prior, resolution)
 
 
 def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
@@ -288,6 +323,7 @@ def _measure_search(view: View, priors: list[Prior], cells: Array) -> Leakage:
         nothing - floor,
         np.ones(max(view.published.steps, 1)),
         tuple(why),
+        searched=True,
     )
     return _with_search(empty, view, priors, None)
 

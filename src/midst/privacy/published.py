@@ -13,12 +13,15 @@ Rules:
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +159,58 @@ def published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> Publis
     if not probes and answer is None:
         return None
     return _Reading(trace, adversary, coordinate, probes, answer).published()
+
+
+def join(several: Sequence[Published]) -> Published:
+    """What searches over the same values told together: how much weight lies at or below each edge of any of them.
+
+    Raises:
+        InputError: they are not of the same values, or one of them told the sum of two.
+    """
+    first = several[0]
+    upto: dict[int, int] = {}
+    for seen in several:
+        same = (seen.keys, seen.bracket) == (first.keys, first.bracket) and np.array_equal(seen.owner, first.owner)
+        if not same or not np.array_equal(seen.weight, first.weight):
+            raise InputError("searches are audited together where keys, bounds and participants are the same")
+        if seen.pair is not None:
+            raise InputError("a midpoint's search is audited by itself only")
+        below = 0
+        for cell in seen.cells:  # between two that do not meet there is nothing
+            for edge, weight in ((cell.a, below), (cell.b, below + cell.total)):
+                if upto.setdefault(edge, weight) != weight:
+                    raise InputError("these searches contradict each other; they are of different values")
+            below += cell.total
+    points = sorted(upto)
+    cells = tuple(Cell(a, b, upto[b] - upto[a]) for a, b in pairwise(points))
+    if any(cell.total < 0 for cell in cells):
+        raise InputError("these searches contradict each other; they are of different values")
+    single = len({seen.answer for seen in several}) == 1
+    return replace(
+        first,
+        cells=cells,
+        reference=tuple(_holding(cells, 1 + sum(c.total for c in first.cells[:k])) for k in first.reference),
+        answer=first.answer if single else None,
+        steps=sum(seen.steps for seen in several),
+        hidden=None,
+    )
+
+
+def digests(trace: Trace) -> tuple[str, str]:
+    """What a search told, and what was answered, each in a form that can only be compared; "" where there is none.
+
+    The same search over the same values tells the same: deterministic thresholds give nothing new.
+    """
+    about = [trace.graph.n, trace.counts.tolist(), repr(trace.objective), trace.answer]
+    told = [(probe.coordinate, repr(probe.keys), probe.edges, probe.totals) for probe in trace.probes]
+    return (
+        _digest([about, told]) if is_search(trace) and trace.probes else "",
+        "" if trace.answer is None else _digest(about),
+    )
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 class _Reading:
