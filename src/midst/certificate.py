@@ -26,12 +26,18 @@ below `slack`, the smaller of 2(τW − ⌈τW⌉ + 1) and 2((1 − τ)W − ⌈
 number of values, 2 for an even one.
 
 "x moves by less than ε" proves nothing: the iteration crawls along plateaus.
+
+**Close.** A run that a search ends needs no proof of its x, only that all nodes know that they are close. They tell on
+the largest and the smallest x of an iteration until, D + 1 rounds later, everybody has heard them (D is a bound on the
+diameter); then those of another. So it is iterations D, 2D + 1, 3D + 2 … that are sampled, and what is seen in one of
+them is known to all by the next.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +45,8 @@ from numpy.typing import NDArray
 from midst.objectives import Counts, Objective, Quantile
 from midst.problems import Problem
 from midst.update import Array
+
+Count = TypeVar("Count", int, NDArray[np.int64])
 
 ROUNDING = 16 * np.finfo(np.float64).eps  # of a few operations, relative to the numbers they are made from
 
@@ -118,6 +126,25 @@ def slack(problem: Problem) -> float:
     needed = weights_needed(problem.objective, problem.counts)
     room = min(tau * total - needed[0], (1 - tau) * total - needed[1]) + 1
     return float(room) * problem.unit_weight
+
+
+def close(low: Array, high: Array, tolerance: Array) -> NDArray[np.bool_]:
+    """Whether all x lie within the tolerance of each other, but for rounding.
+
+    Args:
+        low: the smallest x.
+        high: the largest.
+        tolerance: how far apart they may be, in the same units.
+    """
+    return np.asarray(high - low <= tolerance + ROUNDING * np.maximum(np.abs(high), np.abs(low)))
+
+
+def known_at(sampled: Count, diameter: Count) -> Count:
+    """The iteration that nodes make with the messages by which all have heard the range of x(sampled).
+
+    x(t) travels in round t + 1, and the maxima of a round's x in the `diameter` rounds after it.
+    """
+    return sampled + 1 + diameter
 
 
 def residual_bounds(z: Array, mirror: Array, sign: Array, x: Array, far: Array, c: Array, weight: Array) -> Array:

@@ -10,17 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil, floor, isfinite
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.objectives import Objective, Quantile
-from midst.protocol.keys import Grid, Keys
+from midst.protocol.keys import Array, Grid, Keys, Words
 from midst.protocol.search import MOST_THRESHOLDS, WAYS, Goal, Rules, Way
 from midst.system import whole_number
 
 MethodName = Literal["consensus", "search"]
+
+CLOSE = 0.3  # of the public scale: the exact finish searches once all x lie within this of each other
+_STEPS = 64  # of a scale: where the search begins is told no finer than this
 
 
 @dataclass(frozen=True)
@@ -167,6 +172,32 @@ def search_rules(
         raise InputError("the midpoint of two values needs a public resolution; give one, or side='low' or 'high'")
     goals = tuple(Goal(k, ranks) for k in range(len(brackets)))
     return Rules(keys, tuple(brackets), total, unit, goals, method.arity, method.way, method.quantiles, opening)
+
+
+def opening_thresholds(keys: Keys, low: float, high: float, scale: float) -> tuple[int, int]:
+    """Where a search begins that follows the iteration: the range of all x, rounded outward to scale / 64.
+
+    Args:
+        keys: how numbers become keys.
+        low: the smallest x.
+        high: the largest.
+        scale: the public scale.
+    """
+    step = scale / _STEPS
+    least, most = low / step, high / step
+    outward = (floor(least) * step, ceil(most) * step) if isfinite(least) and isfinite(most) else (low, high)
+    low, high = (max(keys.ends[0], min(keys.ends[1], end)) for end in outward)
+    return keys.key(low), keys.key(high)
+
+
+def openings(keys: Keys, low: Array, high: Array, scale: Array) -> Words:
+    """`opening_thresholds` of many runs: (runs, 2)."""
+    step = scale / _STEPS
+    with np.errstate(over="ignore"):
+        least, most = low / step, high / step
+        told = np.isfinite(least) & np.isfinite(most)
+        outward = np.where(told, np.floor(least) * step, low), np.where(told, np.ceil(most) * step, high)
+    return np.stack([keys.keys(np.clip(end, *keys.ends)) for end in outward], axis=-1)
 
 
 def _check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:

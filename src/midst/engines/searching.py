@@ -1,10 +1,10 @@
 """A search when all values are at hand: one, as a simulation needs it, or many at once.
 
 Rules:
-- `search_values` drives `protocol.search.SearchState` itself. Only the totals come from elsewhere: from sorted keys, with
+- `search_values` drives `SearchState` itself. Only the totals come from elsewhere: from sorted keys, with
   one binary search an edge.
-- `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is that of `SearchState` with one
-  goal of one rank: the same float64 operations in the same order, and whole numbers that are never rounded.
+- `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a single
+  rank: the same float64 operations in the same order, and whole numbers that are never rounded.
 - Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
   the result; when enough of them are, the others close ranks and the next ones join.
 - In `search_runs` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is then
