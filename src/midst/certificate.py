@@ -27,10 +27,10 @@ number of values, 2 for an even one.
 
 "x moves by less than ε" proves nothing: the iteration crawls along plateaus.
 
-**Close.** A run that a search ends needs no proof of its x, only that all nodes know that they are close. They tell on
-the largest and the smallest x of an iteration until, D + 1 rounds later, everybody has heard them (D is a bound on the
-diameter); then those of another. So it is iterations D, 2D + 1, 3D + 2 … that are sampled, and what is seen in one of
-them is known to all by the next.
+**Close enough to search.** The exact finish needs no proof from the iteration, only that all x are near each other
+(`methods.CLOSE`), and that all nodes know it at once. In every (D + 1)-th iteration, D a bound on the diameter, each
+puts down its x; the largest and the smallest are told on, and D rounds later everybody has them. `is_sampled`,
+`known_at` and `are_close` are that rule, for a network and for a simulation.
 """
 
 from __future__ import annotations
@@ -112,6 +112,59 @@ class Prover:
         return self._counts @ (self._s <= x), self._counts @ (self._s >= x)
 
 
+class Closeness:
+    """Follows the range of x as the nodes of a network come to know it, in working units.
+
+    Attributes:
+        low: the smallest x of the last sample that all nodes know.
+        high: the largest.
+    """
+
+    def __init__(self, diameter: int, tolerance: Array) -> None:
+        """Before iteration 0.
+
+        Args:
+            diameter: a bound on it.
+            tolerance: how far apart x may be, one number or one a coordinate.
+        """
+        self._diameter, self._tolerance = diameter, tolerance
+        self._sampled: tuple[int, Array, Array] | None = None
+        self.low = self.high = np.full(np.shape(tolerance), np.nan)
+
+    def see(self, t: int, x: Array) -> bool:
+        """Take note of x(t); whether all nodes now know that x was close enough."""
+        close = False
+        if self._sampled is not None and t == known_at(self._sampled[0], self._diameter):
+            _, self.low, self.high = self._sampled
+            close = are_close(self.low, self.high, self._tolerance)
+        if is_sampled(t, self._diameter):
+            self._sampled = t, x.min(axis=0), x.max(axis=0)
+        return close
+
+
+def is_sampled(t: int, diameter: int) -> bool:
+    """Whether every node puts down its x(t), for the largest and the smallest to be told on."""
+    return (t + 1) % (diameter + 1) == 0
+
+
+def known_at(sampled: Count, diameter: Count) -> Count:
+    """The iteration that nodes make with the messages by which all have heard the range of x(sampled).
+
+    x(t) travels in round t + 1, and the maxima of a round's x in the `diameter` rounds after it.
+    """
+    return sampled + 1 + diameter
+
+
+def are_close(low: Array, high: Array, tolerance: Array) -> bool:
+    """Whether all x lie within the tolerance of each other, but for rounding, in every coordinate."""
+    return bool(np.all(lie_within(low, high, tolerance)))
+
+
+def lie_within(low: Array, high: Array, tolerance: Array) -> NDArray[np.bool_]:
+    """The same, of each coordinate or run."""
+    return np.asarray(high - low <= tolerance + ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+
+
 def weights_needed(objective: Objective, counts: Counts) -> tuple[int, int]:
     """The weights, in units, that must lie at or below max x, and at or above min x; 0 and all of it for the mean."""
     total = int(counts.sum())
@@ -126,25 +179,6 @@ def slack(problem: Problem) -> float:
     needed = weights_needed(problem.objective, problem.counts)
     room = min(tau * total - needed[0], (1 - tau) * total - needed[1]) + 1
     return float(room) * problem.unit_weight
-
-
-def close(low: Array, high: Array, tolerance: Array) -> NDArray[np.bool_]:
-    """Whether all x lie within the tolerance of each other, but for rounding.
-
-    Args:
-        low: the smallest x.
-        high: the largest.
-        tolerance: how far apart they may be, in the same units.
-    """
-    return np.asarray(high - low <= tolerance + ROUNDING * np.maximum(np.abs(high), np.abs(low)))
-
-
-def known_at(sampled: Count, diameter: Count) -> Count:
-    """The iteration that nodes make with the messages by which all have heard the range of x(sampled).
-
-    x(t) travels in round t + 1, and the maxima of a round's x in the `diameter` rounds after it.
-    """
-    return sampled + 1 + diameter
 
 
 def residual_bounds(z: Array, mirror: Array, sign: Array, x: Array, far: Array, c: Array, weight: Array) -> Array:

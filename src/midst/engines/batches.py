@@ -128,6 +128,14 @@ class Together(NamedTuple):
         """All of them go together."""
         return [Group(np.arange(self.runs), self.problem.graph.n)]
 
+    def run(self, k: int) -> Problem:
+        """One of the runs by itself."""
+        part = copy(self.problem)
+        part.values, part.scale, part.centre = (held[..., k] for held in (part.values, part.scale, part.centre))
+        part.bounds = None if part.bounds is None else (part.bounds[0][k], part.bounds[1][k])
+        part.__dict__.pop("answer", None)
+        return part
+
     def diameters(self, which: Ints) -> Ints:
         """Of the graphs of some of the runs."""
         return np.full(len(which), self.problem.graph.diameter())
@@ -168,6 +176,10 @@ class Apart(NamedTuple):
             found.append(Group(these, int(largest), bool((sizes[these] < largest).any())))
             left[these] = False
         return found
+
+    def run(self, k: int) -> Problem:
+        """One of the runs by itself."""
+        return self.problems[k]
 
     def diameters(self, which: Ints) -> Ints:
         """Of the graphs of some of the runs."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from midst.certificate import close, known_at
+from midst.certificate import known_at, lie_within
 from midst.engines.arrays import sum_over_neighbours
 from midst.engines.batches import (
     Apart,
@@ -36,10 +36,10 @@ from midst.engines.batches import (
     source_of,
     z0_streams,
 )
-from midst.engines.ensemble_search import Start, check, is_one_value, search_some
+from midst.engines.ensemble_search import Start, check, search_some
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.methods import After, Certified, Consensus, Exact, Method, MethodName, Search, Stop, make_method
+from midst.methods import After, Certified, Consensus, Exact, Method, MethodName, Search, Stop, choose_stop, make_method
 from midst.problems import Problem
 from midst.system import RNG, whole_number
 from midst.update import Array, Branch, next_sums, next_x
@@ -171,12 +171,11 @@ def solve_ensemble(
 
 def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> Settings:
     """What was asked for, checked."""
-    stop: Stop | None = method.stop
-    if stop is None:
-        stop = Exact() if all(map(is_one_value, source.different)) else Certified()
+    stops = [choose_stop(problem, method.stop) for problem in source.different]
+    stop = stops[0] if all(isinstance(each, type(stops[0])) for each in stops) else Certified()
+    for problem in source.different:
+        choose_stop(problem, stop)
     if isinstance(stop, Exact):
-        if not all(map(is_one_value, source.different)):
-            raise InputError("not every run's answer is one of its values; try side='low', or stop=midst.Certified()")
         check(source, Search())
     if method.z0 is not None:
         raise InputError("z0 is one run's; give it to midst.solve")
@@ -279,7 +278,7 @@ class _Nearing:
         k = np.flatnonzero(t == self.due)
         if k.size:
             low, high = _ends(x[:, k], None if batch.present is None else batch.present[:, k])
-            near = close(low, high, batch.close[k]) & (self.ends[k] == NEVER)
+            near = lie_within(low, high, batch.close[k]) & (self.ends[k] == NEVER)
             self.due[k] += batch.diameter[k] + 1
             k, low, high = k[near], low[near], high[near]
             self.low[k], self.high[k], self.ends[k] = low, high, known_at(t[k], batch.diameter[k])
@@ -506,7 +505,7 @@ def _write(runs: _Runs, result: EnsembleResult, starts: _Starts) -> None:
     low, high = batch.answer
     result.value[to] = value
     result.iterations[to] = result.rounds[to] = runs.t + 1
-    result.certified[to] = _holds(x, batch)
+    result.certified[to] = _holds(x, batch) & (nearing is None)  # what a search ends, its totals prove
     result.spread[to] = (highest - lowest) * batch.unit
     result.error[to] = np.maximum(np.maximum(low - value, value - high), 0.0)
     lower, upper = runs.seen.bounds()

@@ -11,6 +11,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 
 from midst.engines.batches import Apart, Together
 from midst.engines.searching import search_runs, search_values
-from midst.methods import Search, openings, search_rules
+from midst.methods import Search, opening_thresholds, openings, rules_of, search_rules
 from midst.objectives import Quantile
 from midst.problems import Problem
-from midst.protocol.keys import MODULUS, Floats, Keys, Words, first_bracket
+from midst.protocol.keys import MODULUS, Keys, Words, first_bracket
 from midst.update import Array
 
 Bools = NDArray[np.bool_]
@@ -50,7 +51,7 @@ class Found(NamedTuple):
     Attributes:
         value: the answer.
         probes: questions asked.
-        error: distance from the value that sorting gives, where keys are of a resolution.
+        error: distance from what sorting gives.
     """
 
     value: Array
@@ -70,17 +71,13 @@ def search_some(source: Together | Apart, which: Ints, method: Search, start: St
     found = Found(np.zeros(len(which)), np.zeros(len(which), np.int64), np.zeros(len(which)))
     for places, columns in _columns_of(source, which):
         part = None if start is None else Start(*(array[places] for array in start))
-        plain = bool(method.quantiles) or len(columns.ranks) > 1
-        out = _one_by_one(columns, method, part) if plain else _at_once(columns, method, part)
+        if columns is None or method.quantiles:
+            out = _one_by_one([source.run(k) for k in which[places].tolist()], method, part)
+        else:
+            out = _at_once(columns, method, part)
         for whole, some in zip(found, out, strict=True):
             whole[places] = some
     return found
-
-
-def is_one_value(problem: Problem) -> bool:
-    """Whether the answer is one of the values."""
-    objective = problem.objective
-    return isinstance(objective, Quantile) and objective.is_one_value(int(problem.counts.sum()))
 
 
 def check(source: Together | Apart, method: Search) -> None:
@@ -90,107 +87,94 @@ def check(source: Together | Apart, method: Search) -> None:
         InputError: there is a run of it.
     """
     for problem in source.different:
-        keys, bounds = public(problem)
-        search_rules(method, problem.objective, keys, [(0, 1)], int(problem.counts.sum()), None)
-        if bounds is None:
-            first_bracket(keys, None)
-        else:
-            first_bracket(keys, (float(np.min(bounds[0])), float(np.max(bounds[1]))))
-
-
-def public(problem: Problem) -> tuple[Keys, tuple[Array, Array] | None]:
-    """How a problem's numbers become keys, and between which bounds they lie."""
-    return Floats(), None
+        search_rules(method, problem.objective, problem.keys, [(0, 1)], problem.total, None)
 
 
 class _Columns(NamedTuple):
-    """Values of some runs whose keys are of one kind and which have as many ranks.
+    """Values of some runs whose keys are of one kind.
 
     Attributes:
         kind: of the keys.
         values: (n, runs), not a number where a run has fewer than n.
         counts: weights, in units: (n, 1) or (n, runs).
-        ranks: the wanted ones, (runs,) or one for all; two of them for a midpoint.
+        rank: the wanted one, (runs,) or one for all.
         bounds: lower and upper, (runs,) each; None where there are none.
-        problems: one a run, or one for all.
     """
 
     kind: Keys
     values: Array
     counts: Ints
-    ranks: tuple[Ints, ...]
+    rank: Ints
     bounds: tuple[Array, Array] | None
-    problems: Sequence[Problem]
 
 
-def _columns_of(source: Together | Apart, which: Ints) -> Iterator[tuple[Ints, _Columns]]:
-    """The runs, some at a time: where they stand in `which`, and their values."""
+def _columns_of(source: Together | Apart, which: Ints) -> Iterator[tuple[Ints, _Columns | None]]:
+    """The runs, some at a time: where they stand in `which`, and their values; None where several ranks are wanted."""
     if isinstance(source, Together):
         problem = source.problem
-        step = max(1, _NUMBERS // problem.graph.n)
+        step = max(1, _NUMBERS // len(problem.values))
         for start in range(0, len(which), step):
             places = np.arange(start, min(start + step, len(which)))
-            yield places, _together(problem, which[places])
+            yield places, _together(problem, which[places]) if problem.has_one_value else None
         return
-    alike: dict[tuple[Keys, bool, int], list[int]] = {}
+    alike: dict[tuple[Keys, bool, bool], list[int]] = {}
     for place, k in enumerate(which.tolist()):
         problem = source.problems[k]
-        keys, bounds = public(problem)
-        alike.setdefault((keys, bounds is None, len(_ranks(problem))), []).append(place)
-    for each in alike.values():
-        step = max(1, _NUMBERS // max(source.problems[which[place]].graph.n for place in each))
+        alike.setdefault((problem.keys, problem.bounds is None, problem.has_one_value), []).append(place)
+    for (_, _, one_value), each in alike.items():
+        step = max(1, _NUMBERS // max(len(source.problems[which[place]].values) for place in each))
         for start in range(0, len(each), step):
             places = np.array(each[start : start + step])
-            yield places, _apart([source.problems[k] for k in which[places].tolist()])
+            yield places, _apart([source.problems[k] for k in which[places].tolist()]) if one_value else None
 
 
-def _ranks(problem: Problem) -> tuple[int, ...]:
+def _rank(problem: Problem) -> int:
     assert isinstance(problem.objective, Quantile)
-    return problem.objective.ranks(int(problem.counts.sum()))
+    (rank,) = problem.objective.ranks(problem.total)
+    return rank
 
 
 def _together(problem: Problem, which: Ints) -> _Columns:
-    kind, bounds = public(problem)
-    known = None if bounds is None else (bounds[0][which], bounds[1][which])
-    ranks = tuple(np.array(rank) for rank in _ranks(problem))
-    return _Columns(kind, problem.values[:, which], problem.counts[:, None], ranks, known, [problem])
+    known = None if problem.bounds is None else (problem.bounds[0][which], problem.bounds[1][which])
+    counts, rank = problem.counts[:, None], np.array(_rank(problem))
+    return _Columns(problem.keys, problem.values[:, which], counts, rank, known)
 
 
 def _apart(problems: Sequence[Problem]) -> _Columns:
-    nodes, runs = max(problem.graph.n for problem in problems), len(problems)
-    values, counts = np.full((nodes, runs), np.nan), np.zeros((nodes, runs), np.int64)
+    most, runs = max(len(problem.values) for problem in problems), len(problems)
+    values, counts = np.full((most, runs), np.nan), np.zeros((most, runs), np.int64)
     for k, problem in enumerate(problems):
-        values[: problem.graph.n, k], counts[: problem.graph.n, k] = problem.values, problem.counts
-    kind = public(problems[0])[0]
-    given = np.array([bounds for _, bounds in map(public, problems) if bounds is not None])
-    ranks = tuple(np.array(rank) for rank in zip(*map(_ranks, problems), strict=True))
-    return _Columns(kind, values, counts, ranks, (given[:, 0], given[:, 1]) if given.size else None, problems)
+        values[: len(problem.values), k], counts[: len(problem.values), k] = problem.values, problem.value_counts
+    bounds = np.array([problem.bounds for problem in problems if problem.bounds is not None])
+    known = (bounds[:, 0], bounds[:, 1]) if bounds.size else None
+    return _Columns(problems[0].keys, values, counts, np.array([*map(_rank, problems)]), known)
 
 
 def _at_once(columns: _Columns, method: Search, start: Start | None) -> Found:
-    kind, (rank,) = columns.kind, columns.ranks
+    kind, rank, run = columns.kind, columns.rank, np.arange(columns.values.shape[1])
     absent = np.isnan(columns.values)
-    padded = bool(absent.any())
-    weights, run = None, np.arange(columns.values.shape[1])
     if ((columns.counts == 1) | absent).all():
-        ranked = np.sort(columns.values, axis=0)
+        ranked, weights = np.sort(columns.values, axis=0), None
         place = np.broadcast_to(rank - 1, run.shape)
     else:
         order = np.argsort(columns.values, axis=0, kind="stable")
         ranked = np.take_along_axis(columns.values, order, axis=0)
-        counts = np.broadcast_to(columns.counts, order.shape)
-        weights = np.take_along_axis(counts, order, axis=0)
+        weights = np.take_along_axis(np.broadcast_to(columns.counts, order.shape), order, axis=0)
         place = np.argmax(np.cumsum(weights, axis=0) >= rank, axis=0)
-    keys: Words = kind.keys(np.nan_to_num(ranked) if padded else ranked)
-    if padded:
-        keys[np.isnan(ranked)] = MODULUS - 1  # above every bracket
-    a, b = _brackets(columns)
-    opening = None if start is None else openings(kind, *start)
+    keys: Words = kind.keys(np.nan_to_num(ranked) if absent.any() else ranked)
+    keys[np.isnan(ranked)] = MODULUS - 1  # above every bracket
     found = search_runs(
-        kind, keys, a, b, rank, weights=weights, arity=method.arity, spacing=method.way, opening=opening
+        kind,
+        keys,
+        *_brackets(columns),
+        rank,
+        weights=weights,
+        arity=method.arity,
+        spacing=method.way,
+        opening=None if start is None else openings(kind, *start),
     )
     value = kind.values(found.keys)
-    return Found(value, found.probes, np.abs(value - ranked[place, run]))
+    return Found(value, found.probes, np.abs(value - kind.values(keys[place, run])))
 
 
 def _brackets(columns: _Columns) -> tuple[Words, Words]:
@@ -202,28 +186,14 @@ def _brackets(columns: _Columns) -> tuple[Words, Words]:
     return kind.keys(lower) - np.uint64(1), kind.keys(upper)
 
 
-def _one_by_one(columns: _Columns, method: Search, start: Start | None) -> Found:
-    kind, runs = columns.kind, columns.values.shape[1]
-    a, b = (np.broadcast_to(end, runs) for end in _brackets(columns))
-    opening = None if start is None else openings(kind, *start)
-    counts = np.broadcast_to(columns.counts, columns.values.shape)
-    out = Found(np.zeros(runs), np.zeros(runs, np.int64), np.zeros(runs))
-    for k in range(runs):
-        problem = columns.problems[min(k, len(columns.problems) - 1)]
-        here = ~np.isnan(columns.values[:, k])
-        values, weights = columns.values[here, k], counts[here, k]
-        given = np.unique(weights[weights > 0])
-        rules = search_rules(
-            method,
-            problem.objective,
-            kind,
-            [(int(a[k]), int(b[k]))],
-            int(weights.sum()),
-            int(given[0]) if len(given) == 1 else None,
-            () if opening is None else (tuple(opening[k].tolist()),),
-        )
-        search, _ = search_values(rules, kind.keys(values), weights)
-        out.value[k], out.probes[k] = search.value(0), search.steps
-        low, high = problem.objective.answer(values, weights)
-        out.error[k] = max(low - out.value[k], out.value[k] - high, 0.0)
+def _one_by_one(problems: Sequence[Problem], method: Search, start: Start | None) -> Found:
+    out = Found(np.zeros(len(problems)), np.zeros(len(problems), np.int64), np.zeros(len(problems)))
+    for k, problem in enumerate(problems):
+        rules = rules_of(problem, method)
+        if start is not None:
+            first = opening_thresholds(problem.keys, *(float(part[k]) for part in start))
+            rules = replace(rules, opening=(first,))
+        search, steps = search_values(rules, problem.value_keys, problem.value_counts)
+        out.value[k], out.probes[k] = search.value(0), len(steps)
+        out.error[k] = problem.distance(out.value[k])
     return out

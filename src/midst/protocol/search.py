@@ -90,6 +90,11 @@ class Rules:
     opening: tuple[tuple[int, ...], ...] = ()
 
     @property
+    def most_numbers(self) -> int:
+        """No question asks for more numbers: a tie probe has at least three thresholds."""
+        return sum(len(goal.ranks) * (max(self.arity, 3) + 1) for goal in self.goals)
+
+    @property
     def most_probes(self) -> int:
         """No search of one answer takes more, the finishing sum included."""
         by_key = 0
@@ -274,6 +279,12 @@ class SearchState:
         assert answer is not None, "not known yet"
         return self.rules.keys.value(answer) if ranks == 1 else self.rules.keys.middle(answer)
 
+    def proof(self, goal: int) -> tuple[int, int, int]:
+        """The weight below an answer, above it, and of all: what the totals say of it."""
+        brackets = [self.bracket(track) for track in self._tracks_of(goal)]
+        up_to = brackets[-1].below + brackets[-1].inside
+        return brackets[0].below, self.rules.total - up_to, self.rules.total
+
     # Parts of `question` and `fold`
 
     def _tracks_of(self, goal: int) -> list[Track]:
@@ -285,9 +296,12 @@ class SearchState:
         return [bracket for bracket in brackets if bracket.b - bracket.a > 1]
 
     def _countable(self, goal: int, brackets: list[Bracket]) -> bool:
-        """Whether the brackets of a goal's open ranks hold those values and no others."""
-        held = sum(bracket.inside for bracket in set(brackets))
-        return self.rules.unit is not None and held == len(brackets) * self.rules.unit
+        """Whether the brackets of a goal's open ranks hold those values and no others.
+
+        Two ranks may be of one value, where its weight is more than one.
+        """
+        held, unit = sum(bracket.inside for bracket in set(brackets)), self.rules.unit
+        return unit is not None and held in (unit, len(brackets) * unit)
 
     def _asks_for(self, goal: int, part: KeySum) -> bool:
         brackets = dict.fromkeys(self._open_brackets(goal))
@@ -298,6 +312,8 @@ class SearchState:
         """The sum of a goal's keys, from what was told of those that were open."""
         base = part.edges[0]
         brackets = self._open_brackets(goal)
+        if len(brackets) == 2 and brackets[0] == brackets[1] and brackets[0].inside == self.rules.unit:
+            total *= 2  # both ranks are of the one value
         least = sum(bracket.a + 1 - base for bracket in brackets)
         most = sum(bracket.b - base for bracket in brackets)
         if not least <= total <= most:
