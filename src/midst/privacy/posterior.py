@@ -161,7 +161,10 @@ class Posterior:
 
 def cell(value: float, resolution: float) -> tuple[float, float]:
     """The interval of numbers that round to the same multiple of the resolution as `value`."""
-    index = math.floor(value / resolution + 0.5)
+    steps = value / resolution
+    if math.isinf(steps):  # so far out that floats are coarser than the resolution
+        return value, value
+    index = math.floor(steps + 0.5)
     return (index - 0.5) * resolution, (index + 0.5) * resolution
 
 
@@ -181,6 +184,8 @@ def log_mass(prior: Prior, lower: float, upper: float) -> float:
 def _grid_edges(end: float, resolution: float) -> set[float]:
     """The ends of the cell in which a number lies; one of them where the number is just that, but for rounding."""
     low, high = cell(end, resolution)
+    if low == high:
+        return {end}
     return {low, high} - {far for near, far in ((low, high), (high, low)) if abs(end - near) < _ROUNDING * resolution}
 
 
