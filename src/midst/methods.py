@@ -13,16 +13,19 @@ from itertools import pairwise
 from math import ceil, floor, isfinite
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.objectives import Objective, Quantile
 from midst.problems import Problem
-from midst.protocol.keys import Grid, Keys
+from midst.protocol.keys import Array, Grid, Keys, Words
 from midst.protocol.search import MOST_THRESHOLDS, WAYS, Goal, Rules, Way
 from midst.system import whole_number
 
 MethodName = Literal["consensus", "search"]
+StopName = Literal["exact", "certified"]
+METHODS: tuple[MethodName, ...] = ("consensus", "search")
 
 CLOSE = 0.3  # of the public scale: the exact finish searches once all x lie within this of each other
 _STEPS = 64  # of a scale: where the search begins is told no finer than this
@@ -137,7 +140,7 @@ def make_method(name: MethodName | Method) -> Method:
     """
     if isinstance(name, Consensus | Search):
         return name
-    if name not in ("consensus", "search"):
+    if name not in METHODS:
         raise InputError(f"method must be 'consensus' or 'search', or one of midst's own, not {name!r}")
     return Consensus() if name == "consensus" else Search()
 
@@ -190,6 +193,16 @@ def opening_thresholds(keys: Keys, low: float, high: float, scale: float) -> tup
     return keys.key(low), keys.key(high)
 
 
+def openings(keys: Keys, low: Array, high: Array, scale: Array) -> Words:
+    """`opening_thresholds` of many runs: (runs, 2)."""
+    step = scale / _STEPS
+    with np.errstate(over="ignore"):
+        least, most = low / step, high / step
+        told = np.isfinite(least) & np.isfinite(most)
+        outward = np.where(told, np.floor(least) * step, low), np.where(told, np.ceil(most) * step, high)
+    return np.stack([keys.keys(np.clip(end, *keys.ends)) for end in outward], axis=-1)
+
+
 def rules_of(problem: Problem, method: Search) -> Rules:
     """The rules of a search for a problem's answer, from its public bounds or from all floats.
 
@@ -222,6 +235,30 @@ def choose_stop(problem: Problem, stop: Stop | None) -> Stop:
     if isinstance(problem.keys, Grid):
         raise InputError("a resolution is for exact answers; leave it out, or try stop=midst.Exact()")
     return stop
+
+
+def make_stop(
+    problem: Problem, name: StopName | None, tolerance: float | None = None, iterations: int | None = None
+) -> Stop:
+    """A stop from words and numbers, as files and commands have them.
+
+    Args:
+        problem: what is to be found.
+        name: exact or certified; not given: as `choose_stop` does.
+        tolerance: of what is certified.
+        iterations: so many, whatever the rest says.
+
+    Raises:
+        InputError: the iteration cannot find this, or not with this stop.
+    """
+    if iterations is not None:
+        return choose_stop(problem, After(iterations))
+    if name not in (None, "exact", "certified"):
+        raise InputError(f"stop must be 'exact' or 'certified', not {name!r}")
+    certified = Certified() if tolerance is None else Certified(tolerance)
+    named = {None: None, "exact": Exact(), "certified": certified}[name]
+    chosen = choose_stop(problem, named)
+    return certified if isinstance(chosen, Certified) else chosen
 
 
 def _check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:
