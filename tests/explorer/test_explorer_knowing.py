@@ -23,10 +23,11 @@ from midst.system import streams
 from midst.trace import Trace
 
 
-def make(seed: int, n: int, *, graph: str = "rgg", **options: Any) -> Trace:
+def make(seed: int, n: int, *, graph: str = "rgg", iterations: int | None = None, **options: Any) -> Trace:
     drawn = streams(seed)
     problem = midst.Problem(midst.graphs.make(graph, n, rng=drawn.graph), drawn.values.standard_normal(n))
-    return midst.solve(problem, rng=seed, record="all", **options).trace
+    stop = midst.Certified() if iterations is None else midst.After(iterations)
+    return midst.solve(problem, midst.Consensus(**options, stop=stop), rng=seed, record="all").trace
 
 
 def beginning(trace: Trace, length: int) -> Trace:
@@ -89,7 +90,7 @@ def test_bounds_close_in_and_hold_the_value(seed: int, init: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"mu": -10.0, "sigma": 1.0, "c": 1.0}])
 def test_in_the_end_it_is_what_the_audit_says(options: dict[str, float]) -> None:
-    trace = make(7, 15, stop="count", **options)
+    trace = make(7, 15, **options)
     story = replay(Made(trace, midst.Adversary(), midst.Normal()))
     leakage = midst.audit(trace)
     facts, arrays = audited(story)
