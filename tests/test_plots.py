@@ -21,7 +21,8 @@ from midst.errors import InputError
 
 def run(n: int, graph: Any = "ring", coordinates: int | None = None, **options: Any) -> midst.Result:
     values = np.random.default_rng(5).standard_normal(n if coordinates is None else (n, coordinates))
-    return midst.median(values, graph=graph, rng=7, **({"iterations": 300} | options))
+    stop = options.pop("stop", midst.After(options.pop("iterations", 300)))
+    return midst.median(values, graph=graph, rng=7, method=midst.Consensus(stop=stop), **options)
 
 
 def texts(figure: Figure) -> list[str]:
@@ -82,7 +83,7 @@ def test_values_are_drawn_only_when_asked_for() -> None:
 
 def test_far_values_do_not_flatten_the_curves() -> None:
     values = [1.0, 2.0, 3.0, 1e6, 1e6]
-    result = midst.median(values, graph="complete", scale=1.0, rng=7, iterations=200)
+    result = midst.median(values, "complete", method=midst.Consensus(stop=midst.After(200)), scale=1.0, rng=7)
     low, high = result.plot(values=True).axes[1].get_ylim()
     alone = result.plot().axes[1].get_ylim()
     assert high - low <= 2 * (alone[1] - alone[0]) * 1.001
@@ -101,7 +102,8 @@ def test_plateaus_are_where_a_node_is_inside() -> None:
     ("options", "title"),
     [
         ({"rng": 7}, r"5 nodes agree on the median; (all|none|\d) sent (its|their) own value"),
-        ({"iterations": 2}, "5 nodes have not yet agreed on the median; "),
+        ({"method": "search"}, "5 nodes agree on the median; none sent its own value"),
+        ({"method": midst.Consensus(stop=midst.After(2))}, "5 nodes have not yet agreed on the median; "),
     ],
 )
 def test_headline(options: dict[str, Any], title: str) -> None:
@@ -130,13 +132,35 @@ def test_the_mean_speaks_of_z0() -> None:
 @pytest.mark.parametrize(
     ("options", "state"),
     [
-        ({"stop": "count", "iterations": None}, "proved by a count after"),
-        ({"stop": "certified", "iterations": None}, "; proved after"),
+        ({"stop": midst.Exact()}, "probes find it after"),
+        ({"stop": midst.Certified()}, "; proved after"),
         ({"iterations": 2}, "; no proof after 2 iterations"),
     ],
 )
 def test_the_title_says_what_is_proved(options: dict[str, Any], state: str) -> None:
     assert any(state in text for text in texts(run(9, **options).plot()))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"bounds": (-9, 9)}, {"bounds": (-9, 9), "resolution": 0.1}, {"coordinates": 2}]
+)
+def test_a_search_shows_how_it_closed_in(options: dict[str, Any]) -> None:
+    """A row a probe with the totals of its cells, nobody marked, and no value unless asked for."""
+    shape = (15, options.pop("coordinates")) if "coordinates" in options else 15
+    values = np.random.default_rng(5).standard_normal(shape)
+    result = midst.median(values, "ring", method="search", **options)
+    figure = result.plot()
+    figure.draw_without_rendering()
+    assert "never sent its own value" in legends(figure)
+    assert not any("private" in name for name in legends(figure))
+    first = [probe for probe in result.trace.probes if probe.coordinate == 0]
+    assert len(figure.axes[1].patches) == sum(len(probe.totals) for probe in first)
+    assert any(name.startswith("private") for name in legends(result.plot(values=True)))
+
+
+def test_a_search_of_lists_can_be_drawn() -> None:
+    lists = [[1.0, 2.0], [3.0], [4.0, 5.0, 9.0]]
+    midst.median(lists, "ring", method="search", pooled=True).plot(values=True).draw_without_rendering()
 
 
 def test_vectors_show_their_first_coordinate() -> None:
