@@ -11,11 +11,12 @@ from midst._version import __version__
 if TYPE_CHECKING:
     from midst import federated, graphs
     from midst.certificate import Certificate
-    from midst.counting import Proof
     from midst.engines.ensemble import EnsembleResult, solve_ensemble
     from midst.errors import InputError, MidstError, MissingExtra, NotCertified, TraceError
     from midst.graphs import Graph
+    from midst.methods import After, Certified, Consensus, Exact, Search
     from midst.objectives import Mean, Quantile
+    from midst.privacy import priors
     from midst.privacy.adversaries import Adversary
     from midst.privacy.attack import Reconstruction, reconstruct
     from midst.privacy.audit import Leakage, audit
@@ -28,11 +29,16 @@ if TYPE_CHECKING:
     from midst.trace import Trace
     from midst.trace import load as load_trace
 
+_MODULES = {"federated": "federated", "graphs": "graphs", "priors": "privacy.priors"}
 _HOME = {
     "Adversary": "privacy.adversaries",
+    "After": "methods",
     "Certificate": "certificate",
+    "Certified": "methods",
+    "Consensus": "methods",
     "Density": "privacy.priors",
     "EnsembleResult": "engines.ensemble",
+    "Exact": "methods",
     "Graph": "graphs",
     "InputError": "errors",
     "Laplace": "privacy.priors",
@@ -44,11 +50,11 @@ _HOME = {
     "Normal": "privacy.priors",
     "NotCertified": "errors",
     "Problem": "problems",
-    "Proof": "counting",
     "Quantile": "objectives",
     "Reconstruction": "privacy.attack",
     "Result": "result",
     "Samples": "privacy.priors",
+    "Search": "methods",
     "Trace": "trace",
     "TraceError": "errors",
     "Uniform": "privacy.priors",
@@ -68,9 +74,13 @@ _HOME = {
 
 __all__ = [
     "Adversary",
+    "After",
     "Certificate",
+    "Certified",
+    "Consensus",
     "Density",
     "EnsembleResult",
+    "Exact",
     "Graph",
     "InputError",
     "Laplace",
@@ -82,11 +92,11 @@ __all__ = [
     "Normal",
     "NotCertified",
     "Problem",
-    "Proof",
     "Quantile",
     "Reconstruction",
     "Result",
     "Samples",
+    "Search",
     "Trace",
     "TraceError",
     "Uniform",
@@ -100,6 +110,7 @@ __all__ = [
     "mean",
     "median",
     "minimum",
+    "priors",
     "quantile",
     "reconstruct",
     "solve",
@@ -109,8 +120,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("federated", "graphs"):
-        return import_module(f"midst.{name}")
+    if name in _MODULES:
+        return import_module(f"midst.{_MODULES[name]}")
     if name not in _HOME:
         raise AttributeError(f"module 'midst' has no attribute {name!r}")
     module, _, original = _HOME[name].partition(":")

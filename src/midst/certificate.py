@@ -26,6 +26,11 @@ below `slack`, the smaller of 2(τW − ⌈τW⌉ + 1) and 2((1 − τ)W − ⌈
 number of values, 2 for an even one.
 
 "x moves by less than ε" proves nothing: the iteration crawls along plateaus.
+
+**Close enough to search.** The exact finish needs no proof from the iteration, only that all x are near each other
+(`methods.CLOSE`), and that all nodes know it at once. In every (D + 1)-th iteration, D a bound on the diameter, each
+puts down its x; the largest and the smallest are told on, and D rounds later everybody has them. `is_sampled`,
+`known_at` and `are_close` are that rule, for a network and for a simulation.
 """
 
 from __future__ import annotations
@@ -102,6 +107,54 @@ class Prover:
 
     def _tally(self, x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._counts @ (self._s <= x), self._counts @ (self._s >= x)
+
+
+class Closeness:
+    """Follows the range of x as the nodes of a network come to know it, in working units.
+
+    Attributes:
+        low: the smallest x of the last sample that all nodes know.
+        high: the largest.
+    """
+
+    def __init__(self, diameter: int, tolerance: Array) -> None:
+        """Before iteration 0.
+
+        Args:
+            diameter: a bound on it.
+            tolerance: how far apart x may be, one number or one a coordinate.
+        """
+        self._diameter, self._tolerance = diameter, tolerance
+        self._sampled: tuple[int, Array, Array] | None = None
+        self.low = self.high = np.full(np.shape(tolerance), np.nan)
+
+    def see(self, t: int, x: Array) -> bool:
+        """Take note of x(t); whether all nodes now know that x was close enough."""
+        close = False
+        if self._sampled is not None and t == known_at(self._sampled[0], self._diameter):
+            _, self.low, self.high = self._sampled
+            close = are_close(self.low, self.high, self._tolerance)
+        if is_sampled(t, self._diameter):
+            self._sampled = t, x.min(axis=0), x.max(axis=0)
+        return close
+
+
+def is_sampled(t: int, diameter: int) -> bool:
+    """Whether every node puts down its x(t), for the largest and the smallest to be told on."""
+    return (t + 1) % (diameter + 1) == 0
+
+
+def known_at(sampled: int, diameter: int) -> int:
+    """The iteration that nodes make with the messages by which all have heard the range of x(sampled).
+
+    x(t) travels in round t + 1, and the maxima of a round's x in the `diameter` rounds after it.
+    """
+    return sampled + 1 + diameter
+
+
+def are_close(low: Array, high: Array, tolerance: Array) -> bool:
+    """Whether all x lie within the tolerance of each other, but for rounding, in every coordinate."""
+    return bool(np.all(high - low <= tolerance + ROUNDING * np.maximum(np.abs(low), np.abs(high))))
 
 
 def weights_needed(objective: Objective, counts: Counts) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.objectives import Objective, Quantile
+from midst.problems import Problem
 from midst.protocol.keys import Grid, Keys
 from midst.protocol.search import MOST_THRESHOLDS, WAYS, Goal, Rules, Way
 from midst.system import whole_number
@@ -187,6 +188,40 @@ def opening_thresholds(keys: Keys, low: float, high: float, scale: float) -> tup
     outward = (floor(least) * step, ceil(most) * step) if isfinite(least) and isfinite(most) else (low, high)
     low, high = (max(keys.ends[0], min(keys.ends[1], end)) for end in outward)
     return keys.key(low), keys.key(high)
+
+
+def rules_of(problem: Problem, method: Search) -> Rules:
+    """The rules of a search for a problem's answer, from its public bounds or from all floats.
+
+    Raises:
+        InputError: a search cannot find this.
+    """
+    weights = problem.counts[problem.counts > 0]
+    unit = int(weights[0]) if (weights == weights[0]).all() else None
+    return search_rules(method, problem.objective, problem.keys, problem.brackets, problem.total, unit)
+
+
+def choose_stop(problem: Problem, stop: Stop | None) -> Stop:
+    """When the iteration stops, for a problem: as asked, or exact where the answer can be searched for.
+
+    Raises:
+        InputError: the iteration cannot find this, or not with this stop.
+    """
+    if problem.owners is not None:
+        raise InputError("lists are pooled by a search only; try method='search', or one value a node")
+    objective, one_value = problem.objective, problem.has_one_value
+    midpoint = isinstance(objective, Quantile) and objective.side == "midpoint" and not one_value
+    if stop is None:
+        stop = Exact() if one_value or midpoint else Certified()
+    if isinstance(stop, Exact):
+        if not (one_value or midpoint):
+            raise InputError(f"a {problem.title} is no one value to search for; try side='low', or midst.Certified()")
+        return stop
+    if midpoint:
+        raise InputError("only a search finds the midpoint of two values; try stop=midst.Exact(), or side='low'")
+    if isinstance(problem.keys, Grid):
+        raise InputError("a resolution is for exact answers; leave it out, or try stop=midst.Exact()")
+    return stop
 
 
 def _check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +82,8 @@ class Quantile:
         weight = counts.astype(np.float64) * unit
         return weight * float(2 * tau), weight * float(2 - 2 * tau), np.zeros_like(weight)
 
-    def answer(self, values: Array, counts: Counts) -> tuple[Array, Array]:
-        """The lowest and the highest right answer, for each coordinate, from the sorted values."""
+    def answer(self, values: NDArray[Any], counts: Counts) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The lowest and the highest right answer, for each coordinate, from the sorted values or keys."""
         total = int(counts.sum())
         tau = self.level(total)
         order = np.argsort(values, axis=0, kind="stable")
@@ -93,8 +93,8 @@ class Quantile:
         level = tau * total
         first = np.argmax(heaped >= -(-level.numerator // level.denominator), axis=0)
         last = np.argmax(heaped > level.numerator // level.denominator, axis=0)
-        pick = [np.take_along_axis(ranked, np.expand_dims(k, 0), axis=0)[0] for k in (first, last)]
-        return pick[0], pick[1]
+        low, high = (np.asarray(np.take_along_axis(ranked, np.expand_dims(k, 0), axis=0)[0]) for k in (first, last))
+        return low, high
 
     def is_one_value(self, total: int) -> bool:
         """Whether the answer is one of the values, and not anything between two."""

@@ -6,23 +6,33 @@ Rules:
 - `scale` and `centre` are public. The parameter c has the unit 1/data (median), so it is chosen relative to the scale;
   the iteration starts near the centre, because z(0) ~ N(−c·centre·A_ij, σ²) makes x(0) ≈ centre.
 - In a simulation that says nothing about the data, both are read off the data, and the problem says so (`public` is
-  "estimated"). A network of real parties cannot do that: it has to agree on a scale or on bounds.
+  "estimated"). A network of real parties cannot do that: it has to agree on a scale or on bounds. A search needs
+  neither: it begins with the public bounds, or with all floats, and never with anything read off the data.
+- At a public resolution the right answer is that of the values rounded to it. `values` stays as given.
+- Lists (`pooled`) are laid end to end; `owners` says whose each value is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Mean, Objective, Quantile, median
+from midst.objectives import Counts, Mean, Objective, Quantile, median
+from midst.protocol.keys import Floats, Keys, Words, first_bracket, make_keys
 from midst.update import Terms
 
 Array = NDArray[np.float64]
+Bounds = tuple[Array, Array]
+Owners = NDArray[np.int64]
+Values = ArrayLike | Sequence[ArrayLike]  # n numbers, n rows of m, or n lists
 
 _WIDTHS_PER_SCALE = 4  # public bounds are taken as four scales wide: N(0, 1) data between −2 and 2
 _SMALLEST, _LARGEST = 1e-300, 1e300  # the range of scales: beyond it 1/scale is not a normal number
@@ -35,38 +45,45 @@ class Problem:
 
     Attributes:
         graph: who talks to whom; connected.
-        values: shape (n,), or (n, m) for m coordinates, each solved by itself.
+        values: shape (n,), or (n, m) for m coordinates, each solved by itself; all values in one array where pooled.
+        owners: whose each value is, where lists are pooled; None where each node has one.
         objective: what is to be found.
         counts: each node's weight as a whole number of `unit_weight`.
         unit_weight: the public unit of the weights.
+        bounds: public: a lower and an upper bound, each one number or one a coordinate; None where not given.
         scale: public, positive: about how far values lie from each other; one number, or one a coordinate.
         centre: public: about where the values lie; like `scale`.
         public: "given", or "estimated" where scale and centre were read off the values, as only a simulation can.
+        keys: how a search orders numbers: every float by itself, or multiples of the public resolution.
     """
 
     def __init__(
         self,
         graph: Graph,
-        values: ArrayLike,
+        values: Values,
         *,
         weights: ArrayLike | None = None,
         weight_unit: float | None = None,
         objective: Objective | None = None,
         scale: ArrayLike | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        resolution: float | str | Fraction | None = None,
+        pooled: bool = False,
     ) -> None:
         """Check everything and make a problem of it.
 
         Args:
             graph: a connected graph.
-            values: n numbers, or n rows of m numbers.
+            values: n numbers, or n rows of m numbers; or n lists, where they are pooled.
             weights: n non-negative numbers, not all zero; 1 each if not given. A node of weight 0 only relays.
             weight_unit: the public unit of which all weights are multiples. Not given: 1 if they are whole numbers,
                 else
                 the largest of 0.1, 0.01, … 1e-9 that divides them, else they are rounded to 30 bits of the largest.
-            objective: the median if not given.
+            objective: the median if not given; of an even number of values, the low one.
             scale: public knowledge: about how far values lie from each other.
             bounds: public knowledge: a lower and an upper bound; gives scale and centre.
+            resolution: public: a number, or a decimal as a string; an exact answer is that of the values rounded to it.
+            pooled: each node brings a list of values; what is to be found is that of all of them together.
 
         Raises:
             InputError: anything is not as it must be.
@@ -75,33 +92,77 @@ class Problem:
             raise InputError("graph must be a midst.Graph; try midst.graphs.ring(n) or midst.graphs.from_networkx(G)")
         if not isinstance(objective, Quantile | Mean | None):
             raise InputError("objective must be a midst.Quantile or a midst.Mean")
+        if pooled and weights is not None:
+            raise InputError("lists count by their lengths; weights cannot be given with pooled=True")
         self.graph = graph
-        self.values = check_values(values, nodes=graph.n)
+        self.owners: Owners | None = None
+        if pooled:
+            self.values, self.owners = check_lists(values, graph.n)
+        else:
+            self.values = check_values(values, graph.n)
         graph.require_connected()
-        self.objective: Objective = objective or median()
+        self.objective: Objective = objective or median("low")
         self.counts, self.unit_weight = _count_weights(weights, weight_unit, graph.n)
-        known = _public_knowledge(self.values, scale, bounds)
+        self.keys: Keys = make_keys(resolution)
+        self.bounds = None if bounds is None else _check_bounds(bounds, self.values.shape[1:])
+        self._refuse_far_values()
+        known = _public_knowledge(self.values.shape[1:], scale, self.bounds)
         self.public = "estimated" if known is None else "given"
         self.scale, self.centre = known or _estimate(self.values, self.objective)
-        for held in (self.values, self.counts, self.scale, self.centre):
-            held.setflags(write=False)
+        for held in (self.values, self.owners, self.counts, self.scale, self.centre, *(self.bounds or ())):
+            if held is not None:
+                held.setflags(write=False)
 
     def __repr__(self) -> str:
         weighted = "" if np.all(self.counts == 1) else ", weighted"
         coordinates = "" if self.values.ndim == 1 else f", {self.values.shape[1]} coordinates"
-        return f"<Problem: {self.title} over {self.graph!r}{weighted}{coordinates}>"
+        lists = "" if self.owners is None else f", {len(self.values):,} values in lists"
+        return f"<Problem: {self.title} over {self.graph!r}{weighted}{coordinates}{lists}>"
+
+    @property
+    def total(self) -> int:
+        """The weight of all values of a coordinate, in units."""
+        return int(self.value_counts.sum())
+
+    @property
+    def value_counts(self) -> Counts:
+        """The weight of each value, in units."""
+        return self.counts if self.owners is None else np.asarray(self.counts[self.owners])
+
+    @property
+    def brackets(self) -> tuple[tuple[int, int], ...]:
+        """Where a search begins, of each coordinate: the public bounds, or all that there is; as keys."""
+        if self.bounds is None:
+            return (first_bracket(self.keys, None),) * (1 if self.values.ndim == 1 else self.values.shape[1])
+        ends = zip(*(np.atleast_1d(end).tolist() for end in self.bounds), strict=True)
+        return tuple(first_bracket(self.keys, each) for each in ends)
+
+    @property
+    def value_keys(self) -> Words:
+        """The key of every value."""
+        return self.keys.keys(self.values)
+
+    @property
+    def has_one_value(self) -> bool:
+        """Whether the answer is one of the values."""
+        return isinstance(self.objective, Quantile) and self.objective.is_one_value(self.total)
 
     @property
     def title(self) -> str:
         """What is to be found, in words; where there are two answers, which of them."""
-        return self.objective.title(int(self.counts.sum()))
+        return self.objective.title(self.total)
 
-    def with_values(self, values: ArrayLike) -> Problem:
+    def with_values(self, values: Values) -> Problem:
         """The same problem with other values; what is public stays as it is."""
         other = copy(self)
-        other.values = check_values(values, nodes=self.graph.n)
-        if other.values.shape != self.values.shape:
-            raise InputError(f"values have shape {other.values.shape}, expected {self.values.shape}")
+        if self.owners is None:
+            other.values = check_values(values, nodes=self.graph.n)
+            if other.values.shape != self.values.shape:
+                raise InputError(f"values have shape {other.values.shape}, expected {self.values.shape}")
+        else:
+            other.values, owners = check_lists(values, self.graph.n)
+            owners.setflags(write=False)
+            other.owners = owners
         other.values.setflags(write=False)
         other.__dict__.pop("answer", None)
         return other
@@ -109,14 +170,33 @@ class Problem:
     @cached_property
     def answer(self) -> tuple[Array, Array]:
         """The lowest and highest right answer, by sorting all values: what only a simulation can know."""
-        unit = binary_unit(self.scale)
-        low, high = self.objective.answer(self.values / unit, self.counts)
-        return np.asarray(low * unit), np.asarray(high * unit)
+        if isinstance(self.objective, Mean):
+            unit = binary_unit(self.scale)  # sums of large values would overflow
+            mean = self.objective.answer(self.values / unit, self.value_counts)[0] * unit
+            return np.asarray(mean), np.asarray(mean)
+        low, high = self.objective.answer(self.value_keys, self.value_counts)
+        if self.objective.side != "midpoint" or self.has_one_value:
+            return self.keys.values(low), self.keys.values(high)
+        if isinstance(self.keys, Floats):  # no search can find it
+            return (middle := np.asarray(self.keys.values(low) / 2 + self.keys.values(high) / 2)), middle
+        pairs = zip(np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist(), strict=True)
+        middle = np.array([self.keys.middle(one + other) for one, other in pairs]).reshape(low.shape)
+        return middle, middle
 
     def distance(self, x: float | Array) -> Array:
         """How far x lies from the nearest right answer; 0 between the lowest and the highest."""
         low, high = self.answer
         return np.asarray(np.maximum(np.maximum(low - x, x - high), 0.0))
+
+    def _refuse_far_values(self) -> None:
+        """Refuse values outside the public bounds, or too far from zero for the public resolution."""
+        self.brackets  # noqa: B018  (raises where bounds and resolution do not fit)
+        low, high = self.keys.ends if self.bounds is None else self.bounds
+        outside = np.flatnonzero(((self.values < low) | (self.values > high)).reshape(len(self.values), -1).any(axis=1))
+        if len(outside):
+            node = outside[0] if self.owners is None else self.owners[outside[0]]
+            why = "lies outside the public bounds" if self.bounds else "is too far from zero for so fine a resolution"
+            raise InputError(f"value of node {node} {why}")
 
     def terms(self, unit: Array, c: Array) -> Terms:
         """All nodes' local objectives for the step, in working units.
@@ -142,7 +222,7 @@ def binary_unit(scale: Array) -> Array:
     return np.asarray(np.exp2(power - np.clip(power, -_EASY, _EASY)))
 
 
-def check_values(values: ArrayLike, nodes: int | None = None) -> Array:
+def check_values(values: Values, nodes: int | None = None) -> Array:
     """The values as a finite float64 array of shape (n,) or (n, m), or an error that names the node.
 
     Raises:
@@ -151,7 +231,8 @@ def check_values(values: ArrayLike, nodes: int | None = None) -> Array:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("values must be numbers: n of them, or n rows of m") from None
+        hint = "; for a list of any length a node, give pooled=True" if _are_lists(values) else ""
+        raise InputError(f"values must be numbers: n of them, or n rows of m{hint}") from None
     if array.ndim not in (1, 2) or array.size == 0:
         raise InputError(f"values must have shape (n,) or (n, m) and not be empty, got {array.shape}")
     if len(array) < 2:
@@ -160,6 +241,45 @@ def check_values(values: ArrayLike, nodes: int | None = None) -> Array:
         raise InputError(f"{len(array)} values for {nodes} nodes; give one value a node")
     _refuse_non_finite(array, "value")
     return array
+
+
+def check_lists(lists: Any, nodes: int | None = None) -> tuple[Array, Owners]:
+    """All values of a list a node in one finite float64 array, and whose each is; or an error that names the node.
+
+    Raises:
+        InputError: not lists, one of them empty, not numbers, not finite, or not one list a node.
+    """
+    if not _are_lists(lists):
+        raise InputError("with pooled=True, values must be a list of numbers for every node")
+    parts = [_check_list(i, part) for i, part in enumerate(lists)]
+    if len(parts) < 2:
+        raise InputError("one list alone has nobody to hide it from; at least two nodes are needed")
+    if nodes is not None and len(parts) != nodes:
+        raise InputError(f"{len(parts)} lists for {nodes} nodes; give one list a node")
+    return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+
+
+def _check_list(node: int, part: ArrayLike) -> Array:
+    try:
+        array = np.array(part, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the list of node {node} must hold numbers") from None
+    if array.ndim != 1:
+        raise InputError(f"the list of node {node} must be a plain list of numbers; vectors cannot be pooled")
+    if array.size == 0:
+        raise InputError(f"the list of node {node} is empty; every node needs at least one value")
+    if not np.isfinite(array).all():
+        raise InputError(f"a value of node {node} is not a finite number")
+    return array
+
+
+def _are_lists(values: Any) -> bool:
+    if isinstance(values, np.ndarray):
+        return values.ndim == 2 or values.dtype == object
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+        return False
+    lists = (isinstance(part, Sequence | np.ndarray) and not isinstance(part, str) for part in values)
+    return len(values) > 0 and all(lists)
 
 
 def _refuse_non_finite(array: Array, what: str) -> None:
@@ -208,22 +328,24 @@ def _find_unit(weights: Array) -> float:
     return float(np.exp2(np.ceil(np.log2(weights.max())) - 30))
 
 
+def _check_bounds(bounds: tuple[ArrayLike, ArrayLike], shape: tuple[int, ...]) -> Bounds:
+    """The public bounds, each one number or one a coordinate."""
+    try:
+        lower, upper = (np.broadcast_to(np.array(end, dtype=np.float64), shape).copy() for end in bounds)
+    except (TypeError, ValueError):
+        raise InputError("bounds must be two numbers, (lower, upper)") from None
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        raise InputError("bounds must be finite and the lower below the upper")
+    return lower, upper
+
+
 def _public_knowledge(
-    values: Array, scale: ArrayLike | None, bounds: tuple[ArrayLike, ArrayLike] | None
+    shape: tuple[int, ...], scale: ArrayLike | None, bounds: Bounds | None
 ) -> tuple[Array, Array] | None:
     """Scale and centre as given, each one number or one a coordinate; None where nothing was given."""
-    shape = values.shape[1:]
     centre = np.zeros(shape)
     if bounds is not None:
-        try:
-            lower, upper = (np.broadcast_to(np.array(end, dtype=np.float64), shape) for end in bounds)
-        except (TypeError, ValueError):
-            raise InputError("bounds must be two numbers, (lower, upper)") from None
-        if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
-            raise InputError("bounds must be finite and the lower below the upper")
-        outside = np.flatnonzero(((values < lower) | (values > upper)).reshape(len(values), -1).any(axis=1))
-        if len(outside):
-            raise InputError(f"value of node {outside[0]} lies outside the public bounds")
+        lower, upper = bounds
         centre = lower / 2 + upper / 2
         if scale is None:
             scale = upper / _WIDTHS_PER_SCALE - lower / _WIDTHS_PER_SCALE

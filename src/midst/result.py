@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from midst.certificate import Certificate
-from midst.counting import Proof
+from midst.methods import MethodName
 from midst.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from midst.problems import Problem
+
+
+class Standing(NamedTuple):
+    """Where an answer stands among all values, in units of weight."""
+
+    below: int
+    equal: int
+    above: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,22 +34,27 @@ class Result:
     Attributes:
         value: the answer: a number, or an array with one a coordinate.
         objective: what it is: "median", "low median", "quantile 0.9", "mean" …
-        iterations: how many were run.
-        certified: whether the answer is proved: by a count, to the last bit, or by the certificate, to its tolerance.
-        certificate: what the last x proves.
-        proofs: the counts that proved the answer, one a coordinate; None where the run did not end by a count.
+        method: how it was found: "consensus" or "search".
+        iterations: how many updates of x were made; 0 for a search.
+        rounds: how many rounds of messages it took, whatever the method.
+        certified: whether the answer is proved: by the totals of a search, to the last bit, or by the certificate, to
+            its tolerance.
+        certificate: what the last x proves; None where a search was to prove the answer.
+        standing: where a search proved the answer, how much weight lies below it, at it and above it, one a coordinate.
         exposed: the nodes whose branch was ever inside, so that their value itself was sent (Theorem 1). For the mean:
-            all nodes, since whoever knows z(0) can compute every value.
+            all nodes, since whoever knows z(0) can compute every value. By a search: nobody.
         error: distance of the value from the nearest right answer, which only a simulation knows.
         trace: the record of the run.
     """
 
     value: float | NDArray[np.float64]
     objective: str
+    method: MethodName
     iterations: int
+    rounds: int
     certified: bool
-    certificate: Certificate
-    proofs: tuple[Proof, ...] | None
+    certificate: Certificate | None
+    standing: tuple[Standing, ...] | None
     exposed: tuple[int, ...]
     error: float
     trace: Trace
@@ -63,14 +76,17 @@ class Result:
         return {
             "value": self.value.tolist() if isinstance(self.value, np.ndarray) else self.value,
             "objective": self.objective,
+            "method": self.method,
             "graph": self.trace.graph.name,
             "nodes": self.nodes,
             "edges": self.edges,
             "coordinates": self.trace.x.shape[2] if vector else None,
+            "rounds": self.rounds,
             "iterations": self.iterations,
+            "probes": len(self.trace.probes),
             "certified": self.certified,
-            "certificate": vars(self.certificate),
-            "proofs": None if self.proofs is None else [proof.to_dict() for proof in self.proofs],
+            "certificate": None if self.certificate is None else vars(self.certificate),
+            "standing": None if self.standing is None else [each._asdict() for each in self.standing],
             "exposed": list(self.exposed),
             "error": self.error,
             "parameters": self.trace.parameters,
@@ -80,7 +96,7 @@ class Result:
         }
 
     def plot(self, *, values: bool = False) -> Figure:
-        """Draw the network and x_i(t), plateaus marked where a node sent its value.
+        """Draw the network and x_i(t), plateaus marked where a node sent its value; of a search, how it closed in.
 
         Args:
             values: draw the private values too; they are not shown unless asked for.
@@ -94,26 +110,36 @@ class Result:
 
     def rows(self) -> list[tuple[str, str]]:
         """The result as lines for people: (what, how much)."""
-        who = ", ".join(map(self.trace.graph.label, self.exposed[:12])) + (" …" if len(self.exposed) > 12 else "")
-        mean = self.objective == "mean"
-        exposure = "every node, to whoever knows z(0)" if mean else f"{len(self.exposed)} of {self.nodes} nodes"
+        graph = self.trace.graph
+        rows = [(self.objective, _show(self.value)), ("proof", self._proof_in_words())]
+        if self.iterations:
+            rows.append(("iterations", f"{self.iterations:,}"))
         return [
-            (self.objective, _show(self.value)),
-            ("proof", self._proof_in_words()),
-            ("iterations", f"{self.iterations:,}"),
-            ("graph", f"{self.trace.graph.name}, {self.nodes:,} nodes, {self.edges:,} edges"),
-            ("exposed", exposure + (f": {who}" if self.exposed and not mean else "")),
+            *rows,
+            ("rounds", f"{self.rounds:,}"),
+            ("graph", f"{graph.name}, {self.nodes:,} nodes, {self.edges:,} edges"),
+            ("exposed", self._exposed_in_words()),
             ("error", f"{self.error:.3g} (known in simulation only)"),
         ]
 
+    def _exposed_in_words(self) -> str:
+        if self.method == "search":
+            return "nobody"
+        if self.objective == "mean":
+            return "every node, to whoever knows z(0)"
+        who = ", ".join(map(self.trace.graph.label, self.exposed[:12])) + (" …" if len(self.exposed) > 12 else "")
+        return f"{len(self.exposed)} of {self.nodes} nodes" + (f": {who}" if self.exposed else "")
+
     def _proof_in_words(self) -> str:
-        if self.proofs is not None:
-            first = self.proofs[0]
-            count = f"{first.below} below, {first.ties} equal, {first.above} above"
-            where = "" if len(self.proofs) == 1 else " in the first coordinate"
-            tries = sum(proof.proposals for proof in self.proofs)
-            return f"exact, by count: {count}{where} ({tries} proposal{'s' * (tries != 1)})"
+        if self.standing is not None:
+            probes, first = len(self.trace.probes), self.standing[0]
+            between = "equal" if self._problem.has_one_value else "in the middle"
+            counts = f"{first.below} below, {first.equal} {between}, {first.above} above"
+            where = "" if len(self.standing) == 1 else " in the first coordinate"
+            return f"exact, by the totals of {probes} probe{'s' * (probes != 1)}: {counts}{where}"
         state = self.certificate
+        if state is None:
+            return "NOT certified (x did not come close enough for a search)"
         if state.holds:
             return f"certified to within {state.tolerance:.3g}"
         return f"NOT certified (spread {state.spread:.3g}, tolerance {state.tolerance:.3g})"

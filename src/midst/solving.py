@@ -1,131 +1,199 @@
-"""Problem in, result out: the one loop that drives every engine, watches for the proof, and records.
+"""Problem in, result out, by one of two methods.
 
 `solve` is the whole of it; `median`, `quantile`, `mean`, `maximum` and `minimum` make a `Problem` and call it.
+
+Rules:
+- `_by_search`: a search from the start. Nothing is drawn at random that the result depends on.
+- `_by_consensus`: the one loop that drives every engine of the iteration, watches for its stop, and records. Where the
+  stop is `Exact()`, a search follows, with its first thresholds about the x that all nodes know.
+- Whatever was searched goes into the trace the same way: probes, answer, places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from midst import graphs
-from midst.certificate import Prover
-from midst.engines import ENGINES
+from midst.certificate import Closeness, Prover
+from midst.engines import ENGINES, SEARCHES
+from midst.engines.searching import Searched, places_of, probes_of
 from midst.errors import InputError, NotCertified
+from midst.methods import (
+    CLOSE,
+    After,
+    Certified,
+    Consensus,
+    Exact,
+    Method,
+    MethodName,
+    Search,
+    choose_stop,
+    make_method,
+    opening_thresholds,
+    rules_of,
+)
 from midst.objectives import Mean, Objective, Quantile, Side
-from midst.problems import Problem, check_values
+from midst.problems import Problem, Values, check_lists, check_values
+from midst.protocol.search import Rules
 from midst.recorder import Record, Recorder, check_record
-from midst.result import Result
-from midst.system import RNG, Parameters, Sums, assemble, check_z0, count_rules, draw_z0, settle, streams, whole_number
-from midst.trace import Candidates, Trace
-from midst.update import Array
+from midst.result import Result, Standing
+from midst.system import RNG, Parameters, Sums, assemble, check_z0, draw_z0, settle, streams
+from midst.trace import Trace
+from midst.update import Array, Branch
 
-Stop = Literal["count", "certified", "error"]
 Progress = Callable[[int, float], None]
+Way = Method | MethodName
 
 _BETWEEN_REPORTS = 0.1  # seconds
 
 
 def solve(
     problem: Problem,
+    method: Way | None = None,
     *,
-    c: ArrayLike | None = None,
-    theta: float = 0.5,
-    mu: ArrayLike | None = None,
-    sigma: ArrayLike | None = None,
-    z0: ArrayLike | None = None,
-    rng: RNG = None,
     engine: str = "arrays",
-    stop: Stop | None = None,
-    patience: int | None = None,
-    root: int = 0,
-    tolerance: float = 1e-6,
-    iterations: int | None = None,
-    limit: int = 1_000_000,
+    rng: RNG = None,
     record: Record = "auto",
     keep_values: bool = False,
     throw: bool = True,
-    force: bool = False,
     progress: Progress | None = None,
 ) -> Result:
-    """Run the iteration on a problem until its answer is proved.
-
-    With `stop="count"` the value of the result is the answer itself, to the last bit.
+    """Find the answer to a problem, proved.
 
     Args:
         problem: what is to be found, by whom.
-        c: the paper's convergence parameter on the data as given; chosen from the public scale if not given.
-        theta: averaging constant in (0, 1).
-        mu: z_{i|j}(0) ~ N(μ A_ij, σ²); μ is chosen from the public centre if not given.
-        sigma: its standard deviation (the paper quotes σ²); 0.1 if not given.
-        z0: z(0) itself, aligned with graph.source and graph.target, instead of drawing it.
+        method: `Consensus(…)`, the paper's iteration, or `Search(…)`, by which nobody is exposed; or the name of one.
+        engine: of the iteration "arrays" (node form), "float32" (the same in single precision), "edges" (z on every
+            edge) or "reference" (nodes and messages); of a search "arrays" or "reference" (participants, with masks).
         rng: a seed or a generator from which z(0) is drawn.
-        engine: "arrays" (node form), "float32" (the same in single precision), "edges" (z on every edge) or "reference"
-            (nodes and messages).
-        stop: "count" (the exact finish of `counting.py`), "certified" (within the tolerance, by `certificate.py`), or,
-            in simulation only, "error": every x_i within the tolerance of a right answer. Not given: "count" for a
-            quantile that is one value, else "certified".
-        patience: how many iterations in a row a node is inside before it proposes its value; chosen if not given.
-        root: the node at which a count's sums meet.
-        tolerance: relative to the public scale (absolute where c is given and no scale is).
-        iterations: run exactly so many instead; the result says whether its last x happens to be proved.
-        limit: give up after so many.
         record: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
         keep_values: put the private values into the trace.
         throw: raise `NotCertified` for a run that ends without its proof; False returns it as a result that says so.
-        force: accept θ = 1 for a quantile, which does not converge.
         progress: called now and then with the iteration and the spread of x in units of the scale.
 
     Raises:
         InputError: the input is refused; nothing was run.
-        NotCertified: no proof within `limit` iterations.
+        NotCertified: the iteration did not come to its stop within `limit` iterations. A search always does.
     """
-    if engine not in ENGINES:
-        raise InputError(f"unknown engine {engine!r}; try one of {', '.join(ENGINES)}")
-    rules = count_rules(problem, patience, root) if stop in (None, "count") and iterations is None else None
-    if stop is None:
-        stop = "certified" if rules is None else "count"
-    if stop not in ("count", "certified", "error"):
-        raise InputError(f"stop must be 'count', 'certified' or 'error', not {stop!r}")
-    if stop == "count" and rules is None and iterations is None:
-        raise InputError(f"a {problem.title} is no one value to propose; try side='low', or stop='certified'")
-    if not (isinstance(tolerance, int | float) and 0 < tolerance < np.inf):
-        raise InputError("tolerance must be a positive number")
-    last = whole_number("limit", limit) if iterations is None else whole_number("iterations", iterations)
+    chosen = Consensus() if method is None else make_method(method)
+    known = SEARCHES if isinstance(chosen, Search) else ENGINES
+    if engine not in known:
+        raise InputError(f"there is no engine {engine!r} for {chosen.name}; try one of {', '.join(known)}")
     record = check_record(record)
-    parameters = settle(problem, c=c, theta=theta, mu=mu, sigma=sigma, force=force)
-    drawn = streams(rng)
-    start = draw_z0(problem, parameters, drawn.z0) if z0 is None else check_z0(problem, z0)
-    if isinstance(start, Sums) and record in ("all", "audit"):
-        raise InputError(
-            f"record={record!r} keeps z(0) of every edge, and a complete graph of {problem.graph.n:,} nodes has none "
-            "listed; try record='auto', or graphs.complete(n, listed=True)"
-        )
-    system = assemble(problem, parameters, start, rules)
+    if isinstance(chosen, Search):
+        return _by_search(problem, chosen, engine, keep_values)
+    result, missed = _by_consensus(problem, chosen, engine, rng, record, keep_values, progress)
+    if throw and missed is not None:
+        raise NotCertified(missed, result)
+    return result
 
-    unit = parameters.unit
-    scale = parameters.scale / unit
+
+# By search
+
+
+def _by_search(problem: Problem, method: Search, engine: str, keep_values: bool) -> Result:
+    found = _search(problem, rules_of(problem, method), engine)
+    nothing = (0, problem.graph.n, *problem.values.shape[1:])
+    trace = Trace(
+        graph=problem.graph,
+        objective=problem.objective,
+        counts=problem.counts,
+        unit_weight=problem.unit_weight,
+        parameters={"arity": method.arity, "spacing": method.spacing},
+        iterations=0,
+        t=np.empty(0, np.int64),
+        x=np.empty(nothing),
+        branch=np.empty(nothing, np.int8),
+        **_public_part(problem, found),
+        values=problem.values if keep_values else None,
+    )
+    return Result(
+        value=found.value,
+        objective=problem.title,
+        method="search",
+        iterations=0,
+        rounds=found.searched.rounds,
+        certified=True,
+        certificate=None,
+        standing=found.standing,
+        exposed=(),
+        error=float(np.max(problem.distance(found.value))),
+        trace=trace,
+        _problem=problem,
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Found:
+    """What a search has found."""
+
+    searched: Searched
+    values: tuple[float, ...]
+    standing: tuple[Standing, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def value(self) -> float | Array:
+        return np.array(self.values).reshape(self.shape) if self.shape else self.values[0]
+
+
+def _search(problem: Problem, rules: Rules, engine: str) -> _Found:
+    """Search for the answer, from the public bounds or from all floats."""
+    searched = SEARCHES.get(engine, SEARCHES["arrays"])(problem, rules)
+    goals = range(len(rules.goals))
+    proofs = [searched.search.proof(goal) for goal in goals]
+    standing = tuple(Standing(below, total - below - above, above) for below, above, total in proofs)
+    return _Found(searched, tuple(map(searched.search.value, goals)), standing, problem.values.shape[1:])
+
+
+def _public_part(problem: Problem, found: _Found) -> dict[str, Any]:
+    """What a trace keeps of a search."""
+    probes = probes_of(problem.keys, found.searched.steps)
+    answers = [problem.keys.key(value) for value in found.values]
+    places = places_of(probes, answers, problem.value_keys)
+    return {"probes": probes, "answer": found.values, "places": places, "owners": problem.owners}
+
+
+# By consensus
+
+
+def _by_consensus(
+    problem: Problem,
+    method: Consensus,
+    engine: str,
+    rng: RNG,
+    record: Record,
+    keep_values: bool,
+    progress: Progress | None,
+) -> tuple[Result, str | None]:
+    """The result; and what it lacks, where the iteration did not come to its stop."""
+    stop = choose_stop(problem, method.stop)
+    rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
+    parameters = settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma, force=method.force)
+    start = _start(problem, method, parameters, rng, record)
+    system = assemble(problem, parameters, start)
+    unit, scale = parameters.unit, parameters.scale / parameters.unit
+    tolerance = CLOSE if rules else stop.tolerance if isinstance(stop, Certified) else Certified().tolerance
     prover = Prover(problem, system.terms.s, tolerance * scale)
-    close_enough = _closeness(problem, parameters, prover, stop, tolerance) if iterations is None else _never
+    close = None if rules is None else Closeness(problem.graph.diameter(), tolerance * scale)
     recorder = Recorder(record, problem.values.shape)
-    due = monotonic() + _BETWEEN_REPORTS
-    for t, (x, branch, proofs) in enumerate(ENGINES[engine](system)):
-        recorder.see(t, x, branch)
-        if t + 1 >= last or proofs is not None or close_enough(x):
-            break
-        if progress is not None and monotonic() >= due:
-            progress(t, float(np.max(np.ptp(x, axis=0) / scale)))
-            due = monotonic() + _BETWEEN_REPORTS
-
-    if proofs is None:
-        value = (x.min(axis=0) / 2 + x.max(axis=0) / 2) * unit
-    else:
-        proofs = tuple(proof.scaled(u) for proof, u in zip(proofs, np.atleast_1d(unit).tolist(), strict=True))
-        value = np.array([proof.value for proof in proofs]).reshape(unit.shape)
+    t, x, branch, ended = _drive(
+        ENGINES[engine](system),
+        ends=_never if isinstance(stop, After) else close.see if close is not None else _once(prover),
+        last=stop.iterations if isinstance(stop, After) else method.limit,
+        recorder=recorder,
+        report=_reporter(progress, scale),
+    )
+    found = None
+    if rules is not None and close is not None and ended:
+        found = _search(problem, replace(rules, opening=_opening(problem, close, parameters)), engine)
+    certificate = None if rules is not None else prover.certificate(x, unit)
+    value = _middle(x, unit) if found is None else found.value
     kept, frames, branches = recorder.frames(t, x, branch)
     trace = Trace(
         graph=problem.graph,
@@ -138,77 +206,159 @@ def solve(
         x=np.multiply(frames, unit, out=frames),
         branch=branches,
         segments=recorder.segments(t + 1, unit),
-        seed=int(rng) if isinstance(rng, int | np.integer) and z0 is None else None,
-        candidates=Candidates.of(proofs or ()),
+        **({} if found is None else _public_part(problem, found)),
+        seed=int(rng) if isinstance(rng, int | np.integer) and method.z0 is None else None,
         z0=None if isinstance(start, Sums) or record not in ("all", "audit") else start,
         values=problem.values if keep_values else None,
     )
-    certificate = prover.certificate(x, unit)
     result = Result(
-        value=float(value) if value.ndim == 0 else value,
+        value=value,
         objective=problem.title,
+        method="consensus",
         iterations=t + 1,
-        certified=certificate.holds or proofs is not None,
+        rounds=t + 1 + (0 if found is None else found.searched.rounds),
+        certified=found is not None or (certificate is not None and certificate.holds),
         certificate=certificate,
-        proofs=proofs,
+        standing=None if found is None else found.standing,
         exposed=tuple(np.unique(np.nonzero(recorder.seen_inside)[0]).tolist()),
         error=float(np.max(problem.distance(value))),
         trace=trace,
         _problem=problem,
     )
-    if throw and iterations is None and proofs is None and not close_enough(x):
-        wanted = {"count": "a proof", "certified": "a certificate", "error": "the error tolerance"}[stop]
-        reached = f"spread {certificate.spread:.3g}, tolerance {certificate.tolerance:.3g}"
-        advice = "try a larger limit, another c, or public bounds closer to the data"
-        raise NotCertified(f"{wanted} was not reached in {t + 1:,} iterations ({reached}); {advice}", result)
-    return result
+    if result.certified or isinstance(stop, After):
+        return result, None
+    wanted = "a certificate" if rules is None else "x close enough for a search"
+    spread, needed = (float(np.max(each * unit)) for each in (x.max(axis=0) - x.min(axis=0), tolerance * scale))
+    advice = "try a larger limit, another c, or public bounds closer to the data"
+    return result, (
+        f"{wanted} was not reached in {t + 1:,} iterations (spread {spread:.3g}, tolerance {needed:.3g}); {advice}"
+    )
 
 
-def median(values: ArrayLike, graph: Any = "ring", *, side: Side = "low", **options: Any) -> Result:
+def _start(problem: Problem, method: Consensus, parameters: Parameters, rng: RNG, record: Record) -> Array | Sums:
+    """z(0), as given or drawn."""
+    start = draw_z0(problem, parameters, streams(rng).z0) if method.z0 is None else check_z0(problem, method.z0)
+    if isinstance(start, Sums) and record in ("all", "audit"):
+        raise InputError(
+            f"record={record!r} keeps z(0) of every edge, and a complete graph of {problem.graph.n:,} nodes has none "
+            "listed; try record='auto', or graphs.complete(n, listed=True)"
+        )
+    return start
+
+
+def _middle(x: Array, unit: Array) -> float | Array:
+    """The middle of the last x, in the units of the data: the answer where nothing was searched."""
+    middle = np.asarray((x.min(axis=0) / 2 + x.max(axis=0) / 2) * unit, np.float64)
+    return middle if middle.ndim else float(middle)
+
+
+Ends = Callable[[int, Array], bool]  # whether an iteration, by its number and its x, is the last
+Reporter = Callable[[int, Array], None]
+
+
+def _drive(
+    steps: Iterator[tuple[Array, Branch]], ends: Ends, last: int, recorder: Recorder, report: Reporter
+) -> tuple[int, Array, Branch, bool]:
+    """Iterate to the end: the last iteration, its x and branches, and whether it ended by itself."""
+    for t, (x, branch) in enumerate(steps):
+        recorder.see(t, x, branch)
+        ended = ends(t, x)
+        if ended or t + 1 >= last:
+            return t, x, branch, ended
+        report(t, x)
+    raise AssertionError("engines go on for ever")
+
+
+def _once(prover: Prover) -> Ends:
+    return lambda t, x: prover.holds(x)
+
+
+def _never(t: int, x: Array) -> bool:
+    return False
+
+
+def _reporter(progress: Progress | None, scale: Array) -> Reporter:
+    """Tells of an iteration now and then."""
+    due = monotonic() + _BETWEEN_REPORTS
+
+    def report(t: int, x: Array) -> None:
+        nonlocal due
+        if progress is not None and monotonic() >= due:
+            progress(t, float(np.max(np.ptp(x, axis=0) / scale)))
+            due = monotonic() + _BETWEEN_REPORTS
+
+    return report
+
+
+def _opening(problem: Problem, close: Closeness, parameters: Parameters) -> tuple[tuple[int, ...], ...]:
+    """The first thresholds of the search: about the range of x that all nodes know."""
+    ends = [np.atleast_1d(np.asarray(end, np.float64) * parameters.unit) for end in (close.low, close.high)]
+    scale = np.broadcast_to(parameters.scale, ends[0].shape)
+    each = zip(ends[0].tolist(), ends[1].tolist(), scale.tolist(), strict=True)
+    return tuple(opening_thresholds(problem.keys, *one) for one in each)
+
+
+# For one line
+
+
+def median(
+    values: Values, graph: Any = "ring", *, side: Side = "low", method: Way | None = None, **options: Any
+) -> Result:
     """The median of values held by the nodes of a graph.
 
     Args:
-        values: one number, or one row of numbers, a node.
+        values: one number, or one row of numbers, a node; or a list a node, with `pooled=True`.
         graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
-        side: an even number of values has two medians: "low", "high", or "any" point between them, as in the paper.
-        **options: of `Problem` (weights, weight_unit, scale, bounds) and of `solve` (rng, c, tolerance …).
+        side: an even number of values has two medians: "low", "high", their "midpoint", at a public resolution, or
+            "any" point between them, as in the paper.
+        method: "consensus" (the paper's iteration) or "search" (nobody is exposed), or one of `Consensus`, `Search`.
+        **options: of `Problem` (weights, weight_unit, scale, bounds, resolution, pooled) and of `solve` (rng, engine,
+            record …).
 
     >>> import midst
     >>> midst.median([3.0, 1.0, 2.0], graph="complete", rng=7).certified
     True
     """
-    return _find(values, graph, Quantile(0.5, side), options)
+    return _find(values, graph, Quantile(0.5, side), method, options)
 
 
-def quantile(values: ArrayLike, tau: float, graph: Any = "ring", *, side: Side = "low", **options: Any) -> Result:
+def quantile(
+    values: Values,
+    tau: float,
+    graph: Any = "ring",
+    *,
+    side: Side = "low",
+    method: Way | None = None,
+    **options: Any,
+) -> Result:
     """The τ-quantile of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Quantile(tau, side), options)
+    return _find(values, graph, Quantile(tau, side), method, options)
 
 
-def maximum(values: ArrayLike, graph: Any = "ring", **options: Any) -> Result:
+def maximum(values: Values, graph: Any = "ring", *, method: Way | None = None, **options: Any) -> Result:
     """The maximum of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Quantile(1), options)
+    return _find(values, graph, Quantile(1), method, options)
 
 
-def minimum(values: ArrayLike, graph: Any = "ring", **options: Any) -> Result:
+def minimum(values: Values, graph: Any = "ring", *, method: Way | None = None, **options: Any) -> Result:
     """The minimum of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Quantile(0), options)
+    return _find(values, graph, Quantile(0), method, options)
 
 
-def mean(values: ArrayLike, graph: Any = "ring", **options: Any) -> Result:
+def mean(values: Values, graph: Any = "ring", *, method: Way | None = None, **options: Any) -> Result:
     """The mean of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Mean(), options)
+    return _find(values, graph, Mean(), method, options)
 
 
-def _find(values: ArrayLike, graph: Any, objective: Objective, options: dict[str, Any]) -> Result:
+def _find(values: Values, graph: Any, objective: Objective, method: Way | None, options: dict[str, Any]) -> Result:
     of_problem = {name: options.pop(name) for name in list(options) if name in _OF_PROBLEM}
-    array = check_values(values)
+    nodes = int(check_lists(values)[1][-1]) + 1 if of_problem.get("pooled") else len(check_values(values))
     if isinstance(graph, str):
-        graph = graphs.make(graph, len(array), rng=streams(options.get("rng")).graph)
-    return solve(Problem(_as_graph(graph), array, objective=objective, **of_problem), **options)
+        graph = graphs.make(graph, nodes, rng=streams(options.get("rng")).graph)
+    return solve(Problem(_as_graph(graph), values, objective=objective, **of_problem), method, **options)
 
 
-_OF_PROBLEM = ("weights", "weight_unit", "scale", "bounds")
+_OF_PROBLEM = ("weights", "weight_unit", "scale", "bounds", "resolution", "pooled")
 
 
 def _as_graph(graph: Any) -> graphs.Graph:
@@ -219,22 +369,3 @@ def _as_graph(graph: Any) -> graphs.Graph:
     if hasattr(graph, "tocoo") or isinstance(graph, np.ndarray):
         return graphs.from_sparse(graph)
     raise InputError("graph must be a midst.Graph, the name of a kind, a networkx graph or a sparse matrix")
-
-
-def _closeness(
-    problem: Problem, parameters: Parameters, prover: Prover, stop: Stop, tolerance: float
-) -> Callable[[Array], bool]:
-    if stop == "count":
-        return _never
-    if stop == "certified":
-        return prover.holds
-    within = tolerance * parameters.scale
-
-    def close_enough(x: Array) -> bool:
-        return bool((problem.distance(x * parameters.unit) <= within).all())
-
-    return close_enough
-
-
-def _never(x: Array) -> bool:
-    return False

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst._version import __version__
-from midst.counting import Proof
 from midst.errors import TraceError
 from midst.files import write_whole
 from midst.graphs import Graph
@@ -56,40 +55,6 @@ class Segments:
     branch: Branch
     low: Array = field(repr=False)
     high: Array = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """The values that were counted for the exact finish, in order; everybody was told all of this.
-
-    Attributes:
-        coordinate: of which coordinate (0 for scalars).
-        holder: whose value.
-        value: the value, in the units of the data.
-        announced: in which iteration.
-        below: weight, in units, of the values below it.
-        above: weight of the values above it.
-    """
-
-    coordinate: NDArray[np.int64]
-    holder: NDArray[np.int64]
-    value: Array = field(repr=False)
-    announced: NDArray[np.int64]
-    below: NDArray[np.int64]
-    above: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, proofs: Sequence[Proof]) -> Candidates:
-        """Those of a run's proofs, one a coordinate."""
-        counted = [(k, candidate) for k, proof in enumerate(proofs) for candidate in proof.candidates]
-        return cls(
-            coordinate=np.array([k for k, _ in counted], np.int64),
-            holder=np.array([each.holder for _, each in counted], np.int64),
-            value=np.array([each.value for _, each in counted], np.float64),
-            announced=np.array([each.announced for _, each in counted], np.int64),
-            below=np.array([each.below for _, each in counted], np.int64),
-            above=np.array([each.above for _, each in counted], np.int64),
-        )
 
 
 @dataclass(frozen=True)
@@ -130,13 +95,13 @@ class Trace:
         objective: what was sought.
         counts: weights as whole numbers of `unit_weight`.
         unit_weight: the public unit of the weights.
-        parameters: c, theta, mu, sigma and scale, each a number or a list with one a coordinate.
-        iterations: how many were run: t = 0 … iterations − 1.
+        parameters: c, theta, mu, sigma and scale, each a number or a list with one a coordinate; of a search, its arity
+            and spacing.
+        iterations: how many were run: t = 0 … iterations − 1; 0 of a search.
         t: the iterations whose x and branch are kept.
         x: shape (len(t), n) or (len(t), n, m), in the units of the data.
         branch: the same shape.
         segments: every branch of every iteration; None where recording was "none".
-        candidates: the values that were counted for the exact finish.
         probes: everything that a search made public, in order, but for the answer.
         answer: what a search found, one number a coordinate; None where there was none.
         places: where each value lies, as only a simulation knows: the number of edges, of all probes of its coordinate
@@ -158,7 +123,6 @@ class Trace:
     x: Array
     branch: Branch
     segments: Segments | None = None
-    candidates: Candidates = field(default_factory=lambda: Candidates.of(()))
     probes: tuple[Probe, ...] = ()
     answer: tuple[float, ...] | None = None
     places: NDArray[np.int64] | None = None
@@ -169,7 +133,11 @@ class Trace:
     versions: dict[str, str] = field(default_factory=lambda: {"midst": __version__, "numpy": np.__version__})
 
     def __repr__(self) -> str:
-        return f"<Trace: {self.objective.name} over {self.graph!r}, {self.iterations} iterations, {len(self.t)} kept>"
+        searched = f", {len(self.probes)} probes" if self.probes else ""
+        run = (
+            f"{self.iterations} iterations, {len(self.t)} kept{searched}" if self.iterations else f"a search{searched}"
+        )
+        return f"<Trace: {self.objective.name} over {self.graph!r}, {run}>"
 
     @property
     def inside(self) -> NDArray[np.bool_]:
@@ -190,7 +158,6 @@ class Trace:
         arrays |= {name: array for name, array in optional.items() if array is not None}
         if self.segments is not None:
             arrays |= {f"segment_{name}": array for name, array in vars(self.segments).items()}
-        arrays |= {f"candidate_{name}": array for name, array in vars(self.candidates).items()}
         manifest = {
             "format": "midst-trace",
             "format_version": FORMAT,
@@ -279,7 +246,6 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
         x=arrays["x"],
         branch=arrays["branch"],
         segments=Segments(**segments) if segments else None,
-        candidates=Candidates(**_with_prefix("candidate_", arrays)),
         probes=tuple(Probe(step, k, keys, tuple(edges), tuple(told)) for step, k, edges, told in manifest["probes"]),
         answer=None if manifest["answer"] is None else tuple(map(float, manifest["answer"])),
         places=arrays.get("places"),

@@ -1,25 +1,30 @@
 """Ways to drive the one step: each engine turns a `System` into the sequence x(0), x(1), … with the branches taken.
 
-An engine is a function `iterate(system) -> Iterator[(x, branch, proofs)]`, endless, in working units. `proofs` is None
-until every node knows the proved answer to every coordinate, where the system finishes by a count. Stopping, recording
-and reporting belong to `solving.py`. The arrays an engine yields are its own until the next step: copy what is to be
-kept.
+An engine is a function `iterate(system) -> Iterator[(x, branch)]`, endless, in working units. Stopping, recording and
+reporting belong to `solving.py`. The arrays an engine yields are its own until the next step: copy what is to be kept.
+
+A search has two: `SEARCHES` turn a problem and the rules of a search into where it ends, every step, and the rounds it
+took.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from midst.counting import Proof
-from midst.engines import arrays, reference
+from midst.engines import arrays, reference, reference_search, searching
+from midst.engines.searching import Searched
+from midst.problems import Problem
+from midst.protocol.search import Rules
 from midst.system import System
 from midst.update import Array, Branch
 
-Engine = Callable[[System], Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]]
+Engine = Callable[[System], Iterator[tuple[Array, Branch]]]
+SearchEngine = Callable[[Problem, Rules], Searched]
 
 ENGINES: dict[str, Engine] = {
-    "arrays": arrays.iterate,
-    "float32": arrays.iterate_float32,
-    "edges": arrays.iterate_edges,
+    "arrays": arrays.node_form,
+    "float32": arrays.in_float32,
+    "edges": arrays.edge_form,
     "reference": reference.iterate,
 }
+SEARCHES: dict[str, SearchEngine] = {"arrays": searching.search_problem, "reference": reference_search.search_problem}

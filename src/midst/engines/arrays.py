@@ -16,9 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from midst.counting import Proof
 from midst.engines.large import NeighbourSum, arrange, neighbour_sum
-from midst.engines.tally import with_count
 from midst.graphs import Graph
 from midst.system import Sums, System
 from midst.update import Array, Branch, Terms, next_sums, next_x, next_z
@@ -28,26 +26,6 @@ _A_SHARE = 2  # blocks at least for each thread: less is not worth waking it
 
 
 Steps = Iterator[tuple[Array, Branch]]
-
-
-def iterate(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
-    """The node form, and the count beside it."""
-    return with_count(system, node_form(system))
-
-
-def iterate_float32(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
-    """The node form in single precision, and the count beside it: half the memory.
-
-    x carries 24 bits: it is within about 1e-5 of the scale of what float64 gives (`test_float32`), and a node inside
-    sends its value to 24 bits. A count compares the values themselves and is as exact as ever; a certificate cannot
-    be had to a tolerance much below 1e-5.
-    """
-    return with_count(system, node_form(system, np.float32))
-
-
-def iterate_edges(system: System) -> Iterator[tuple[Array, Branch, tuple[Proof, ...] | None]]:
-    """The edge form, and the count beside it."""
-    return with_count(system, edge_form(system))
 
 
 def node_form(system: System, dtype: DTypeLike = np.float64) -> Steps:
@@ -64,6 +42,16 @@ def node_form(system: System, dtype: DTypeLike = np.float64) -> Steps:
     for in_order in carry(S[order], R[order], terms[order], c, theta, a, blocks):
         x[order], branch[order] = in_order
         yield x, branch
+
+
+def in_float32(system: System) -> Steps:
+    """The node form in single precision: half the memory.
+
+    x carries 24 bits: it is within about 1e-5 of the scale of what float64 gives (`test_float32`), and a node inside
+    sends its value to 24 bits. A search compares the values themselves and is as exact as ever; a certificate cannot
+    be had to a tolerance much below 1e-5.
+    """
+    return node_form(system, np.float32)
 
 
 def cut(s: Array) -> list[slice]:

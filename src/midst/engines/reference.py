@@ -20,7 +20,7 @@ def deliver(outboxes: list[dict[int, Message]]) -> list[Mapping[int, Message]]:
     return list(inboxes)
 
 
-def iterate(system: System) -> Iterator[tuple[Array, Branch, None]]:
+def iterate(system: System) -> Iterator[tuple[Array, Branch]]:
     """Algorithm 1, node by node and message by message."""
     nodes = [make_node(system, i) for i in range(system.graph.n)]
     drawn = [rows(z) for z in np.split(system.z0, system.graph.offsets[1:-1])]
@@ -31,4 +31,4 @@ def iterate(system: System) -> Iterator[tuple[Array, Branch, None]]:
         inboxes = deliver(outboxes)
         for i, node in enumerate(nodes):
             states[i], outboxes[i] = node.step(states[i], inboxes[i])
-        yield np.array([state.x for state in states]), np.array([state.branch for state in states], np.int8), None
+        yield np.array([state.x for state in states]), np.array([state.branch for state in states], np.int8)

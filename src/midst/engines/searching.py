@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from midst.problems import Problem
 from midst.protocol.keys import SIGN, Floats, Keys, Words
 from midst.protocol.search import TIE_PROBES, WAYS, Cells, Part, Question, Rules, SearchState, Way, rank_steps, roundest
 from midst.trace import Probe
@@ -51,6 +52,26 @@ class Step(NamedTuple):
 
     question: Question
     totals: tuple[int, ...]
+
+
+class Searched(NamedTuple):
+    """What came of a search.
+
+    Attributes:
+        search: where it ends.
+        steps: every question and its totals.
+        rounds: message rounds it took.
+    """
+
+    search: SearchState
+    steps: tuple[Step, ...]
+    rounds: int
+
+
+def search_problem(problem: Problem, rules: Rules) -> Searched:
+    """The search of a problem's values. Keys, each step and the signatures take a diameter of rounds each."""
+    search, steps = search_values(rules, problem.value_keys, problem.value_counts)
+    return Searched(search, steps, (len(steps) + 2) * problem.graph.diameter())
 
 
 def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState, tuple[Step, ...]]:
@@ -122,29 +143,20 @@ def probes_of(keys: Keys, steps: Sequence[Step]) -> tuple[Probe, ...]:
     return tuple(found)
 
 
-def answer_keys(search: SearchState) -> tuple[tuple[int, ...], ...]:
-    """Of each coordinate, the keys of the values that were found; those that only went into a midpoint are not told."""
-    found: list[list[int]] = [[] for _ in search.rules.brackets]
-    for goal, answer in zip(search.rules.goals, search.answers, strict=True):
-        if len(goal.ranks) == 1 and answer is not None:
-            found[goal.coordinate].append(answer)
-    return tuple(map(tuple, found))
-
-
-def places_of(probes: Sequence[Probe], answers: Sequence[Sequence[int]], keys: Words) -> Ints:
+def places_of(probes: Sequence[Probe], answers: Sequence[int], keys: Words) -> Ints:
     """Where each value lies among all that was made public; see `Trace.places`.
 
     An edge that several probes share counts once.
 
     Args:
         probes: of the search.
-        answers: of each coordinate, the keys that were found: see `answer_keys`.
+        answers: of each coordinate, the key of what was found.
         keys: of the values, (N, m), or (N,) of one coordinate.
     """
     places = np.empty(keys.shape, np.int64)
     for k, (own, found) in enumerate(zip(_columns(keys), _columns(places), strict=True)):
         edges = {edge for probe in probes if probe.coordinate == k for edge in probe.edges}
-        edges.update(end for answer in answers[k] for end in (answer - 1, answer))
+        edges.update((answers[k] - 1, answers[k]))
         found[:] = np.searchsorted(np.array(sorted(edges), np.uint64), own, "left")
     return places
 

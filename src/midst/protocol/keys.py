@@ -28,6 +28,8 @@ MODULUS = 1 << 64
 _FARTHEST = 1 << 61  # steps of a grid from zero: two keys can be added below the modulus
 _EXACT = 1 << 53  # whole numbers up to here are floats
 _LARGEST = float(np.finfo(np.float64).max)
+_NORMAL = float(np.finfo(np.float64).tiny)
+_SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,17 @@ class Grid:
 
     def value(self, key: int) -> float:
         """The number that has this key."""
-        return float((key - SIGN) * self.step)
+        return _nearest((key - SIGN) * self.step)
 
     def keys(self, values: Array) -> Words:
         """The keys of many."""
-        flat = np.asarray(values, np.float64).reshape(-1)
-        guess = flat / float(self.step)
-        nearest = np.rint(guess)
-        # A float is off by a few units in its last place: far from a half, and not large, it rounds as the exact one.
-        clear = (np.abs(np.abs(guess - nearest) - 0.5) > 1e-3) & (np.abs(guess) < _EXACT * 1e-4)
+        flat, step = np.asarray(values, np.float64).reshape(-1), float(self.step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            guess = flat / step
+            nearest = np.rint(guess)
+            # A float is off by a few units in its last place: far from a half, and not large, it rounds as the exact
+            # one. A subnormal step is off by more.
+            clear = (np.abs(np.abs(guess - nearest) - 0.5) > 1e-3) & (np.abs(guess) < _EXACT * 1e-4) & (step >= _NORMAL)
         keys = np.where(clear, nearest, 0.0).astype(np.int64).view(np.uint64) + np.uint64(SIGN)
         for k in np.flatnonzero(~clear).tolist():
             keys[k] = self.key(float(flat[k]))
@@ -118,10 +122,15 @@ class Grid:
 
     def middle(self, twice: int) -> float:
         """The number halfway between two keys, from their sum."""
-        return float((twice - 2 * SIGN) * self.step / 2)
+        return _nearest((twice - 2 * SIGN) * self.step / 2)
 
 
 Keys = Floats | Grid
+
+
+def _nearest(number: Fraction) -> float:
+    """As a float; the largest, where it is larger than all: what rounds up at a coarse resolution."""
+    return float(max(-Fraction(_LARGEST), min(number, Fraction(_LARGEST))))
 
 
 def make_keys(resolution: float | str | Fraction | None) -> Keys:
@@ -136,7 +145,7 @@ def make_keys(resolution: float | str | Fraction | None) -> Keys:
         step = resolution if isinstance(resolution, Fraction) else Fraction(str(resolution))
     except (ValueError, ZeroDivisionError):
         raise InputError("resolution must be a positive number, such as 0.01") from None
-    if not 0 < step <= Fraction(_LARGEST):
+    if not _SMALLEST <= step <= _LARGEST:
         raise InputError("resolution must be a positive number, such as 0.01")
     return Grid(step)
 

@@ -296,9 +296,12 @@ class SearchState:
         return [bracket for bracket in brackets if bracket.b - bracket.a > 1]
 
     def _countable(self, goal: int, brackets: list[Bracket]) -> bool:
-        """Whether the brackets of a goal's open ranks hold those values and no others."""
-        held = sum(bracket.inside for bracket in set(brackets))
-        return self.rules.unit is not None and held == len(brackets) * self.rules.unit
+        """Whether the brackets of a goal's open ranks hold those values and no others.
+
+        Two ranks may be of one value, where its weight is more than one.
+        """
+        held, unit = sum(bracket.inside for bracket in set(brackets)), self.rules.unit
+        return unit is not None and held in (unit, len(brackets) * unit)
 
     def _asks_for(self, goal: int, part: KeySum) -> bool:
         brackets = dict.fromkeys(self._open_brackets(goal))
@@ -309,6 +312,8 @@ class SearchState:
         """The sum of a goal's keys, from what was told of those that were open."""
         base = part.edges[0]
         brackets = self._open_brackets(goal)
+        if len(brackets) == 2 and brackets[0] == brackets[1] and brackets[0].inside == self.rules.unit:
+            total *= 2  # both ranks are of the one value
         least = sum(bracket.a + 1 - base for bracket in brackets)
         most = sum(bracket.b - base for bracket in brackets)
         if not least <= total <= most:
