@@ -6,16 +6,17 @@ Prints Markdown, and writes it to network.md and the rows to network.json. Every
 What is compared is measured in turn, several times, and the medians are compared: on a machine that others use too,
 look at the ratios.
 
-- `mpyc`: the median of 5, 7 and 9 whole numbers by `midst node` and by MPyC's `statistics.median`, both started as
-  their documentation says, both with mutual TLS, on the same numbers, fresh ones in every repetition. The clock runs
-  from the moment the last party is connected to all it talks to until the last answer is there; and once more from
-  before the first process is started, which adds interpreters, imports and handshakes. MPyC draws pivots at random, so
-  its runs differ: see least and most. What the two give away is not the same: docs/performance.md says what.
+- `mpyc`: the median of 5, 7 and 9 whole numbers by `midst node`, by search and by consensus, and by MPyC's
+  `statistics.median`, all started as their documentation says, all with mutual TLS, on the same numbers, fresh ones in
+  every repetition. The clock runs from the moment the last party is connected to all it talks to until the last answer
+  is there; and once more from before the first process is started, which adds interpreters, imports and handshakes.
+  MPyC draws pivots at random, so its runs differ: see least and most. What they give away is not the same:
+  docs/performance.md says what.
 - `rounds`: rounds a second, and CPU time a round, of nodes that find nothing and so go on, against `bench.ping` with
   the same graph, number of processes and bytes a frame. The journal is in memory (/dev/shm) or on the disk that holds
   the temporary files.
 - `start`: `midst up` with four neighbours a node, from a node's first line of code to the first round of the slowest.
-- `hundred`: `midst up` with a hundred nodes, and the memory of all its processes (proportional: shared pages once).
+- `hundred`: `midst up` with a hundred nodes, by both methods, and the memory of all its processes (proportional: shared pages once).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from itertools import product
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,7 @@ from midst.net.driver import Driver
 from midst.net.journal import DiskFile, Journal
 from midst.net.keys import load_identity
 from midst.net.local import Party, free_ports, make_party, make_transport
+from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
 from midst.net.seat import take_seat
 from midst.net.transport import Endpoint
@@ -79,8 +82,11 @@ def against_mpyc(quick: bool) -> Iterator[Row]:
     for parties, repeats in ((3, 1),) if quick else ((5, 3), (7, 3), (9, 3)):
         ways = {
             "MPyC": run_mpyc,
-            "midst, complete graph": partial(run_midst, graphs.complete(parties)),
-            "midst, ring": partial(run_midst, graphs.ring(parties)),
+            **{
+                f"midst {method}, {graph.name}": partial(run_midst, graph, method)
+                for method in ("search", "consensus")
+                for graph in (graphs.complete(parties), graphs.ring(parties))
+            },
         }
         runs: dict[str, list[Row]] = {name: [] for name in ways}
         for repeat in range(repeats):
@@ -138,9 +144,9 @@ def make_certificates(folder: Path, parties: int) -> None:
         one.cert_chain_pems[0].write_to_path(folder / f"party_{i}.crt")
 
 
-def run_midst(graph: Graph, values: Sequence[int]) -> Row:
+def run_midst(graph: Graph, method: str, values: Sequence[int]) -> Row:
     """A median by `midst node`, every participant a process."""
-    with make_party(graph, bounds=[0.0, float(LARGEST_VALUE)]) as party:
+    with make_party(graph, method=method, bounds=[0.0, float(LARGEST_VALUE)]) as party:
         put_down(party)
         commands = []
         for one in party.identities:
@@ -256,9 +262,9 @@ def pace(graph: Graph, rounds: int, live: Callable[..., Pace], place: Path | Non
     """
     spawn = multiprocessing.get_context("spawn")
     results, together = spawn.SimpleQueue(), spawn.Barrier(graph.n)
-    nobody_proposes = {"patience": 2 * rounds, "rounds": rounds}
+    never_proved = {"method": "consensus", "objective": "mean", "tolerance": 1e-300, "rounds": rounds}
     with (
-        make_party(graph, bounds=[-5.0, 5.0], **nobody_proposes) as party,
+        make_party(graph, bounds=[-5.0, 5.0], **never_proved) as party,
         tempfile.TemporaryDirectory(dir=place) as journals,
     ):
         put_down(party)
@@ -294,9 +300,10 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
             times.append((time.perf_counter(), time.process_time()))
 
     async def take_part() -> None:
-        seat = take_seat(charter, name, float(np.random.default_rng(i).standard_normal()))
         identity = load_identity(folder / name / f"{name}.key")
-        transport = make_transport("tls", Endpoint(charter, identity, i, seat.codec.largest(False)))
+        value = float(np.random.default_rng(i).standard_normal())
+        seat = take_seat(charter, name, value, CertifiedNotary(charter, identity))
+        transport = make_transport("tls", Endpoint(charter, identity, i, seat.codec.largest()))
         journal = Journal(DiskFile(journals / f"{name}.journal"), name)
         await Driver(seat, journal, transport, watch=watch).run()
 
@@ -316,7 +323,9 @@ def ping(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
             together.wait(timeout)
             cpu.append(time.process_time())
 
-    size = take_seat(charter, charter.names[i], 0.0).codec.step_bytes + LENGTH_BYTES
+    name = charter.names[i]
+    notary = CertifiedNotary(charter, load_identity(folder / name / f"{name}.key"))
+    size = take_seat(charter, name, 0.0, notary).codec.step_bytes + LENGTH_BYTES
     plain, rounds = msgspec.to_builtins(charter), charter.rounds
     seconds = asyncio.run(bench.ping.take_part(i, plain, folder, size, rounds, False, Gate()))
     return seconds / rounds, (cpu[2] - cpu[1]) / rounds
@@ -345,11 +354,12 @@ def starting(quick: bool) -> Iterator[Row]:
 
 
 def hundred(quick: bool) -> Iterator[Row]:
-    """One row a graph."""
-    for kind in ("ring", "rgg"):
-        row = up(kind, 10 if quick else 100, 1)
+    """One row a graph and a method."""
+    for kind, method in product(("ring", "rgg"), ("search", "consensus")):
+        row = up(kind, 10 if quick else 100, 1, method)
         yield {
             "graph": kind,
+            "method": method,
             "nodes": row["nodes"],
             "seconds": row["seconds"],
             "rounds": row["rounds"],
@@ -358,9 +368,10 @@ def hundred(quick: bool) -> Iterator[Row]:
         }
 
 
-def up(kind: str, nodes: int, seed: int) -> Row:
+def up(kind: str, nodes: int, seed: int, method: str = "consensus") -> Row:
     """`midst up`, the seconds of the whole command, and the most memory seen of all its processes."""
     command = [*MIDST, "up", "--graph", kind, "--nodes", str(nodes), "--seed-values", str(seed), "--json"]
+    command += ["--method", method]
     began, most = time.monotonic(), 0
     environment = {**os.environ, "TMPDIR": str(MEMORY)}
     one = subprocess.Popen(

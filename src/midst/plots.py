@@ -1,14 +1,17 @@
-"""Pictures of a run: the network, and what every node sent over time.
+"""Pictures of a run: the network, and what every node sent over time, or how a search closed in.
 
 Rules:
 - Importing this module needs matplotlib, so it is imported where a picture is asked for and nowhere else.
 - matplotlib's object interface only: no pyplot, no setting of the user's is changed.
 - A private value is drawn as such only if it is handed in. The plateau of an exposed node does lie at its value: that
   is what it sent to its neighbours.
+- Of a search everything that was made public is drawn: how the bracket closed in, probe by probe, and the totals of its
+  cells.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from midst.files import check_writable, write_whole
 from midst.graphs import Graph
 from midst.picture import Picture
 from midst.result import Result
+from midst.trace import Probe
 
 try:
     from matplotlib.axes import Axes
@@ -51,21 +55,26 @@ _CURVES = 400  # up to so many have a light curve each; beyond, bands
 _ARRANGED = 600  # up to so many nodes without positions are arranged by their distances
 _LINEAR = 50  # beyond so many iterations the axis is logarithmic
 _FRAMES = 1500  # points of a curve, evenly spread over the logarithmic axis
+_WIDER = 100  # times the last bracket of a search: wider ones are cut off
+_ROOM = 0.035  # of the axis: a cell that is as wide has its total written in it
 _DOTS, _LINES = 20_000, 50_000  # nodes and edges drawn at most
 
 
 def draw_result(result: Result, values: Array | None = None) -> Figure:
-    """The network beside x_i(t); thick where a node sent its own value.
+    """The network beside x_i(t), thick where a node sent its own value; or beside the brackets of a search.
 
     Args:
-        result: of a run that recorded x.
+        result: of a run that recorded x, or of a search.
         values: the private values, to be drawn as ticks at the right edge.
     """
     figure = Picture(figsize=(11, 5.2), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
     figure.suptitle(headline(result), fontsize=13)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
     _draw_network(left, result)
-    _draw_curves(right, result, values)
+    if result.iterations:
+        _draw_curves(right, result, values)
+    else:
+        _draw_search(right, result, values)
     return figure
 
 
@@ -205,7 +214,8 @@ def _draw_curves(axes: Axes, result: Result, values: Array | None) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(1, max(result.iterations, 2))
     of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
-    state = "proved by a count" if result.proofs else "proved" if result.certified else "no proof"
+    probes = len(trace.probes)
+    state = f"{probes} probes find it" if result.standing else "proved" if result.certified else "no proof"
     axes.set_title(f"what each node sent{of}; {state} after {result.iterations:,} iterations", fontsize=10)
     axes.set_xlabel("iteration", fontsize=9)
     axes.set_ylabel("x", fontsize=9)
@@ -246,6 +256,53 @@ def _draw_values(axes: Axes, values: Array) -> None:
     axes.plot(
         np.full(near.size, 1.015), near, "_", color=_VALUE, markersize=9, label=f"private values{beyond}", **at_edge
     )
+
+
+# The search
+
+
+def _draw_search(axes: Axes, result: Result, values: Array | None) -> None:
+    """A row a probe: its bracket, cut by the thresholds, with the total of each cell."""
+    trace = result.trace
+    probes = [probe for probe in trace.probes if probe.coordinate == 0]
+    answer = float(np.ravel(result.value)[0])
+    low, high = _visible(probes, answer)
+    most = max((max(probe.totals) for probe in probes), default=1) or 1
+    for row, probe in enumerate(probes, start=1):
+        edges = np.clip([probe.keys.value(edge) for edge in (probe.edges[0] + 1, *probe.edges[1:])], low, high)
+        for left, right, total in zip(edges[:-1], edges[1:], probe.totals, strict=True):
+            axes.barh(
+                row, right - left, left=left, height=0.72, color=_HIDDEN, alpha=0.08 + 0.5 * total / most, linewidth=0
+            )
+            if right - left > _ROOM * (high - low):
+                axes.text((left + right) / 2, row, f"{total:,}", ha="center", va="center", fontsize=8)
+        axes.vlines(edges[1:-1], row - 0.36, row + 0.36, color=_ANSWER, linewidth=0.9)
+    axes.axvline(answer, color=_ANSWER, linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label=result.objective)
+    axes.plot([], [], color=_ANSWER, linewidth=0.9, label="threshold")
+    if values is not None:
+        own = values if trace.owners is not None or values.ndim == 1 else values[:, 0]
+        near = own[(own >= low) & (own <= high)]
+        at_edge: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False, "scalex": False}
+        axes.plot(near, np.full(near.size, -0.015), "|", color=_VALUE, markersize=9, label="private values", **at_edge)
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(probes) + 0.6, 0.4)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
+    axes.set_title(f"how many values each cell holds{of}: all that was made public", fontsize=10)
+    axes.set_xlabel("value", fontsize=9)
+    axes.set_ylabel("probe", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(ncols=3, **_BELOW)
+
+
+def _visible(probes: Sequence[Probe], answer: float) -> tuple[float, float]:
+    """What the axis shows: the first bracket that is not far wider than the last; wider ones are cut off."""
+    brackets = [(probe.keys.value(probe.edges[0] + 1), probe.keys.value(probe.edges[-1])) for probe in probes]
+    for low, high in brackets:
+        if high - low <= _WIDER * (brackets[-1][1] - brackets[-1][0]) and low < high:
+            return low, high
+    return answer - 1.0, answer + 1.0
 
 
 def _thin(items: NDArray[np.int64], most: int) -> NDArray[np.int64]:

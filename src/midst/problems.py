@@ -152,9 +152,16 @@ class Problem:
         """What is to be found, in words; where there are two answers, which of them."""
         return self.objective.title(self.total)
 
-    def with_values(self, values: Values) -> Problem:
-        """The same problem with other values; what is public stays as it is."""
+    def with_values(self, values: Values, *, bounded: bool = True) -> Problem:
+        """The same problem with other values; what is public stays as it is.
+
+        Args:
+            values: as this problem has them.
+            bounded: whether they keep to the public bounds; with noise on them they do not, and are then in none.
+        """
         other = copy(self)
+        if not bounded:
+            other.bounds = None
         if self.owners is None:
             other.values = check_values(values, nodes=self.graph.n)
             if other.values.shape != self.values.shape:
@@ -164,6 +171,7 @@ class Problem:
             owners.setflags(write=False)
             other.owners = owners
         other.values.setflags(write=False)
+        other._refuse_far_values()
         other.__dict__.pop("answer", None)
         return other
 

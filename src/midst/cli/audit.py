@@ -121,8 +121,6 @@ def _show(leakage: Leakage) -> None:
         f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed; {leakage.total_bits:.2f} bits in all, "
         f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {told}"
     )
-    if leakage.candidates:
-        click.echo(f"{leakage.rank_bits:.2f} bits more about all of them together, by the ranks a count announced")
     for note in leakage.notes:
         click.echo(f"note: {note}")
 

@@ -134,6 +134,11 @@ def command(
         "sent": carrier.sent,
         "received": carrier.received,
     }
+    if ending.found.contradicted:
+        tell(
+            "contradicted",
+            "the totals leave no room for your own value: somebody lied about theirs; talk to the others",
+        )
     if out is not None:
         write_out(charter, ending.found, out)
     _report(report, as_json)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from midst.cli.account import open_account
 from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph
@@ -25,23 +26,30 @@ from midst.cli.values import read_numbers
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
+from midst.methods import After, Certified, Consensus, Exact, Method, MethodName, Search, choose_stop
 from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
 from midst.privacy.dp import parse_mechanism, privatise
 from midst.privacy.priors import parse_prior
 from midst.problems import Problem, check_values
+from midst.protocol.search import WAYS
 from midst.result import Result
 from midst.solving import Progress, solve
 from midst.system import streams
 
-_STOP = """When a count proves the answer exactly; when it is certified to within the tolerance; or when its error is,
-as only a simulation can know. Default: count where one value is the answer, else certified."""
+_METHOD = """The paper's iteration, which exposes who sends its own value; or a search by masked sums, which exposes
+nobody."""
+_STOP = """Of the iteration: when x are close enough for a search to find the exact answer, or when it is certified to
+within the tolerance. Default: exact where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
 paper's offset:sigma=0.1."""
 _RECORD = "Which iterations to keep; K: every K-th."
 _EXAMPLES = """\b
 Examples:
   midst run --graph rgg --nodes 15 --seed 7 --plot run.png
-  midst run --graph ring --values values.txt --quantile 0.9 --json"""
+  midst run --graph ring --values values.txt --quantile 0.9 --json
+  midst run --graph ring --values values.txt --method search --bounds 0:100"""
+SIDES = ("low", "high", "midpoint", "any")
+_OF_SEARCH = ("arity", "spacing")
 _A_FILE = click.Path(path_type=Path)
 
 
@@ -53,18 +61,22 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--weights", metavar="FILE|-", help="One number a line. Default: 1 each.")
 @click.option("--objective", type=click.Choice([*LEVELS, "mean"]), help="What to find. Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
-@click.option("--side", type=click.Choice(["low", "high", "any"]), help="Where there are two answers. Default: low.")
+@click.option("--side", type=click.Choice(SIDES), help="Where there are two answers. Default: low.")
 @click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
+@click.option("--resolution", metavar="R", help="Public: exact answers are those of the values rounded to it.")
+@click.option(
+    "--method", type=click.Choice(["consensus", "search"]), default="consensus", show_default=True, help=_METHOD
+)
+@click.option("--arity", type=int, metavar="K", help="Thresholds a probe of a search, from 1 to 7. Default: 3.")
+@click.option("--spacing", type=click.Choice(list(WAYS)), help="Where a search places them. Default: rank.")
 @click.option("--c", type=float, help="Convergence parameter. Default: chosen from the public scale.")
 @click.option("--theta", type=float, default=0.5, show_default=True, help="Averaging constant, in (0, 1).")
 @click.option("--mu", type=float, help="Mean of z(0). Default: such that x(0) is near the public centre.")
 @click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1.")
 @click.option("--force", is_flag=True, help="Allow --theta 1 where it does not converge.")
 @click.option("--iterations", type=int, metavar="N", help="Run exactly so many, proved or not.")
-@click.option("--stop", type=click.Choice(["count", "certified", "error"]), help=_STOP)
-@click.option("--patience", type=int, metavar="K", help="Iterations inside before a node proposes. Default: chosen.")
-@click.option("--root", type=int, default=0, show_default=True, metavar="NODE", help="Where a count's sums meet.")
+@click.option("--stop", type=click.Choice(["exact", "certified"]), help=_STOP)
 @click.option("--dp", metavar="SPEC", help=_DP)
 @click.option("--ledger", metavar="FILE", help="Keep account of what is given away about one node's value.")
 @click.option("--ledger-node", type=int, default=0, show_default=True, metavar="NODE", help="Whose.")
@@ -90,18 +102,21 @@ def command(
     side: Side | None,
     scale: float | None,
     bounds: str | None,
+    resolution: str | None,
+    method: MethodName,
     dp: str | None,
     ledger: str | None,
     ledger_node: int,
     prior: str,
     over_budget: bool,
+    engine: str,
     record: str,
     save: Path | None,
     keep_values: bool,
     plot: Path | None,
     show_values: bool,
     as_json: bool,
-    **settings: Any,
+    **parameters: Any,
 ) -> None:
     """Find a median, a quantile or a mean over a graph."""
     _check_files(save, keep_values, plot, show_values, record, inputs=(graph, values, weights))
@@ -113,10 +128,13 @@ def command(
     network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
     heaviness = None if weights is None else read_numbers(weights)
-    honest = Problem(network, numbers, weights=heaviness, objective=sought, scale=scale, bounds=known)
+    honest = Problem(
+        network, numbers, weights=heaviness, objective=sought, scale=scale, bounds=known, resolution=resolution
+    )
     mechanism = None if dp is None else parse_mechanism(dp)
     problem = honest if mechanism is None else privatise(honest, mechanism, seed)
-    settings["record"] = int(record) if record.isdecimal() else record
+    how = _method(method, problem, parameters)
+    kept: Any = int(record) if record.isdecimal() else record
     account = None
     if ledger is not None:
         if record == "none":
@@ -124,8 +142,10 @@ def command(
         account = open_account(ledger, honest, ledger_node, parse_prior(prior), mechanism, over_budget)
     failure = None
     try:
-        with _progress(settings["iterations"]) as progress:
-            result = solve(problem, rng=seed, keep_values=keep_values, progress=progress, **settings)
+        with _progress(parameters["iterations"]) as progress:
+            result = solve(
+                problem, how, engine=engine, rng=seed, record=kept, keep_values=keep_values, progress=progress
+            )
     except NotCertified as error:
         result, failure = error.result, error
     # with noise on the values, what the answer is off by includes what the noise costs
@@ -140,7 +160,7 @@ def command(
 
             save_figure(result.plot(values=show_values), plot)
     finally:  # a full disk does not cost the answer
-        _report(result, as_json)
+        _report(result, seed, as_json, hint=method == "consensus" and problem.has_one_value)
     if failure is not None:
         raise failure
 
@@ -186,6 +206,25 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
     return Quantile(LEVELS[name or "median"] if quantile is None else quantile, side or "low")
 
 
+def _method(name: MethodName, problem: Problem, parameters: dict[str, Any]) -> Method:
+    """The method with its parameters, of which those of the other one must not be given."""
+    given = click.get_current_context().get_parameter_source
+    others = [each for each in parameters if (each in _OF_SEARCH) != (name == "search")]
+    for other in others:
+        if given(other) is ParameterSource.COMMANDLINE:
+            raise InputError(f"--{other} is no option of --method {name}; leave it out")
+    own = {each: value for each, value in parameters.items() if each not in others and value is not None}
+    if name == "search":
+        return Search(**own)
+    stop, iterations, tolerance = (parameters[each] for each in ("stop", "iterations", "tolerance"))
+    plain = {each: value for each, value in own.items() if each not in ("stop", "iterations", "tolerance")}
+    if iterations is not None:
+        return Consensus(**plain, stop=After(iterations))
+    if stop == "exact" or (stop is None and isinstance(choose_stop(problem, None), Exact)):
+        return Consensus(**plain, stop=Exact())
+    return Consensus(**plain, stop=Certified(tolerance))
+
+
 # What people see
 
 
@@ -211,12 +250,18 @@ def _progress(iterations: int | None) -> Iterator[Progress | None]:
         yield lambda t, spread: display.update(task, completed=t + 1, spread=spread)
 
 
-def _report(result: Result, as_json: bool) -> None:
-    """The result on stdout: one JSON object, a table on a terminal, or plain lines."""
+def _report(result: Result, seed: int, as_json: bool, hint: bool) -> None:
+    """The result on stdout: one JSON object, or a table; and what another method would have spared."""
     if as_json:
-        click.echo(json.dumps(result.to_dict()))
+        click.echo(json.dumps(result.to_dict() | {"seed": seed}))
         return
-    rows = [*result.rows(), ("seed", str(result.trace.seed))]
+    _print_rows(result, [*result.rows(), ("seed", str(seed))])
+    if hint:
+        click.echo(f"{len(result.exposed)} of {result.nodes} exposed; --method search exposes nobody")
+
+
+def _print_rows(result: Result, rows: list[tuple[str, str]]) -> None:
+    """A table on a terminal, or plain lines."""
     if not sys.stdout.isatty():
         width = max(len(name) for name, _ in rows)
         click.echo("\n".join(f"{name:>{width}}  {text}" for name, text in rows))

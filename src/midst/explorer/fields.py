@@ -95,7 +95,7 @@ _OBJECTIVES = _words("median the median", "quantile a quantile", "maximum the ma
 _OBJECTIVES += _words("mean the mean")
 _PRIORS = _words("normal normal", "uniform uniform", "laplace Laplace")
 _WHO = _words("eavesdropper an eavesdropper", "passive corrupt nodes", "both both of them")
-_STOPS = _words("count proved by a count", "certified certified", "error error is small", "iterations after so many")
+_STOPS = _words("exact exact, by a search", "certified certified", "iterations after so many")
 _NOISE = _words("none none", "offset an offset", "gaussian Gaussian", "laplace Laplace")
 
 FIELDS: tuple[Field, ...] = (
@@ -118,9 +118,9 @@ FIELDS: tuple[Field, ...] = (
     _field("theta", "θ", "iteration", default="0.5", help="Averaging constant, in (0, 1)."),
     _field("mu", "μ", "iteration", hint="auto", help="Mean of z(0): far from 0 starts far from the median."),
     _field("sigma", "σ", "iteration", hint="0.1", help="Standard deviation of z(0)."),
-    _field("stop", "stop when", "iteration", kind="choice", default="count", choices=_STOPS),
+    _field("stop", "stop when", "iteration", kind="choice", default="exact", choices=_STOPS),
     _field("iterations", "iterations", "iteration", ("stop", ("iterations",)), kind="whole", default="200"),
-    _field("tolerance", "tolerance", "iteration", ("stop", ("certified", "error")), default="1e-6"),
+    _field("tolerance", "tolerance", "iteration", ("stop", ("certified",)), default="1e-6"),
     Field("adversary", "adversary", "adversary", "choice", "eavesdropper", _WHO),
     Field("corrupt", "corrupt nodes", "adversary", "nodes", when=(("adversary", ("passive", "both")),), hint="3, 7"),
     Field("init", "z(0) travels", "adversary", "choice", "clear", _words("clear in the clear", "sealed sealed")),

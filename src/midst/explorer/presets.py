@@ -41,7 +41,7 @@ def presets() -> list[Preset]:
     )
     ring, rgg, complete = (_settings(replace(FIFTEEN, graph=graph)) for graph in ("ring", "rgg", "complete"))
     small, large = (_settings(replace(FIFTEEN, c=c)) for c in (0.1, 10.0))
-    count = {"stop": "count"}
+    exact = {"stop": "exact"}
     return [
         Preset("Fig. 1", "Started near the median, only its holder sends its own number.", near),
         Preset("Fig. 2", "Started far above it, everybody on the way down is caught on a plateau.", far),
@@ -53,8 +53,8 @@ def presets() -> list[Preset]:
         Preset("3: ring | complete", "Fig. 3: the denser the graph, the fewer are exposed.", ring, complete),
         Preset("3: ring | geometric", "Fig. 3: the denser the graph, the fewer are exposed.", ring, rgg),
         Preset("4: c = 0.1 | 10", "Fig. 4: the larger c, the fewer are exposed.", small, large),
-        Preset("plain | count", "The plain iteration, and the exact finish by a count.", rgg, rgg | count),
-        Preset("clear | sealed", "z(0) heard, and z(0) sealed between neighbours.", count, {"init": "sealed"}),
+        Preset("plain | exact", "The plain iteration, and the exact finish by a search.", rgg, rgg | exact),
+        Preset("clear | sealed", "z(0) heard, and z(0) sealed between neighbours.", exact, {"init": "sealed"}),
     ]
 
 

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.certificate import weights_needed
-from midst.counting import Proof, Rules
 from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
 from midst.explorer.knowing import Ints, Knowledge, follow, look
 from midst.explorer.simulate import Made
-from midst.objectives import Mean, Quantile
+from midst.objectives import Mean
 from midst.privacy.audit import Leakage, audit
 from midst.privacy.reading import Run
 from midst.privacy.sights import Branches
@@ -80,7 +79,6 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "kept": len(t),
         "answer": {"low": low, "high": high, "true": held is not None},
         "result": _result(made),
-        "candidates": _candidates(trace, k),
         "parameters": {name: _one(value, k) for name, value in trace.parameters.items()},
         "mean": isinstance(trace.objective, Mean),
         "coordinates": int(np.prod(trace.x.shape[2:])),
@@ -194,9 +192,7 @@ def _answer(made: Made, x: Array, held: Array | None) -> tuple[float, float]:
     if held is not None:
         low, high = trace.objective.answer(held, trace.counts)
         return float(low), float(high)
-    counted = trace.candidates
-    rows = np.flatnonzero(counted.coordinate == made.coordinate)
-    found = float(counted.value[rows[-1]]) if len(rows) else float(x[-1].min() / 2 + x[-1].max() / 2)
+    found = float(x[-1].min() / 2 + x[-1].max() / 2) if trace.answer is None else trace.answer[made.coordinate]
     return found, found
 
 
@@ -205,48 +201,23 @@ def _result(made: Made) -> Facts | None:
     result = made.result
     if result is None:
         return None
-    proof = None if result.proofs is None else result.proofs[made.coordinate]
-    certificate = result.certificate
+    certificate, standing = result.certificate, result.standing
+    probes = sum(probe.coordinate == made.coordinate for probe in result.trace.probes)
     return {
         "value": result.value,
         "certified": result.certified,
-        "tolerance": certificate.tolerance,
-        "spread": certificate.spread,
+        "rounds": result.rounds,
+        "tolerance": None if certificate is None else certificate.tolerance,
+        "spread": None if certificate is None else certificate.spread,
         "error": result.error if made.held is None else _distance(result.value, made),
-        "proof": None if proof is None else _counted(proof),
+        "proof": None if standing is None else {**standing[made.coordinate]._asdict(), "probes": probes},
     }
-
-
-def _counted(proof: Proof) -> Facts:
-    decided = proof.candidates[-1].announced + proof.counted
-    numbers = {name: getattr(proof, name) for name in ("below", "ties", "above", "proposals", "holder")}
-    return numbers | {"decided": decided}
 
 
 def _distance(value: Any, made: Made) -> float:
     """From the true answer, where there was noise on the values."""
     low, high = made.trace.objective.answer(made.values, made.trace.counts)  # type: ignore[arg-type]
     return float(max(low - value, value - high, 0.0))
-
-
-def _candidates(trace: Trace, k: int) -> list[Facts]:
-    """The values that were counted, and what came of it."""
-    objective, every = trace.objective, trace.candidates
-    if not isinstance(objective, Quantile):
-        return []
-    total = int(trace.counts.sum())
-    rules = Rules(1, 0, 0, total, objective.level(total))
-    return [
-        {
-            "t": int(every.announced[row]),
-            "node": int(every.holder[row]),
-            "value": float(every.value[row]),
-            "below": int(every.below[row]),
-            "above": int(every.above[row]),
-            "verdict": rules.judge(int(every.below[row]), int(every.above[row])),
-        }
-        for row in np.flatnonzero(every.coordinate == k)
-    ]
 
 
 def _tally(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[Ints, Ints] | None:

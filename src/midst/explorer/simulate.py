@@ -20,6 +20,7 @@ from midst import graphs
 from midst.errors import InputError
 from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
 from midst.graphs import Graph
+from midst.methods import After, Certified, Consensus, Stop
 from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
@@ -81,20 +82,9 @@ class Ready:
             Refused: the library refuses what it could only see now.
         """
         settings = self.settings
-        exactly = settings.stop == "iterations"
         with blame("c", "stop", "tolerance"):
-            result = solve(
-                self.problem,
-                **_parameters(settings),
-                rng=self.rng,
-                stop=None if settings.stop in ("count", "iterations") else cast(Any, settings.stop),
-                iterations=settings.iterations if exactly else None,
-                tolerance=settings.tolerance,
-                limit=settings.limit,
-                record="all",
-                throw=False,
-                progress=progress,
-            )
+            method = Consensus(**_parameters(settings), stop=_stop(settings), limit=settings.limit)
+            result = solve(self.problem, method, rng=self.rng, record="all", throw=False, progress=progress)
         noised = self.mechanism is not None
         return Made(
             result.trace,
@@ -109,8 +99,8 @@ class Ready:
     def _notes(self, result: Result) -> list[str]:
         notes = []
         settings = self.settings
-        if settings.stop == "count" and isinstance(self.problem.objective, Mean):
-            notes.append("the mean is none of the values, so none can be proposed: certified to 1e-6 instead")
+        if settings.stop == "exact" and isinstance(self.problem.objective, Mean):
+            notes.append("the mean is none of the values, so it cannot be searched for: certified to 1e-6 instead")
         if settings.stop != "iterations" and not result.certified and result.iterations >= settings.limit:
             notes.append(f"ended without a proof after {result.iterations:,} iterations, the most the page holds")
         if self.mechanism is not None:
@@ -152,6 +142,8 @@ def open_file(path: Path, settings: Settings) -> Made:
     """
     with blame("source"):
         trace = load(path)
+        if not trace.iterations:
+            raise InputError("the file is of a search, which the page cannot show yet")
         if trace.graph.n > MOST_NODES or trace.graph.edges > MOST_EDGES:
             raise InputError(
                 f"the file has {trace.graph.n:,} nodes and {trace.graph.edges:,} edges, more than the page holds "
@@ -230,6 +222,12 @@ def _noised(prior: Prior, mechanism: Mechanism) -> Prior:
     std = mechanism.noise_std
     noise = rng.laplace(0, std / 2**0.5, _SAMPLES) if isinstance(mechanism, Laplace) else rng.normal(0, std, _SAMPLES)
     return priors.Samples(np.clip(drawn, *mechanism.bounds) + noise)
+
+
+def _stop(settings: Settings) -> Stop | None:
+    if settings.stop == "exact":  # or certified, where the answer is none of the values
+        return None
+    return After(settings.iterations) if settings.stop == "iterations" else Certified(settings.tolerance)
 
 
 def _parameters(settings: Settings) -> dict[str, Any]:

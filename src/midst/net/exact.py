@@ -151,7 +151,6 @@ class ExactFinish:
         within, iteration = self._iteration.range, self._seat.iteration
         assert within is not None
         assert iteration is not None
-        self._iteration.outbox()  # nobody needs the x of a round that is not made
         low, high = (np.atleast_1d(iteration.in_data_units(end)) for end in (within.low, within.high))
         scale = np.broadcast_to(iteration.parameters.scale, low.shape)
         ends = zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)

@@ -20,6 +20,8 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
         rounds: message rounds it took; of a search, a diameter for each of its steps.
         exposed: whether this participant sent its own value, in any coordinate.
         probes: questions of the search; 0 where there was none.
+        contradicted: whether the totals leave no room for this participant's own values, so that somebody lied; for its
+            owner alone.
         transcript: what the search made public, with everybody's signature.
     """
 
@@ -29,6 +31,7 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
     rounds: int
     exposed: bool
     probes: int = 0
+    contradicted: bool = False
     transcript: Transcript | None = None
 
     def to_dict(self) -> dict[str, Any]:

@@ -177,6 +177,7 @@ class Gossip:
             rounds=self._first + (search.steps + 2) * diameter,
             exposed=self.exposed,
             probes=search.steps,
+            contradicted=self._participant.contradicted,
             transcript=transcript_of(self._participant),
         )
 

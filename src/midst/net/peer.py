@@ -9,8 +9,8 @@ Rules:
 - A neighbour that has forgotten its journal would draw a second z(0) for the same session. It is recognised by its
   instance number, and refused. Nothing drawn for a neighbour is sent to it before it has that number on disk.
 - Whoever waits for a frame asks for it (WANT). Answers are never answered, so that duplicates cannot multiply.
-- A neighbour's WELCOME says what it has last heard from us. Nothing is signed before every neighbour has said so; who
-  has signed more than its journal knows of ran twice or lost its disk, and never signs again in this session.
+- A neighbour's WELCOME says what it has last heard from us, and shows it. Nothing is signed before every neighbour has
+  said so; who has signed more than its journal knows of ran twice or lost its disk, and never signs again here.
 - A run ends with a `Found`, the same for all, or with an `Aborted` that says because of whom. An abort is told to all
   neighbours, who tell theirs.
 """
@@ -325,16 +325,13 @@ class Peer:
                     return
                 if self._meet(j, said.instance):
                     self.part.forget(j)
-                    self._send(j, encode_talk(self._welcome(j)))
+                    self._welcome(j)
                     if not neighbour.greeted and now - neighbour.asked > RETRY / 10:
                         self._greet(j, now)
             case Welcome():
                 if self._lost_journal(j, said.instance):
                     self._abort("journal lost", neighbour.name, _lost(neighbour.name))
-                elif self._knows_more(said):
-                    text = "has signed what its journal knows nothing of: it ran twice, or its disk was put back"
-                    self._abort("journal lost", self.seat.name, f"{self.seat.name} {text}; start a new session")
-                elif self._meet(j, said.instance):
+                elif self._meet(j, said.instance) and not self._knows_more(said):
                     neighbour.greeted = True
                     if not self._all_greeted and all(each.greeted for each in self.neighbours.values()):
                         self._all_greeted = True
@@ -385,15 +382,21 @@ class Peer:
         neighbour.met = True
         return True
 
-    def _welcome(self, j: int) -> Welcome:
-        """What a neighbour is told that greets: among it, the newest that we have heard from it."""
+    def _welcome(self, j: int) -> None:
+        """Answer a neighbour that greets, with the newest that we have heard from it: said, and shown as signed."""
         newest = self.part.newest_of(j)
-        if newest is None:
-            return Welcome(self.opening.instance, self.part.round)
-        return Welcome(self.opening.instance, self.part.round, newest.step, _short(newest))
+        told = (-1, b"") if newest is None else (newest.step, _short(newest))
+        self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round, *told)))
+        if newest is not None:
+            for frame in self.seat.codec.encode([newest]):
+                self._send(j, frame)
 
     def _knows_more(self, said: Welcome) -> bool:
-        """Whether a neighbour has heard something from us that we know nothing of."""
+        """Whether a neighbour says that it has heard something from us that we know nothing of.
+
+        Then it is not greeted, and nothing is signed. Whether it is true is seen by what it shows: our own signature
+        on it ends the session; who cannot show that is waited for by name.
+        """
         own = self.part.own(said.step) if said.step >= 0 else None
         return said.step >= 0 and (own is None or _short(own) != said.digest)
 

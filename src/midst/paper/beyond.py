@@ -9,8 +9,8 @@ of the data it belongs to); of one that changes sides without being caught, more
 Parts:
 - (a), (b) bits on the nodes the paper calls secure; z(0) in the clear, and sealed between the two ends of each edge.
 - (c) repeats with fresh z(0) on the same data: whoever was missed once may be caught the next time.
-- (d) the exact finish is the same run cut short, so its messages tell no more than those of running on; its counts may,
-  for they tell the rank of every value that was proposed.
+- (d) the exact finish is the same run cut short, so its messages tell no more than those of running on; the totals of
+  its search may.
 - (e) an even number of nodes: the answer depends on z(0), and is not the mean of the two middle values.
 """
 
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from midst.methods import Exact
 from midst.paper.choices import FIFTEEN
 from midst.paper.claims import (
     Claim,
@@ -46,7 +47,20 @@ from midst.paper.drawing import (
     legend_below,
     panels,
 )
-from midst.paper.runs import NEVER, Array, Experiment, Ints, Row, Seen, Settings, measure, perform, plateaus, show
+from midst.paper.runs import (
+    CERTIFIED,
+    NEVER,
+    Array,
+    Experiment,
+    Ints,
+    Row,
+    Seen,
+    Settings,
+    measure,
+    perform,
+    plateaus,
+    show,
+)
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.audit import audit
 from midst.privacy.priors import Normal
@@ -97,12 +111,12 @@ class Finish(NamedTuple):
     Attributes:
         bits: mean over all nodes: by the exact finish, and run on.
         exposed: share of nodes, likewise.
-        iterations: likewise.
+        rounds: of messages, likewise.
     """
 
     bits: Array
     exposed: Array
-    iterations: Ints
+    rounds: Ints
 
 
 class Limits(NamedTuple):
@@ -172,11 +186,11 @@ def observe_repeats(experiment: Experiment, seed: int, k: int) -> Repeats:
 
 def observe_finish(experiment: Experiment, seed: int, k: int) -> Finish:
     """One run, ended in two ways."""
-    results = [perform(experiment, seed, k, stop=stop, record="all").result for stop in ("count", "certified")]
+    results = [perform(experiment, seed, k, stop=stop, record="all").result for stop in (Exact(), CERTIFIED)]
     return Finish(
         np.array([_bits_a_node(result) for result in results]),
         np.array([len(result.exposed) / experiment.n for result in results]),
-        np.array([result.iterations for result in results]),
+        np.array([result.rounds for result in results]),
     )
 
 
@@ -188,9 +202,8 @@ def observe_limits(experiment: Experiment, seed: int, k: int) -> Limits:
 
 
 def _bits_a_node(result: Result) -> float:
-    """Of all nodes, exposed or not, and of the ranks a count told, to an eavesdropper on z(0) in the clear."""
-    leakage = audit(result.trace, Adversary(), _PRIOR)
-    return (leakage.total_bits + leakage.rank_bits) / leakage.honest
+    """Of all nodes, exposed or not, to an eavesdropper on z(0) in the clear."""
+    return audit(result.trace, Adversary(), _PRIOR).mean_bits
 
 
 # What it shows
@@ -220,13 +233,13 @@ def claims(data: Data) -> list[Claim]:
             is_positive,
         ),
         judge(
-            "The exact finish tells no more than running on (share of runs with no more bits, ranks included).",
+            "The exact finish tells no more than running on (share of runs with no more bits, the search included).",
             over(data.finish, lambda finish: share_of(finish.bits[:, 0] <= finish.bits[:, 1] + _ROUNDING)),
             is_everywhere,
         ),
         judge(
-            "It takes fewer iterations (ratio, geometric mean).",
-            over(data.finish, lambda finish: geometric_mean_of(finish.iterations[:, 0] / finish.iterations[:, 1])),
+            "It takes fewer rounds of messages (ratio, geometric mean).",
+            over(data.finish, lambda finish: geometric_mean_of(finish.rounds[:, 0] / finish.rounds[:, 1])),
             lambda ratio: ratio.high < 1,
         ),
         judge(
@@ -324,12 +337,12 @@ def _draw_repeats(axes: Axes, data: Data) -> None:
 def _draw_finish(axes: Axes, data: Data) -> None:
     for (experiment, finish), colour, marker in zip(data.finish.items(), COLOURS, MARKERS, strict=False):
         style: dict[str, Any] = {"marker": marker, "color": colour, "markersize": 4.5, "linewidth": 0}
-        axes.plot(finish.iterations.T, finish.bits.T, color=colour, linewidth=0.5, alpha=0.5)
-        axes.plot(finish.iterations[:, 0], finish.bits[:, 0], label=_start(experiment), **style)
-        axes.plot(finish.iterations[:, 1], finish.bits[:, 1], markerfacecolor="white", **style)
+        axes.plot(finish.rounds.T, finish.bits.T, color=colour, linewidth=0.5, alpha=0.5)
+        axes.plot(finish.rounds[:, 0], finish.bits[:, 0], label=_start(experiment), **style)
+        axes.plot(finish.rounds[:, 1], finish.bits[:, 1], markerfacecolor="white", **style)
     axes.plot([], [], "o", color=GREY, markersize=4.5, label="exact finish")
     axes.plot([], [], "o", color=GREY, markersize=4.5, markerfacecolor="white", label="run on to 1e-6")
-    axes.set(xlabel="iterations", ylabel="bits a node, all nodes", xscale="log", ylim=(0, None))
+    axes.set(xlabel="rounds", ylabel="bits a node, all nodes", xscale="log", ylim=(0, None))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     legend_below(axes, columns=2)
 

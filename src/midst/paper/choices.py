@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
+from midst.methods import Certified
 from midst.paper.runs import Experiment, Run, Settings, observe, perform
 
 NEAR = Experiment(n=5)  # Fig. 1: μ = 0 and σ² = 0.01 start near the median
@@ -43,4 +44,4 @@ def drawn_run(settings: Settings) -> int:
 def perform_drawn(experiment: Experiment, settings: Settings) -> Run:
     """The run that is shown, recorded in full and run on until its error is too small to draw."""
     k = drawn_run(settings)
-    return perform(experiment, settings.seed, k, tolerance=CLOSER, record="all")
+    return perform(experiment, settings.seed, k, stop=Certified(CLOSER), record="all")

@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 
 from midst import graphs
 from midst.errors import InputError
+from midst.methods import Certified, Consensus, Stop
+from midst.objectives import median
 from midst.privacy.dp import Offset, privatise
 from midst.problems import Problem
+from midst.recorder import Record
 from midst.result import Result
 from midst.solving import solve
 from midst.system import streams
@@ -32,6 +35,7 @@ Bools = NDArray[np.bool_]
 Row = dict[str, Any]  # of a table: what a column is called, and what is in it
 Seen = TypeVar("Seen", bound=tuple[Any, ...])
 
+CERTIFIED = Certified()  # to 1e-6 of the scale, which is 1
 NEVER = -1  # the iteration of what did not happen
 _LETTERS = {"mu": "μ", "sigma": "σ", "offset": "offset σ"}
 
@@ -154,7 +158,15 @@ class Outcome(NamedTuple):
         return np.asarray((first[..., None] > t).mean(axis=-2))
 
 
-def perform(experiment: Experiment, seed: int, k: int, *, copies: int | None = None, **options: Any) -> Run:
+def perform(
+    experiment: Experiment,
+    seed: int,
+    k: int,
+    *,
+    copies: int | None = None,
+    stop: Stop = CERTIFIED,
+    record: Record = "audit",
+) -> Run:
     """Run number k of an experiment.
 
     Args:
@@ -162,18 +174,19 @@ def perform(experiment: Experiment, seed: int, k: int, *, copies: int | None = N
         seed: of the whole series.
         k: which of its children.
         copies: run the same data with so many z(0) at once: coordinates of one problem, each solved by itself.
-        **options: of `solve`; the plain iteration runs until its answer is certified unless they say otherwise.
+        stop: of the iteration; it runs until its answer is certified unless told otherwise.
+        record: what to keep of it.
     """
     drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
     values = drawn.values.standard_normal(experiment.n)
     if copies is not None:
         values = np.repeat(values[:, None], copies, axis=1)
     shape = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
-    truth = Problem(graphs.make(experiment.graph, experiment.n, rng=drawn.graph, **shape), values)
+    graph = graphs.make(experiment.graph, experiment.n, rng=drawn.graph, **shape)
+    truth = Problem(graph, values, objective=median("any"))
     problem = privatise(truth, Offset(experiment.offset), drawn.values) if experiment.offset else truth
-    parameters = {"c": experiment.c, "mu": experiment.mu, "sigma": experiment.sigma}
-    result = solve(problem, rng=drawn.z0, **({"stop": "certified", "record": "audit"} | parameters | options))
-    return Run(truth, problem, result)
+    method = Consensus(experiment.c, mu=experiment.mu, sigma=experiment.sigma, stop=stop)
+    return Run(truth, problem, solve(problem, method, rng=drawn.z0, record=record))
 
 
 def observe(experiment: Experiment, seed: int, k: int) -> Outcome:

@@ -160,7 +160,7 @@ Mechanism = Gaussian | Laplace | Offset
 def privatise(problem: Problem, mechanism: Mechanism, rng: RNG = None, *, hardened: bool = False) -> Problem:
     """The same problem with every node's value clipped and noised.
 
-    Objective, weights and what is public stay; noised values may lie outside public bounds. Where scale and centre were
+    Objective, weights and what is public stay, but for bounds, which noised values do not keep to. Where scale and centre were
     estimated (`problem.public`), they were read off the true values, which no ε accounts for: give them for a real run.
 
     The plain noise is NumPy's: floats (open to Mironov's attack on the gaps between them) from a generator that whoever
@@ -184,16 +184,19 @@ def privatise(problem: Problem, mechanism: Mechanism, rng: RNG = None, *, harden
         InputError: hardened noise cannot be seeded, or noised values are too large for a float.
         MissingExtra: OpenDP is not installed.
     """
+    if problem.owners is not None:
+        raise InputError("noise is put on one value a node, and on no lists: it would have to grow with their lengths")
     clipped = np.clip(problem.values, *mechanism.bounds)
     coordinates = clipped.size // len(clipped)
     if not hardened:
         generator = streams(rng).z0.spawn(1)[0]  # a stream of its own: the same seed never draws the noise elsewhere
-        return problem.with_values(clipped + _noise(mechanism, clipped.shape, coordinates, generator))
+        noised = clipped + _noise(mechanism, clipped.shape, coordinates, generator)
+        return problem.with_values(noised, bounded=False)
     if rng is not None:
         raise InputError("hardened noise comes from the operating system and cannot be seeded; leave rng out")
     release = _measurement(mechanism, coordinates)
-    noised = [release(row) for row in clipped.reshape(len(clipped), -1).tolist()]
-    return problem.with_values(np.reshape(noised, clipped.shape))
+    released = [release(row) for row in clipped.reshape(len(clipped), -1).tolist()]
+    return problem.with_values(np.reshape(released, clipped.shape), bounded=False)
 
 
 def information(mechanism: Mechanism, prior_std: float) -> float:

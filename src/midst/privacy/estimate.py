@@ -27,6 +27,8 @@ from scipy.special import digamma
 
 from midst.errors import InputError
 from midst.graphs import Graph
+from midst.methods import After, Consensus
+from midst.objectives import median
 from midst.privacy.adversaries import Adversary
 from midst.privacy.priors import Normal, Prior
 from midst.privacy.sights import Branches
@@ -111,10 +113,11 @@ def estimate_information(
         raise InputError(f"runs must be at least {10 * neighbours}")
     rng = np.random.default_rng(seed)
     width = blur * prior.scale
+    method = Consensus(c=c, mu=mu, sigma=sigma, stop=After(iterations))
     values, ends, exposed = np.empty(runs), np.empty((runs, 2)), 0
     for run in range(runs):
         drawn = np.array([prior.quantile(level) for level in rng.random(graph.n)])
-        result = solve(Problem(graph, drawn), c=c, mu=mu, sigma=sigma, rng=rng, iterations=iterations, record="audit")
+        result = solve(Problem(graph, drawn, objective=median("any")), method, rng=rng, record="audit")
         sight = view(result.trace, Adversary()).sights[node]
         assert isinstance(sight, Branches)
         values[run] = drawn[node]

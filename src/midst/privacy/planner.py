@@ -17,6 +17,7 @@ import numpy as np
 
 from midst.errors import InputError
 from midst.graphs import Graph
+from midst.methods import Consensus
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import audit
@@ -151,20 +152,19 @@ def make_plan(
 
 
 def _observe(task: tuple[Setting, float, float, int, int]) -> tuple[float, float, int]:
-    """Run number k: bits an honest node gave away (its share of the ranks among them), share exposed, rounds."""
+    """Run number k: bits an honest node gave away, share exposed, rounds."""
     setting, c, sigma, seed, k = task
     prior = setting.prior
     drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
     values = [prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, setting.graph.n)]
     problem = Problem(setting.graph, values, objective=Quantile(0.5, "low"), scale=prior.scale)
     c /= prior.scale
-    result = solve(problem, c=c, mu=-c * prior.quantile(0.5), sigma=sigma, rng=drawn.z0, record="audit")
+    result = solve(problem, Consensus(c, mu=-c * prior.quantile(0.5), sigma=sigma), rng=drawn.z0, record="audit")
     try:
         leak = audit(result.trace, setting.adversary, prior)
     except TooShort:  # rare; whoever knows z(0) knows no less, so this is an upper bound
         leak = audit(result.trace, replace(setting.adversary, init="clear"), prior)
-    bits = (leak.total_bits + leak.rank_bits) / leak.honest
-    return bits, leak.exposed_count / leak.honest, result.iterations
+    return leak.mean_bits, leak.exposed_count / leak.honest, result.rounds
 
 
 def _summarise(c: float, sigma: float, seen: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Outcome:

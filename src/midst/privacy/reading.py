@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from midst.engines.arrays import sum_over_neighbours
 from midst.errors import InputError
 from midst.objectives import Mean, Quantile
-from midst.privacy.sights import Branches, Heard, Offset, Public, Spans, Told
+from midst.privacy.sights import Branches, Heard, Offset, Public, Spans
 from midst.system import streams
 from midst.trace import Segments, Trace
 from midst.update import Array, next_sums
@@ -118,21 +118,6 @@ class Run:
             upper=float(later[branch > 0].min(initial=math.inf)),
             value=value,
             inside=spans,
-        )
-
-    def told(self) -> tuple[Told, ...]:
-        """The candidates of the count, which everybody heard."""
-        every = self._trace.candidates
-        rows = np.flatnonzero(every.coordinate == self._coordinate)
-        return tuple(
-            Told(
-                int(every.holder[k]),
-                float(every.value[k]),
-                int(every.announced[k]),
-                int(every.below[k]),
-                int(every.above[k]),
-            )
-            for k in rows
         )
 
     def sums(self, known: NDArray[np.bool_]) -> tuple[Array, Array]:

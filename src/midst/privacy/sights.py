@@ -141,25 +141,6 @@ class Unseen:
 Sight = Branches | Offset | Heard | Unseen
 
 
-@dataclass(frozen=True, repr=False)
-class Told:
-    """A candidate of a count, which everybody is told.
-
-    Attributes:
-        holder: whose value.
-        value: the value.
-        announced: in which iteration.
-        below: weight, in units, of the values below it.
-        above: of those above it.
-    """
-
-    holder: int
-    value: float
-    announced: int
-    below: int
-    above: int
-
-
 def offsets(public: Public, x: Array, S: Array, R: Array) -> Array:
     """q_i(t) = −S_i(t) − c d_i x_i(t), with S from the public recursion over the messages.
 

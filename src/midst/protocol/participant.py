@@ -194,6 +194,8 @@ class Participant:
         self._pairs: dict[int, bytes] = {}
         self._transcript = b""
         self._context = b""
+        self._plain: list[int] = []
+        self._answered: list[tuple[list[int], tuple[int, ...]]] = []
         self.step = 0
         self.search: SearchState | None = None
         self.totals: list[tuple[int, ...]] = []
@@ -296,11 +298,14 @@ class Participant:
             self._state(b"F", self._context)
             return
         self._context = step_context(self._transcript, question)
-        weight = self._agreement.weights[self._holding.number]
-        numbers = hide(
-            contribution(question, self._holding.keys, weight), self._holding.number, self._pairs, self._context
-        )
+        self._plain = contribution(question, self._holding.keys, self._agreement.weights[self._holding.number])
+        numbers = hide(self._plain, self._holding.number, self._pairs, self._context)
         self._state(b"C", self._context + struct.pack(f"<{len(numbers)}Q", *numbers))
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the totals leave no room for one's own values: then somebody lied. To be told to the owner alone."""
+        return any(own > total for plain, totals in self._answered for own, total in zip(plain, totals, strict=True))
 
     # Parts
 
@@ -329,6 +334,7 @@ class Participant:
         totals = tuple(sum(column) % MODULUS for column in columns)
         self.search = self.search.fold(totals)
         self.totals.append(totals)
+        self._answered.append((self._plain, totals))
         self._transcript = next_transcript(self._context, totals)
 
     def _fits(self, statement: Statement | None) -> bool:

@@ -432,12 +432,6 @@ export function paintError(pen, run, scale) {
   };
   pen.path(line(run.spread), { stroke: colours.faint, width: 1.2, dash: [1, 3], cap: "round" });
   pen.path(line(run.error), { stroke: colours.hidden, width: 2 });
-  const { result, candidates } = run.facts;
+  const { result } = run.facts;
   if (result?.tolerance && !result.proof) level(pen, scale, result.tolerance, { stroke: colours.text, dash: [6, 4], alpha: 0.7 });
-  for (const { t, verdict } of candidates) {
-    const x = X(t);
-    const colour = verdict === 0 ? colours.value : colours.faint;
-    pen.path((path) => (path.moveTo(x, box.top), path.lineTo(x, box.top + box.height)), { stroke: colour, dash: [3, 3], width: 1.2 });
-    pen.text(verdict === 0 ? "✓" : "✕", x, box.top + 9 * pen.ratio, { fill: colour, size: 14, align: "center", weight: 700 });
-  }
 }

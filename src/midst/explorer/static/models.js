@@ -131,7 +131,7 @@ export class LiveRun {
     this.error = [];
     this.spread = [];
     this.facts = {
-      title: start.objective, graph: { name: "", n: this.n, edges: this.edges.length / 2 }, corrupt: [], candidates: [],
+      title: start.objective, graph: { name: "", n: this.n, edges: this.edges.length / 2 }, corrupt: [],
       notes: [], mean: start.objective === "mean", answer: null, result: null, adversary: "whoever hears z(0)",
     };
   }

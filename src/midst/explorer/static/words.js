@@ -23,8 +23,9 @@ export function outcome(run) {
   const value = number(result.value, 6);
   const after = `after ${plural(iterations, "iteration")}`;
   if (result.proof) {
-    const { below, ties, above } = result.proof;
-    return `The ${title} is ${value}: proved ${after} by a count of ${below} below, ${ties} equal, ${above} above.`;
+    const { below, equal, above, probes } = result.proof;
+    const totals = `${below} below, ${equal} equal, ${above} above`;
+    return `The ${title} is ${value}, exact: found ${after} by ${plural(probes, "probe")} of a search (${totals}).`;
   }
   const state = result.certified ? `certified to within ${number(result.tolerance, 2)}` : "not proved";
   return `The ${title} is ${value}, ${state} ${after}.`;
@@ -42,10 +43,14 @@ function liveOutcome(run) {
 }
 
 export function proof(run, t) {
-  const { candidates, result, needed } = run.facts;
+  const { result, needed } = run.facts;
   const f = run.frameAt(t);
-  if (candidates.length) return counting(run, candidates.filter((each) => each.t <= t), result, t);
   const spread = run.spread[f];
+  if (result?.proof) {
+    const { below, equal, above, probes } = result.proof;
+    if (t < run.iterations - 1) return `Search: begins when all x are close; they lie within ${number(spread, 3)} of each other.`;
+    return `Search: ${plural(probes, "probe")}, behind masks, counted ${below} below, ${equal} equal, ${above} above ✓.`;
+  }
   const tolerance = result?.tolerance;
   const close = tolerance ? ` (${spread <= tolerance ? "small enough" : `to be at most ${number(tolerance, 2)}`})` : "";
   const parts = [`all x lie within ${number(spread, 3)} of each other${close}`];
@@ -55,21 +60,6 @@ export function proof(run, t) {
     parts.push(part(run.arrays.at_or_above[f], needed.above, "have s ≥ x"));
   }
   return `Certificate: ${parts.join("; ")}.`;
-}
-
-function counting(run, counted, result, t) {
-  const name = (candidate) => `node ${run.labels[candidate.node]}`;
-  const totals = ({ below, above }) => `${below} below, ${above} above`;
-  const now = counted.at(-1);
-  if (!now) return "Proof: nobody has proposed its number yet.";
-  const before = counted.slice(0, -1).map((each) => `${name(each)}'s number was refused (${totals(each)})`);
-  const decided = now.verdict === 0 ? (result?.proof?.decided ?? run.iterations - 1) : now.t + 1;
-  const present = now.verdict !== 0
-    ? `${name(now)}'s number is counted, and will be refused (${totals(now)})`
-    : t >= decided
-      ? `${name(now)}'s number is the ${run.facts.title}: ${totals(now)} ✓`
-      : `${name(now)} has proposed its number; all are counting, behind masks`;
-  return `Proof: ${[...before, present].join("; ")}.`;
 }
 
 export function about(run, i, { states, t, values }) {
