@@ -10,14 +10,15 @@ documentation of each says (`midst node` with its journal on disk; `python FILE 
   fewest that hold it) and of 32 (its default), and over fixed point numbers of 32 bits. It draws pivots at random, so
   its runs differ.
 - Seconds: from the moment the last party is connected to all it talks to until the last answer is printed. For midst
-  that includes certifying the answer, until all neighbours have the certificate, and closing every link.
+  that includes certifying the answer, until all neighbours have the certificate, and closing every link. "With
+  start-up" is from before the first process is started: interpreters, imports and handshakes too.
 - CPU: seconds of all parties together in that time; on a machine that others use too, look at these ratios.
 - Bytes: that a party sends and receives, on average, from the first to the last, handshakes and TLS included; counted
   at the sockets by `bench/counted.py` for both.
 - What is compared runs in turn, several times; medians.
 
-MPyC is installed, with gmpy2, into a virtual environment in a temporary folder; --python names an interpreter that has
-it. Where it cannot be had, this says so and ends.
+MPyC is slower without gmpy2. Where both are not here, they are installed into a virtual environment in a temporary
+folder; --python names an interpreter to use instead. Where MPyC cannot be had, this says so and ends.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,7 @@ def compare(python: str, parties: int, repeats: int) -> Iterator[Row]:
             "by": name,
             "seconds": row["seconds"],
             "least, most": f"{min(seconds):.2f}, {max(seconds):.2f}",
+            "with start-up": row["started"],
             "CPU s, all": row["cpu"],
             "bytes sent": round(row["sent"]),
             "received": round(row["received"]),
@@ -111,19 +114,18 @@ def draw(parties: int, repeat: int) -> list[float]:
 
 @contextmanager
 def an_interpreter(given: str | None) -> Iterator[str | None]:
-    """A Python that has MPyC; None where it cannot be had."""
-    if given is not None:
-        yield given
+    """A Python that has MPyC, with gmpy2 if possible; None where it cannot be had."""
+    here = [find_spec(name) is not None for name in ("mpyc", "gmpy2")]
+    if given is not None or all(here):
+        yield given or sys.executable
         return
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = f"{folder}/bin/python"
         wanted = [f"mpyc=={VERSION}", "gmpy2", "numpy"]
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
-        if subprocess.run(install, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
-            yield python
-        else:
-            yield None
+        done = subprocess.run(install, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+        yield python if done else sys.executable if here[0] else None
 
 
 def run_mpyc(python: str, numbers: tuple[str, int], values: Sequence[float]) -> Row:
@@ -201,6 +203,7 @@ def ask_all(python: str, commands: Sequence[Sequence[str]], values: Sequence[flo
 
     too_long = threading.Timer(PATIENCE, end_all)
     too_long.start()
+    began = time.time()
     try:
         for command, value, file in zip(commands, values, counts, strict=True):
             full = [python, str(HERE / "counted.py"), str(file), *command]
@@ -220,9 +223,11 @@ def ask_all(python: str, commands: Sequence[Sequence[str]], values: Sequence[flo
     carried = [json.loads(file.read_text()) for file in counts]
     (value,) = {said["value"] for _, said in answers}
     sent, received = (statistics.mean(each[way] for each in carried) for way in ("sent", "received"))
+    last = max(when for when, _ in answers)
     return {
         "value": value,
-        "seconds": max(when for when, _ in answers) - max(said["up"] for _, said in answers),
+        "seconds": last - max(said["up"] for _, said in answers),
+        "started": last - began,
         "cpu": sum(said["cpu"] for _, said in answers),
         "sent": sent,
         "received": received,
