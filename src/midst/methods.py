@@ -23,6 +23,8 @@ from midst.protocol.search import MOST_THRESHOLDS, WAYS, Goal, Rules, Way
 from midst.system import whole_number
 
 MethodName = Literal["consensus", "search"]
+StopName = Literal["exact", "certified"]
+METHODS: tuple[MethodName, ...] = ("consensus", "search")
 
 CLOSE = 0.3  # of the public scale: the exact finish searches once all x lie within this of each other
 _STEPS = 64  # of a scale: where the search begins is told no finer than this
@@ -137,7 +139,7 @@ def make_method(name: MethodName | Method) -> Method:
     """
     if isinstance(name, Consensus | Search):
         return name
-    if name not in ("consensus", "search"):
+    if name not in METHODS:
         raise InputError(f"method must be 'consensus' or 'search', or one of midst's own, not {name!r}")
     return Consensus() if name == "consensus" else Search()
 
@@ -222,6 +224,30 @@ def choose_stop(problem: Problem, stop: Stop | None) -> Stop:
     if isinstance(problem.keys, Grid):
         raise InputError("a resolution is for exact answers; leave it out, or try stop=midst.Exact()")
     return stop
+
+
+def make_stop(
+    problem: Problem, name: StopName | None, tolerance: float | None = None, iterations: int | None = None
+) -> Stop:
+    """A stop from words and numbers, as files and commands have them.
+
+    Args:
+        problem: what is to be found.
+        name: exact or certified; not given: as `choose_stop` does.
+        tolerance: of what is certified.
+        iterations: so many, whatever the rest says.
+
+    Raises:
+        InputError: the iteration cannot find this, or not with this stop.
+    """
+    if iterations is not None:
+        return choose_stop(problem, After(iterations))
+    if name not in (None, "exact", "certified"):
+        raise InputError(f"stop must be 'exact' or 'certified', not {name!r}")
+    certified = Certified() if tolerance is None else Certified(tolerance)
+    named = {None: None, "exact": Exact(), "certified": certified}[name]
+    chosen = choose_stop(problem, named)
+    return certified if isinstance(chosen, Certified) else chosen
 
 
 def _check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:

@@ -214,8 +214,7 @@ def _draw_curves(axes: Axes, result: Result, values: Array | None) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(1, max(result.iterations, 2))
     of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
-    probes = len(trace.probes)
-    state = f"{probes} probes find it" if result.standing else "proved" if result.certified else "no proof"
+    state = f"{result.probes} probes find it" if result.standing else "proved" if result.certified else "no proof"
     axes.set_title(f"what each node sent{of}; {state} after {result.iterations:,} iterations", fontsize=10)
     axes.set_xlabel("iteration", fontsize=9)
     axes.set_ylabel("x", fontsize=9)

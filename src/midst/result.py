@@ -37,6 +37,7 @@ class Result:
         method: how it was found: "consensus" or "search".
         iterations: how many updates of x were made; 0 for a search.
         rounds: how many rounds of messages it took, whatever the method.
+        probes: questions of a search, the sum that ends it included; 0 where there was none.
         certified: whether the answer is proved: by the totals of a search, to the last bit, or by the certificate, to
             its tolerance.
         certificate: what the last x proves; None where a search was to prove the answer.
@@ -52,6 +53,7 @@ class Result:
     method: MethodName
     iterations: int
     rounds: int
+    probes: int
     certified: bool
     certificate: Certificate | None
     standing: tuple[Standing, ...] | None
@@ -83,7 +85,7 @@ class Result:
             "coordinates": self.trace.x.shape[2] if vector else None,
             "rounds": self.rounds,
             "iterations": self.iterations,
-            "probes": len(self.trace.probes),
+            "probes": self.probes,
             "certified": self.certified,
             "certificate": None if self.certificate is None else vars(self.certificate),
             "standing": None if self.standing is None else [each._asdict() for each in self.standing],
@@ -132,7 +134,7 @@ class Result:
 
     def _proof_in_words(self) -> str:
         if self.standing is not None:
-            probes, first = len(self.trace.probes), self.standing[0]
+            probes, first = self.probes, self.standing[0]
             between = "equal" if self._problem.has_one_value else "in the middle"
             counts = f"{first.below} below, {first.equal} {between}, {first.above} above"
             where = "" if len(self.standing) == 1 else " in the first coordinate"

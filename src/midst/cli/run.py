@@ -26,7 +26,7 @@ from midst.cli.values import read_numbers
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
-from midst.methods import After, Certified, Consensus, Exact, Method, MethodName, Search, choose_stop
+from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_stop
 from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
 from midst.privacy.dp import parse_mechanism, privatise
 from midst.privacy.priors import parse_prior
@@ -65,9 +65,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
 @click.option("--resolution", metavar="R", help="Public: exact answers are those of the values rounded to it.")
-@click.option(
-    "--method", type=click.Choice(["consensus", "search"]), default="consensus", show_default=True, help=_METHOD
-)
+@click.option("--method", type=click.Choice(METHODS), default="consensus", show_default=True, help=_METHOD)
 @click.option("--arity", type=int, metavar="K", help="Thresholds a probe of a search, from 1 to 7. Default: 3.")
 @click.option("--spacing", type=click.Choice(list(WAYS)), help="Where a search places them. Default: rank.")
 @click.option("--c", type=float, help="Convergence parameter. Default: chosen from the public scale.")
@@ -216,13 +214,8 @@ def _method(name: MethodName, problem: Problem, parameters: dict[str, Any]) -> M
     own = {each: value for each, value in parameters.items() if each not in others and value is not None}
     if name == "search":
         return Search(**own)
-    stop, iterations, tolerance = (parameters[each] for each in ("stop", "iterations", "tolerance"))
-    plain = {each: value for each, value in own.items() if each not in ("stop", "iterations", "tolerance")}
-    if iterations is not None:
-        return Consensus(**plain, stop=After(iterations))
-    if stop == "exact" or (stop is None and isinstance(choose_stop(problem, None), Exact)):
-        return Consensus(**plain, stop=Exact())
-    return Consensus(**plain, stop=Certified(tolerance))
+    stop = make_stop(problem, *(own.pop(each, None) for each in ("stop", "tolerance", "iterations")))
+    return Consensus(**own, stop=stop)
 
 
 # What people see

@@ -202,7 +202,6 @@ def _result(made: Made) -> Facts | None:
     if result is None:
         return None
     certificate, standing = result.certificate, result.standing
-    probes = sum(probe.coordinate == made.coordinate for probe in result.trace.probes)
     return {
         "value": result.value,
         "certified": result.certified,
@@ -210,7 +209,7 @@ def _result(made: Made) -> Facts | None:
         "tolerance": None if certificate is None else certificate.tolerance,
         "spread": None if certificate is None else certificate.spread,
         "error": result.error if made.held is None else _distance(result.value, made),
-        "proof": None if standing is None else {**standing[made.coordinate]._asdict(), "probes": probes},
+        "proof": None if standing is None else {**standing[made.coordinate]._asdict(), "probes": result.probes},
     }
 
 

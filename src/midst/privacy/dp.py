@@ -160,8 +160,9 @@ Mechanism = Gaussian | Laplace | Offset
 def privatise(problem: Problem, mechanism: Mechanism, rng: RNG = None, *, hardened: bool = False) -> Problem:
     """The same problem with every node's value clipped and noised.
 
-    Objective, weights and what is public stay, but for bounds, which noised values do not keep to. Where scale and centre were
-    estimated (`problem.public`), they were read off the true values, which no ε accounts for: give them for a real run.
+    Objective, weights and what is public stay, but for bounds, which noised values do not keep to. Where scale and
+    centre were estimated (`problem.public`), they were read off the true values, which no ε accounts for: give them for
+    a real run.
 
     The plain noise is NumPy's: floats (open to Mironov's attack on the gaps between them) from a generator that whoever
     knows the seed can repeat. Hardened noise is OpenDP's: exact discrete sampling on the grid of floats, from the

@@ -28,7 +28,7 @@ class Task(NamedTuple):
         cell: which.
         runs: how many.
         seed: of the sweep.
-        options: of `solve`.
+        options: of the sweep, for all runs.
     """
 
     cell: Cell
@@ -65,10 +65,13 @@ def _together(task: Task, group: range, same: Graph | None) -> list[Row]:
     else:
         made = [cell.make_graph(one.graph) for one in drawn]
         runs = [Problem(graph, own, objective=objective) for graph, own in zip(made, values, strict=True)]
-    result = solve_ensemble(runs, rng=[_child(task, k) for k in group], **cell.parameters, **task.options)
+    method = cell.make_method(runs if isinstance(runs, Problem) else runs[0], task.options)
+    result = solve_ensemble(runs, method, rng=[_child(task, k) for k in group])
     return [
         {
+            "rounds": int(result.rounds[k]),
             "iterations": int(result.iterations[k]),
+            "probes": int(result.probes[k]),
             "certified": bool(result.certified[k]),
             "error": float(result.error[k]),
             "exposed": int(result.exposed[k].sum()),
@@ -87,12 +90,14 @@ def _audited(task: Task, group: range, same: Graph | None) -> list[Row]:
     drawn = streams(_child(task, group.start))
     graph = cell.make_graph(drawn.graph) if same is None else same
     problem = Problem(graph, _draw(cell, drawn), objective=cell.find())
-    run: Any = {"rng": _child(task, group.start), "record": "audit", "throw": False}
-    result = solve(problem, **cell.parameters, **task.options, **run)
+    method = cell.make_method(problem, task.options)
+    result = solve(problem, method, rng=_child(task, group.start), record="audit", throw=False)
     leakage = audit(result.trace, cell.listener(), parse_prior(cell.prior))
     return [
         {
+            "rounds": result.rounds,
             "iterations": result.iterations,
+            "probes": result.probes,
             "certified": result.certified,
             "error": result.error,
             "exposed": len(result.exposed),

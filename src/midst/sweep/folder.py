@@ -170,9 +170,10 @@ def _write_parquet(folder: Path, table: str) -> list[str]:
         import pyarrow.parquet
     except ImportError:
         return []
-    words = dict.fromkeys(("graph", "objective", "prior", "adversary"), pyarrow.string())
+    words = dict.fromkeys(("graph", "method", "objective", "prior", "adversary"), pyarrow.string())
     numbers = dict.fromkeys(("c", "theta", "mu", "sigma", "error", "bits"), pyarrow.float64())
-    options = pyarrow.csv.ConvertOptions(column_types=words | numbers | {"certain": pyarrow.int64()})
+    whole = dict.fromkeys(("arity", "certain"), pyarrow.int64())
+    options = pyarrow.csv.ConvertOptions(column_types=words | numbers | whole)
     columns = pyarrow.csv.read_csv(io.BytesIO(table.encode()), convert_options=options)
     write_whole(folder / "runs.parquet", lambda file: pyarrow.parquet.write_table(columns, file), mode=0o644)
     return ["runs.parquet"]

@@ -2,11 +2,13 @@
 
     runs = 100                                   # of every cell
     seed = 1
-    stop = "certified"                           # and other options of a run: tolerance, limit, iterations, patience
+    stop = "certified"                           # or "exact", of an iteration; also tolerance, limit, iterations
 
     [grid]                                       # a value, or a list of them; the cells are all combinations
     graph = ["ring", {kind = "rgg", radius = 0.4}]
     n = [15, 51]
+    method = ["consensus", "search"]
+    arity = [1, 3]                               # of a search; of an iteration c, theta, mu, sigma:
     c = [1.0, 10.0]                              # c, mu, sigma: chosen as in `solve` where not given
     sigma = 0.1
     objective = ["median", 0.9, "mean"]          # a number is a quantile
@@ -16,6 +18,7 @@
 Rules:
 - Everything is checked here, each cell to the point where it could start: nothing is refused once a sweep has begun.
 - A key nobody knows is refused: a misspelt parameter would otherwise be left at its default in silence.
+- What a method has no use for does not make more cells of it: a search is swept over arities, and not over c.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import itertools
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -35,16 +38,19 @@ from midst import graphs
 from midst.errors import InputError
 from midst.graphs.generators import expected_edges
 from midst.graphs.graph import physical_memory, show_bytes
+from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_stop, rules_of
 from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy.adversaries import Adversary, parse_adversary
 from midst.privacy.priors import parse_prior
 from midst.problems import Problem
 from midst.system import settle
 
-_RUN = ("stop", "tolerance", "limit", "iterations", "patience")
+_RUN = ("stop", "tolerance", "limit", "iterations")
 _DEFAULTS = {
     "graph": "rgg",
     "n": 15,
+    "method": "consensus",
+    "arity": 3,
     "c": None,
     "theta": 0.5,
     "mu": None,
@@ -69,8 +75,10 @@ class Cell:
         kind: of the graph.
         options: of the graph, by name.
         n: how many nodes.
+        method: "consensus" or "search".
+        arity: of a search.
         c: convergence parameter, like all below `None` where it is to be chosen.
-        theta: averaging constant.
+        theta: averaging constant; like the others, None of a search.
         mu: mean of z(0).
         sigma: standard deviation of z(0).
         objective: "median", "maximum", "minimum", "mean", or a number for a quantile.
@@ -82,8 +90,10 @@ class Cell:
     kind: str
     options: tuple[tuple[str, Any], ...]
     n: int
+    method: MethodName
+    arity: int | None
     c: float | None
-    theta: float
+    theta: float | None
     mu: float | None
     sigma: float | None
     objective: str | float
@@ -97,8 +107,22 @@ class Cell:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Those of `solve`."""
-        return {"c": self.c, "theta": self.theta, "mu": self.mu, "sigma": self.sigma}
+        """Those of its method."""
+        return {name: getattr(self, name) for name in ("method", "arity", "c", "theta", "mu", "sigma")}
+
+    def make_method(self, problem: Problem, options: Mapping[str, Any]) -> Method:
+        """How its runs find their answers.
+
+        Args:
+            problem: one of them.
+            options: of the sweep: stop, tolerance, limit, iterations.
+        """
+        if self.method == "search":
+            return Search(self.arity or 3)
+        stop = make_stop(problem, *(options.get(name) for name in ("stop", "tolerance", "iterations")))
+        limit = {"limit": options["limit"]} if "limit" in options else {}
+        theta = 0.5 if self.theta is None else self.theta
+        return Consensus(self.c, theta, self.mu, self.sigma, stop=stop, **limit)
 
     def make_graph(self, rng: graphs.Seed) -> graphs.Graph:
         """The graph of a run."""
@@ -168,11 +192,13 @@ def parse_spec(given: Mapping[str, Any]) -> Spec:
         raise InputError("the grid is empty; add a table [grid] with graph, n, c, …")
     _refuse_unknown(grid, tuple(_DEFAULTS), "grid.")
     axes = [_axis(name, grid.get(name, default)) for name, default in _DEFAULTS.items()]
-    cells = tuple(_cell(number, *values) for number, values in enumerate(itertools.product(*axes)))
+    every = [_cell(*values) for values in itertools.product(*axes)]
+    different = {repr(cell): cell for cell in every}.values()
+    cells = tuple(replace(cell, number=number) for number, cell in enumerate(different))
     spec = Spec(runs, seed, {name: given[name] for name in _RUN if name in given}, cells)
     _check_options(spec.options)
     for cell in cells:
-        _try(cell)
+        _try(cell, spec.options)
     return spec
 
 
@@ -212,8 +238,11 @@ def _axis(name: str, given: Any) -> list[Any]:
     return values
 
 
-def _cell(number: int, graph: Any, n: Any, c: Any, theta: Any, mu: Any, sigma: Any, *names: Any) -> Cell:
+def _cell(graph: Any, n: Any, method: Any, arity: Any, c: Any, theta: Any, mu: Any, sigma: Any, *names: Any) -> Cell:
+    """A cell without its number; what its method has no use for is left out."""
     objective, prior, adversary = names
+    if method not in METHODS:
+        raise InputError(f"grid.method must be {' or '.join(METHODS)}{_near(method, METHODS)}")
     described = {"kind": graph} if isinstance(graph, str) else graph
     if not isinstance(described, dict) or not isinstance(described.get("kind"), str):
         raise InputError('grid.graph must be kinds such as "ring", or tables such as {kind = "rgg", radius = 0.4}')
@@ -228,12 +257,25 @@ def _cell(number: int, graph: Any, n: Any, c: Any, theta: Any, mu: Any, sigma: A
         raise InputError(f"grid.objective must be {', '.join(LEVELS)}, mean, or a number for a quantile{near}")
     if not isinstance(prior, str) or not isinstance(adversary, str):
         raise InputError("grid.prior and grid.adversary must be words, as for midst audit")
+    searches = method == "search"
     return Cell(
-        number, described["kind"], options, _whole("grid.n", n, 2), c, theta, mu, sigma, objective, prior, adversary
+        number=0,
+        kind=described["kind"],
+        options=options,
+        n=_whole("grid.n", n, 2),
+        method=method,
+        arity=_whole("grid.arity", arity, 1) if searches else None,
+        c=None if searches else c,
+        theta=None if searches else theta,
+        mu=None if searches else mu,
+        sigma=None if searches else sigma,
+        objective=objective,
+        prior=prior,
+        adversary=adversary,
     )
 
 
-def _try(cell: Cell) -> None:
+def _try(cell: Cell, options: Mapping[str, Any]) -> None:
     """Everything about a cell that can be refused, refused now."""
     who, _ = cell.listener(), parse_prior(cell.prior)
     if cell.kind not in graphs.KINDS:
@@ -245,14 +287,19 @@ def _try(cell: Cell) -> None:
     graph = cell.make_graph(0) if small else graphs.ring(3)
     if who is not None and small:
         who.check(graph)
-    settle(Problem(graph, np.arange(graph.n, dtype=float), objective=cell.find()), **cell.parameters)
+    problem = Problem(graph, np.arange(graph.n, dtype=float), objective=cell.find())
+    method = cell.make_method(problem, options)
+    if isinstance(method, Search):
+        rules_of(problem, method)
+    else:
+        settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    for name in ("limit", "iterations", "patience"):
+    for name in ("limit", "iterations"):
         _whole(name, options.get(name, 1), 1)
-    if options.get("stop", "count") not in ("count", "certified"):
-        raise InputError("stop must be 'count' or 'certified'")
+    if options.get("stop", "exact") not in ("exact", "certified"):
+        raise InputError("stop must be 'exact' or 'certified'")
     tolerance = options.get("tolerance", 1.0)
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < math.inf:
         raise InputError("tolerance must be a positive number")
