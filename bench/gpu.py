@@ -22,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import jax
 import jax.numpy as jnp
 import numpy as np
+from midst.engines.ensemble_tally import Tallies
 
 from midst import Problem, graphs
 from midst.engines import gpu
 from midst.engines.arrays import carry, cut
 from midst.engines.batches import Settings, source_of
-from midst.engines.ensemble_tally import Tallies
 from midst.engines.large import neighbour_sum
 from midst.update import Terms
 

@@ -13,6 +13,7 @@ from problem_strategies import problems
 
 from midst import Mean, NotCertified, Problem, Quantile, graphs, solve
 from midst.certificate import Prover
+from midst.methods import After, Certified, Consensus
 
 
 def right_answers(problem):
@@ -39,7 +40,7 @@ def right_answers(problem):
 @given(problems(), st.integers(0, 2**32 - 1), st.sampled_from((1e-2, 1e-4, 1e-6)))
 def test_certified_is_right(problem, seed, tolerance):
     """Whatever the graph, data, weights and objective: a certified value is within the tolerance of a right answer."""
-    result = solve(problem, rng=seed, stop="certified", tolerance=tolerance, limit=20_000, throw=False)
+    result = solve(problem, Consensus(limit=20_000, stop=Certified(tolerance)), rng=seed, throw=False)
     low, high = right_answers(problem)
     if result.certified:
         within = Fraction(result.certificate.tolerance) + Fraction(1, 10**12) * max(abs(low), abs(high), 1)
@@ -57,7 +58,7 @@ def test_most_runs_are_certified():
         graph = graphs.make(("rgg", "complete", "er", "regular")[seed % 4], 10 + seed % 11 * 2, rng=seed)
         objective = (Quantile(0.5, "low"), Quantile(0.5), Quantile(0.9, "high"), Mean())[seed % 3]
         problem = Problem(graph, rng.normal(size=graph.n), objective=objective)
-        assert solve(problem, rng=seed, stop="certified", record="none").certified
+        assert solve(problem, Consensus(stop=Certified()), rng=seed, record="none").certified
 
 
 @settings(max_examples=200)
@@ -78,7 +79,7 @@ def test_certificate_no_later_than_the_residual_sum():
     """The count of branches passes no later than |Σ g| < 1 with the subgradients in use, and never after it."""
     graph = graphs.rgg(15, rng=1)
     problem = Problem(graph, np.random.default_rng(1).normal(size=15))
-    result = solve(problem, c=1.0, rng=1, iterations=600, record="all")
+    result = solve(problem, Consensus(c=1.0, stop=After(600)), rng=1, record="all")
     trace = result.trace
     prover = Prover(problem, problem.values, np.array(np.inf))
     signed = graph.sign * trace.z0
@@ -96,7 +97,7 @@ def test_small_steps_prove_nothing():
     """A run stopped when x hardly moves may be far from the median; the certificate is not fooled."""
     graph = graphs.ring(15)
     problem = Problem(graph, np.random.default_rng(0).normal(size=15))
-    result = solve(problem, c=1.0, sigma=0.1, rng=0, iterations=1500, record="all")
+    result = solve(problem, Consensus(c=1.0, sigma=0.1, stop=After(1500)), rng=0, record="all")
     moves = np.abs(np.diff(result.trace.x, axis=0)).max(axis=1)
     still = int(np.argmax(moves < 1e-3))
     off = np.abs(result.trace.x[still] - np.median(problem.values)).max()
@@ -109,16 +110,15 @@ def test_without_a_certificate_is_an_error():
     """A run that ends without its proof raises, carries what it reached, and says so when asked to return it."""
     problem = Problem(graphs.ring(9), np.arange(9.0))
     with pytest.raises(NotCertified, match="certificate was not reached in 5 iterations") as caught:
-        solve(problem, rng=0, limit=5, stop="certified")
+        solve(problem, Consensus(limit=5, stop=Certified()), rng=0)
     assert not caught.value.result.certified
-    assert "NOT certified" in repr(solve(problem, rng=0, limit=5, throw=False))
-    with pytest.raises(NotCertified, match="a proof was not reached"):
-        solve(problem, rng=0, limit=5)
-    with pytest.raises(NotCertified, match="error tolerance"):
-        solve(problem, rng=0, limit=5, stop="error")
+    assert "NOT certified" in repr(solve(problem, Consensus(limit=5), rng=0, throw=False))
+    with pytest.raises(NotCertified, match="x close enough for a search was not reached in 5 iterations"):
+        solve(problem, Consensus(limit=5), rng=0)
 
 
 def test_theta_1_does_not_converge():
     """The paper's remark: standard PDMM fails for the median. Forced, it runs into its limit."""
     problem = Problem(graphs.ring(9), np.random.default_rng(1).normal(size=9))
-    assert not solve(problem, theta=1, force=True, rng=1, stop="certified", limit=3000, throw=False).certified
+    method = Consensus(theta=1, force=True, limit=3000, stop=Certified())
+    assert not solve(problem, method, rng=1, throw=False).certified

@@ -104,7 +104,7 @@ def test_without_loss_waking_is_stepping(kind):
     problem, z0, rng = random_problem(kind, 7, 3)
     path = wake_all(problem, z0, rng, 0.0, 60)
     system = assemble(problem, settle(problem), z0)
-    for t, (x, _, _) in zip(range(60), iterate(system), strict=False):
+    for t, (x, _) in zip(range(60), iterate(system), strict=False):
         assert path[t].tobytes() == (x * settle(problem).unit).tobytes()
 
 

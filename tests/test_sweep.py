@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from midst import InputError, MissingExtra, Problem, graphs, solve
+from midst.methods import Certified, Consensus
 from midst.sweep import read_spec, run_sweep, workers
 from midst.sweep.cells import Task, compute
 from midst.sweep.spec import check_memory, parse_spec
@@ -45,7 +46,7 @@ def test_a_cell_is_its_runs(tmp_path):
         options = {"radius": 0.8} if options else {}
         graph = graphs.make(kind, int(row["n"]), rng=drawn.graph, **options)
         problem = Problem(graph, drawn.values.normal(size=graph.n))
-        run = solve(problem, c=float(row["c"]), sigma=0.1, rng=children[1], stop="certified", tolerance=1e-3)
+        run = solve(problem, Consensus(c=float(row["c"]), sigma=0.1, stop=Certified(1e-3)), rng=children[1])
         assert int(row["iterations"]) == run.iterations
         assert int(row["exposed"]) == len(run.exposed)
         assert float(row["error"]) == pytest.approx(run.error, abs=1e-12)

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from problem_strategies import problems
 
 from midst import InputError, Mean, Problem, TraceError, graphs, load_trace, recorder, solve
+from midst.methods import After, Consensus
 
 VALUES = np.random.default_rng(5).normal(size=15)
 PROBLEM = Problem(graphs.rgg(15, rng=3), VALUES)
 
 
 def run(**options):
-    return solve(PROBLEM, **{"c": 1.0, "mu": -5.0, "rng": 1, "iterations": 101, **options}).trace
+    return solve(PROBLEM, Consensus(c=1.0, mu=-5.0, stop=After(101)), rng=1, **options).trace
 
 
 def test_all_keeps_every_iteration_and_z0():
@@ -52,7 +53,7 @@ def test_auto_halves_when_full(monkeypatch):
 @given(problems(max_nodes=20), st.integers(1, 60))
 def test_segments_tell_every_branch(problem, iterations):
     """Run-length coding loses no branch, and brackets x by its least and greatest in the run."""
-    trace = solve(problem, rng=1, iterations=iterations, record="all").trace
+    trace = solve(problem, Consensus(stop=After(iterations)), rng=1, record="all").trace
     rebuilt = np.full((iterations, problem.graph.n), 9)
     s = trace.segments
     for k in range(len(s.node)):
@@ -66,7 +67,7 @@ def test_segments_tell_every_branch(problem, iterations):
 
 def test_segments_of_coordinates():
     values = np.random.default_rng(1).normal(size=(15, 3))
-    trace = solve(Problem(PROBLEM.graph, values, scale=(1, 2, 3)), rng=1, iterations=50, record="all").trace
+    trace = solve(Problem(PROBLEM.graph, values, scale=(1, 2, 3)), Consensus(stop=After(50)), rng=1, record="all").trace
     s = trace.segments
     for k in range(len(s.node)):
         x = trace.x[s.start[k] : s.stop[k], s.node[k], s.coordinate[k]]
@@ -77,12 +78,10 @@ def test_segments_of_coordinates():
 @pytest.mark.parametrize("objective", [None, Mean()])
 def test_round_trip(tmp_path, record, objective):
     problem = Problem(PROBLEM.graph, VALUES, objective=objective, weights=np.arange(1, 16))
-    trace = solve(problem, rng=1, iterations=30, record=record, keep_values=True).trace
+    trace = solve(problem, Consensus(stop=After(30)), rng=1, record=record, keep_values=True).trace
     trace.save(tmp_path / "run.npz")
     again = load_trace(tmp_path / "run.npz")
     assert [f.name for f in tmp_path.iterdir()] == ["run.npz"]
-    for name, array in vars(trace.candidates).items():
-        np.testing.assert_array_equal(getattr(again.candidates, name), array)
     for name in ("t", "x", "branch", "counts", "values"):
         np.testing.assert_array_equal(getattr(again, name), getattr(trace, name))
     for name in ("objective", "parameters", "iterations", "seed", "versions", "unit_weight"):
@@ -93,6 +92,28 @@ def test_round_trip(tmp_path, record, objective):
             np.testing.assert_array_equal(getattr(again.segments, name), array)
     np.testing.assert_array_equal(again.graph.positions, trace.graph.positions)
     assert repr(again) == repr(trace)
+
+
+@pytest.mark.parametrize("method", ["consensus", "search"])
+@pytest.mark.parametrize("resolution", [None, "0.1"])
+def test_a_search_survives(tmp_path, method, resolution):
+    problem = Problem(PROBLEM.graph, VALUES, resolution=resolution)
+    trace = solve(problem, method, rng=1).trace
+    trace.save(tmp_path / "run.npz")
+    again = load_trace(tmp_path / "run.npz")
+    assert again.probes == trace.probes
+    assert again.answer == trace.answer
+    np.testing.assert_array_equal(again.places, trace.places)
+    assert again.x.shape == trace.x.shape
+    assert repr(again) == repr(trace)
+
+
+def test_lists_survive(tmp_path):
+    trace = solve(Problem(graphs.ring(3), [[1, 2], [3], [4, 5, 6]], pooled=True), "search", keep_values=True).trace
+    trace.save(tmp_path / "run.npz")
+    again = load_trace(tmp_path / "run.npz")
+    assert again.owners.tolist() == [0, 0, 1, 2, 2, 2]
+    assert again.values.tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_labels_survive(tmp_path):

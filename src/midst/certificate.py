@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,8 @@ from numpy.typing import NDArray
 from midst.objectives import Counts, Objective, Quantile
 from midst.problems import Problem
 from midst.update import Array
+
+Count = TypeVar("Count", int, NDArray[np.int64])
 
 ROUNDING = 16 * np.finfo(np.float64).eps  # of a few operations, relative to the numbers they are made from
 
@@ -144,7 +147,7 @@ def is_sampled(t: int, diameter: int) -> bool:
     return (t + 1) % (diameter + 1) == 0
 
 
-def known_at(sampled: int, diameter: int) -> int:
+def known_at(sampled: Count, diameter: Count) -> Count:
     """The iteration that nodes make with the messages by which all have heard the range of x(sampled).
 
     x(t) travels in round t + 1, and the maxima of a round's x in the `diameter` rounds after it.
@@ -154,7 +157,12 @@ def known_at(sampled: int, diameter: int) -> int:
 
 def are_close(low: Array, high: Array, tolerance: Array) -> bool:
     """Whether all x lie within the tolerance of each other, but for rounding, in every coordinate."""
-    return bool(np.all(high - low <= tolerance + ROUNDING * np.maximum(np.abs(low), np.abs(high))))
+    return bool(np.all(lie_within(low, high, tolerance)))
+
+
+def lie_within(low: Array, high: Array, tolerance: Array) -> NDArray[np.bool_]:
+    """The same, of each coordinate or run."""
+    return np.asarray(high - low <= tolerance + ROUNDING * np.maximum(np.abs(low), np.abs(high)))
 
 
 def weights_needed(objective: Objective, counts: Counts) -> tuple[int, int]:

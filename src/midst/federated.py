@@ -3,8 +3,9 @@
 Rules:
 - A client's update is an array, or dictionaries, lists and tuples of arrays, nested as they come: a state_dict, a list
   of weights, a tree of parameters. Whatever NumPy can read will do (torch, JAX, TensorFlow); none of them is imported.
-- Every coordinate is a run of its own, with its own z(0), and ends with its own proof: coordinate k is
-  `solve(problem_k, rng=child_k)`. Neither the values nor who was exposed depend on how coordinates are cut into chunks.
+- Every coordinate is a run of its own and ends with its own proof: coordinate k is
+  `solve(problem_k, method, rng=child_k)`. Neither the values nor who was exposed depend on how coordinates are cut into
+  chunks. The method is the paper's consensus unless told otherwise; by `midst.Search` nobody is exposed.
 - A median is one of the clients' numbers, so it comes back in their own dtype, to the last bit. An even number of
   clients has two medians, and the **low** one is found unless told otherwise; `numpy.median` gives the mean of the two.
   With an odd number they are the same.
@@ -27,6 +28,7 @@ from midst import graphs
 from midst.engines.ensemble import solve_ensemble
 from midst.errors import InputError, NotCertified
 from midst.graphs import Graph
+from midst.methods import Consensus, Exact, Method, MethodName, Search, make_method
 from midst.objectives import Quantile
 from midst.problems import Problem
 from midst.system import RNG, streams
@@ -39,10 +41,29 @@ Route = tuple[Any, ...]  # the keys that lead to a leaf
 
 _MEMORY = 256 * 2**20  # bytes of working memory
 _MOST = 10**9  # (client, coordinate) pairs
-_LONGEST = 4_000  # coordinates in a chunk: with more it is no faster, and a chunk is a step of the progress
-_SECONDS = 5e-6  # a pair on one core; measured: 3 to 7, on rings of 15 and denser graphs of up to 50 clients
-_BYTES, _BYTES_A_CLIENT, _BYTES_AN_EDGE = 2_000, 400, 28  # of working memory a coordinate; edges count twice
 _WHOLE = 2**53  # beyond it a float64 leaves out whole numbers
+
+
+class _Cost(NamedTuple):
+    """What a method takes on one core.
+
+    Attributes:
+        seconds: for a (client, coordinate) pair.
+        longest: coordinates in a chunk: with more it is no faster, and a chunk is a step of the progress.
+        each: bytes of working memory a coordinate,
+        client: and for each of its clients,
+        edge: and for each of its edges, which count twice.
+    """
+
+    seconds: float
+    longest: int
+    each: int
+    client: int
+    edge: int
+
+
+_CONSENSUS = _Cost(5e-6, 4_000, 2_000, 400, 28)
+_SEARCH = _Cost(5e-7, 50_000, 2_000, 200, 0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +74,7 @@ class Chunk:
         start: the first.
         stop: one past the last.
         certified: whether every one of them is proved.
-        rounds: how many iterations the longest of their runs took.
+        rounds: how many rounds of messages the longest of their runs took.
         exposed: (client, coordinate) pairs in which the client sent its own number.
     """
 
@@ -94,7 +115,7 @@ class Aggregate:
 
     @property
     def rounds(self) -> int:
-        """How many iterations the longest run of a coordinate took; that of all, if they run side by side."""
+        """Of messages, in the longest run of a coordinate; of all of them, if they run side by side."""
         return max(chunk.rounds for chunk in self.chunks)
 
     @property
@@ -104,18 +125,25 @@ class Aggregate:
 
     @property
     def exposed_share(self) -> float:
-        """The same as a share; at least 1 / clients, since the holder of an answer is always exposed."""
+        """The same as a share; 0 by a search."""
         return self.exposed / (self.clients * self.coordinates)
 
 
 def coordinate_median(
-    updates: Sequence[Update], graph: Graph | str, *, side: Literal["low", "high"] = "low", **options: Any
+    updates: Sequence[Update],
+    graph: Graph | str,
+    method: Method | MethodName | None = None,
+    *,
+    side: Literal["low", "high"] = "low",
+    **options: Any,
 ) -> Aggregate:
     """The median of every coordinate of the clients' updates.
 
     Args:
         updates: one a client: an array, or dictionaries, lists or tuples of arrays; all of one structure.
         graph: who talks to whom: a `Graph` with a node a client, or the name of a kind ("ring", "complete", "rgg" …).
+        method: how it is found: `midst.Consensus(…)`, the paper's iteration, by which many are exposed, or
+            `midst.Search()`, by which nobody is; consensus if not given.
         side: which of the two medians of an even number of clients. NumPy's is the mean of the two.
         **options: of `coordinate_quantile`: weights, scale, bounds, rng, progress …
 
@@ -128,24 +156,20 @@ def coordinate_median(
     >>> found.certified, found.clients, found.coordinates
     (True, 3, 2)
     """
-    return coordinate_quantile(updates, 0.5, graph, side=side, **options)
+    return coordinate_quantile(updates, 0.5, graph, method, side=side, **options)
 
 
 def coordinate_quantile(
     updates: Sequence[Update],
     tau: float,
     graph: Graph | str,
+    method: Method | MethodName | None = None,
     *,
     side: Literal["low", "high"] = "low",
     weights: ArrayLike | None = None,
     scale: Update | None = None,
     bounds: tuple[Update, Update] | None = None,
-    c: float | None = None,
-    sigma: float | None = None,
     rng: RNG = None,
-    patience: int | None = None,
-    root: int = 0,
-    limit: int = 1_000_000,
     throw: bool = True,
     memory: int = _MEMORY,
     most: int = _MOST,
@@ -157,17 +181,13 @@ def coordinate_quantile(
         updates: one a client.
         tau: which quantile.
         graph: who talks to whom.
+        method: as in `midst.solve`, the same for every coordinate; its stop is exact.
         side: which of two answers, where τ times the total weight is a whole number.
         weights: one a client, public, such as how many examples it trained on; 1 each if not given.
         scale: public: about how far the clients' numbers lie from each other. One number for all coordinates, or the
             structure of an update with a number or an array for each parameter.
         bounds: public: a lower and an upper bound, each like `scale`.
-        c: as in `midst.solve`, and so are all down to `throw`; the same for every coordinate.
-        sigma: standard deviation of z(0).
         rng: a seed or a generator from which z(0) is drawn, and the graph, where only its kind is given.
-        patience: how many iterations in a row a client is inside before it proposes its number.
-        root: the client at which a count's sums meet.
-        limit: give up a coordinate after so many iterations.
         throw: raise `NotCertified` if a coordinate ends without its proof; False returns a result that says so.
         memory: bytes of working memory at most, beside the updates and the answer: it decides how many coordinates are
             solved at a time.
@@ -185,16 +205,20 @@ def coordinate_quantile(
     """
     if side not in ("low", "high"):
         raise InputError(f"side must be 'low' or 'high', not {side!r}")
+    method = make_method("consensus" if method is None else method)
+    if isinstance(method, Consensus) and not isinstance(method.stop, Exact | None):
+        raise InputError("an aggregate is one of the clients' numbers; leave stop out, or give midst.Exact()")
+    cost = _SEARCH if isinstance(method, Search) else _CONSENSUS
     objective = Quantile(tau, side)
     parameters = _align(updates)
     clients, total = len(updates), sum(parameter.size for parameter in parameters)
     if clients * total > most:
-        raise InputError(_too_many(clients, total, parameters, most))
+        raise InputError(_too_many(clients, total, parameters, most, cost))
     if isinstance(graph, str):
         graph = graphs.make(graph, clients, rng=streams(rng).graph)
     if not isinstance(graph, Graph):
         raise InputError("graph must be a midst.Graph or the name of a kind; try midst.graphs.from_networkx(G)")
-    step = _coordinates_at_once(graph, memory)
+    step = _coordinates_at_once(graph, memory, cost)
     scales = None if scale is None else _spread(scale, parameters, "scale")
     ends = None if bounds is None else [_spread(end, parameters, "bounds", in_dtype=True) for end in _pair(bounds)]
 
@@ -211,27 +235,26 @@ def coordinate_quantile(
     cuts = [(start, min(start + step, total)) for start in range(0, total, step)]
     for start, stop in cuts:
         checked = problem_of(_places(parameters, start, stop))
-    how: dict[str, Any] = {"c": c, "sigma": sigma, "patience": patience, "root": root, "limit": limit}
     drawn = _generator(rng)
     answers = [np.empty(parameter.shape, parameter.dtype) for parameter in parameters]
     exposed = np.zeros(clients, np.int64)
     chunks = []
     for start, stop in cuts:
         places = _places(parameters, start, stop)
-        found = solve_ensemble(problem_of(places), rng=drawn, bounds=False, **how)
+        found = solve_ensemble(problem_of(places), method, rng=drawn, bounds=False)
         for place in places:
             answers[place.parameter].flat[place.there] = found.value[place.here]
         sent = found.exposed.sum(axis=0)
         exposed += sent
-        chunks.append(Chunk(start, stop, bool(found.certified.all()), int(found.iterations.max()), int(sent.sum())))
+        chunks.append(Chunk(start, stop, bool(found.certified.all()), int(found.rounds.max()), int(sent.sum())))
         if progress is not None:
             progress(stop, total)
     value = _rebuild(updates[0], iter(answers))
     aggregate = Aggregate(value, checked.title, clients, total, tuple(chunks), exposed, checked.public)
     if throw and not aggregate.certified:
         unproved = sum(not chunk.certified for chunk in chunks)
-        where = f"{unproved} of {len(chunks)} chunks have a coordinate that was not proved in {limit:,} iterations"
-        raise NotCertified(f"{where}; try a larger limit, or a scale closer to the data", cast(Any, aggregate))
+        where = f"{unproved} of {len(chunks)} chunks have a coordinate that was not proved within the limit"
+        raise NotCertified(f"{where}; try a larger one, a scale closer to the data, or a search", cast(Any, aggregate))
     return aggregate
 
 
@@ -326,9 +349,9 @@ def _name(route: Route) -> str:
     return f"'{'.'.join(map(str, route))}'" if route else "the array"
 
 
-def _too_many(clients: int, coordinates: int, parameters: list[_Parameter], most: int) -> str:
+def _too_many(clients: int, coordinates: int, parameters: list[_Parameter], most: int, cost: _Cost) -> str:
     pairs = clients * coordinates
-    hours = pairs * _SECONDS / 3600
+    hours = pairs * cost.seconds / 3600
     answer = sum(parameter.size * parameter.dtype.itemsize for parameter in parameters) / 2**30
     return (
         f"{clients:,} clients with {coordinates:,} coordinates are {pairs:.3g} pairs, more than most={most:,}: about "
@@ -336,15 +359,15 @@ def _too_many(clients: int, coordinates: int, parameters: list[_Parameter], most
     )
 
 
-def _coordinates_at_once(graph: Graph, memory: int) -> int:
+def _coordinates_at_once(graph: Graph, memory: int, cost: _Cost) -> int:
     """How many coordinates are solved at a time within the memory."""
-    each = _BYTES + _BYTES_A_CLIENT * graph.n + _BYTES_AN_EDGE * 2 * graph.edges
+    each = cost.each + cost.client * graph.n + cost.edge * 2 * graph.edges
     if memory < each:
         raise InputError(
             f"one coordinate over {graph!r} takes about {each / 2**10:,.1f} KiB of memory, and {memory / 2**10:,.1f} "
             "are allowed; try a graph with fewer edges, or raise memory"
         )
-    return min(_LONGEST, int(memory // each))
+    return min(cost.longest, int(memory // each))
 
 
 # What is public

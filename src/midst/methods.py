@@ -13,12 +13,13 @@ from itertools import pairwise
 from math import ceil, floor, isfinite
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.objectives import Objective, Quantile
 from midst.problems import Problem
-from midst.protocol.keys import Grid, Keys
+from midst.protocol.keys import Array, Grid, Keys, Words
 from midst.protocol.search import MOST_THRESHOLDS, WAYS, Goal, Rules, Way
 from midst.system import whole_number
 
@@ -190,6 +191,16 @@ def opening_thresholds(keys: Keys, low: float, high: float, scale: float) -> tup
     outward = (floor(least) * step, ceil(most) * step) if isfinite(least) and isfinite(most) else (low, high)
     low, high = (max(keys.ends[0], min(keys.ends[1], end)) for end in outward)
     return keys.key(low), keys.key(high)
+
+
+def openings(keys: Keys, low: Array, high: Array, scale: Array) -> Words:
+    """`opening_thresholds` of many runs: (runs, 2)."""
+    step = scale / _STEPS
+    with np.errstate(over="ignore"):
+        least, most = low / step, high / step
+        told = np.isfinite(least) & np.isfinite(most)
+        outward = np.where(told, np.floor(least) * step, low), np.where(told, np.ceil(most) * step, high)
+    return np.stack([keys.keys(np.clip(end, *keys.ends)) for end in outward], axis=-1)
 
 
 def rules_of(problem: Problem, method: Search) -> Rules:

@@ -13,6 +13,7 @@ from problem_strategies import problems
 
 from midst import Mean, Problem, Quantile, graphs, solve
 from midst.engines import ENGINES
+from midst.methods import After, Consensus
 from midst.system import assemble, draw_z0, settle
 
 OBJECTIVES = {
@@ -29,7 +30,7 @@ EXACT = [engine for engine in ENGINES if engine != "float32"]  # which is within
 
 def trajectory(system, engine, iterations):
     run = itertools.islice(ENGINES[engine](system), iterations)
-    pairs = [(x.copy(), branch.copy()) for x, branch, _ in run]
+    pairs = [(x.copy(), branch.copy()) for x, branch in run]
     return np.array([x for x, _ in pairs]), np.array([branch for _, branch in pairs])
 
 
@@ -66,9 +67,10 @@ def test_coordinates_are_independent(engine):
     graph = graphs.rgg(12, rng=2)
     values = rng.normal(size=(12, 3)) * (1, 10, 0.1)
     z0 = rng.normal(size=(len(graph.source), 3))
-    together = solve(Problem(graph, values), c=1.0, z0=z0, iterations=100, engine=engine, record="all")
+    together = solve(Problem(graph, values), Consensus(c=1.0, z0=z0, stop=After(100)), engine=engine, record="all")
     for k in range(3):
-        alone = solve(Problem(graph, values[:, k]), c=1.0, z0=z0[:, k], iterations=100, engine=engine, record="all")
+        method = Consensus(c=1.0, z0=z0[:, k], stop=After(100))
+        alone = solve(Problem(graph, values[:, k]), method, engine=engine, record="all")
         np.testing.assert_allclose(together.trace.x[:, :, k], alone.trace.x, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(together.trace.inside[:, :, k], alone.trace.inside)
 
@@ -90,6 +92,8 @@ def test_large_graph_in_blocks():
     """Blocks are a matter of speed only: a graph of several blocks agrees with the edge form."""
     graph = graphs.regular(40_000, 4, rng=1)
     problem = Problem(graph, np.random.default_rng(2).normal(size=graph.n))
-    runs = [solve(problem, rng=3, iterations=20, engine=engine, record="none") for engine in ("arrays", "edges")]
+    runs = [
+        solve(problem, Consensus(stop=After(20)), rng=3, engine=engine, record="none") for engine in ("arrays", "edges")
+    ]
     np.testing.assert_allclose(runs[0].trace.x, runs[1].trace.x, rtol=0, atol=1e-12)
     assert runs[0].exposed == runs[1].exposed

@@ -9,6 +9,7 @@ import pytest
 
 from midst import Problem, graphs, solve
 from midst.engines import arrays, large
+from midst.methods import After, Consensus
 from midst.system import assemble, draw_z0, settle
 
 
@@ -78,7 +79,9 @@ def test_order(monkeypatch, positions):
     local = graphs.from_edges(2000, np.argsort(order)[pairs])
     assert large.arrange(local) is None
     problem = Problem(graph, np.random.default_rng(2).normal(size=(2000, 2)))
-    arranged, plain = (solve(problem, rng=3, iterations=30, engine=engine) for engine in ("arrays", "edges"))
+    arranged, plain = (
+        solve(problem, Consensus(stop=After(30)), rng=3, engine=engine) for engine in ("arrays", "edges")
+    )
     np.testing.assert_allclose(arranged.trace.x, plain.trace.x, rtol=0, atol=1e-12)
     assert arranged.exposed == plain.exposed
 
@@ -87,10 +90,10 @@ def test_order(monkeypatch, positions):
 def test_threads(monkeypatch, cores):
     """Any number of threads gives the same numbers, to the last bit."""
     problem = Problem(graphs.grid(30, 40), np.random.default_rng(2).normal(size=1200))
-    expected = solve(problem, rng=3, iterations=30)
+    expected = solve(problem, Consensus(stop=After(30)), rng=3)
     monkeypatch.setattr(arrays, "_BLOCK", 50)
     monkeypatch.setattr(arrays, "_cores", lambda: cores)
-    np.testing.assert_array_equal(solve(problem, rng=3, iterations=30).trace.x, expected.trace.x)
+    np.testing.assert_array_equal(solve(problem, Consensus(stop=After(30)), rng=3).trace.x, expected.trace.x)
 
 
 @pytest.mark.parametrize("kind", ["complete", "grid", "rgg"])
@@ -99,8 +102,8 @@ def test_float32(kind):
     problem = Problem(graphs.make(kind, 144, rng=1), np.random.default_rng(2).normal(size=144), scale=1)
     parameters = settle(problem)
     system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(3)))
-    runs = [arrays.iterate(system), arrays.iterate_float32(system)]
-    for (x, _, _), (single, _, _) in itertools.islice(zip(*runs, strict=False), 300):
+    runs = [arrays.node_form(system), arrays.in_float32(system)]
+    for (x, _), (single, _) in itertools.islice(zip(*runs, strict=False), 300):
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, x, rtol=0, atol=1e-5)
 

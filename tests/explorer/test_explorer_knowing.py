@@ -79,7 +79,7 @@ def test_it_is_what_the_view_of_the_beginning_tells(
 def test_bounds_close_in_and_hold_the_value(seed: int, init: Any) -> None:
     drawn = streams(seed)
     problem = midst.Problem(midst.graphs.ring(7), drawn.values.standard_normal(7))
-    trace = midst.solve(problem, rng=seed, record="all", iterations=80).trace
+    trace = midst.solve(problem, midst.Consensus(stop=midst.After(80)), rng=seed, record="all").trace
     found = known(trace, midst.Adversary(init=init))
     assert (found.lower[1:] >= found.lower[:-1]).all()
     assert (found.upper[1:] <= found.upper[:-1]).all()

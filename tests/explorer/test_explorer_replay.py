@@ -113,8 +113,8 @@ def test_with_noise_the_curve_goes_to_the_noised_answer_and_the_error_is_of_the_
 def test_what_a_file_left_out_is_worked_out_again(saved: Path, record: Any) -> None:
     drawn = streams(7)
     problem = midst.Problem(midst.graphs.make("rgg", 15, rng=drawn.graph), drawn.values.standard_normal(15))
-    whole = midst.solve(problem, rng=7, record="all", stop="certified").trace
-    midst.solve(problem, rng=7, record=record, stop="certified").trace.save(saved)
+    whole = midst.solve(problem, midst.Consensus(stop=midst.Certified()), rng=7, record="all").trace
+    midst.solve(problem, midst.Consensus(stop=midst.Certified()), rng=7, record=record).trace.save(saved)
     told = replay(open_file(saved, parse({"source": "file"}, file=True)), saved.name)
     assert told.facts["file"] == "run.npz"
     assert told.facts["result"] is None
@@ -128,8 +128,10 @@ def test_what_a_file_left_out_is_worked_out_again(saved: Path, record: Any) -> N
 
 def test_what_cannot_be_worked_out_is_shown_as_far_as_it_was_kept() -> None:
     problem = midst.Problem(midst.graphs.ring(7), streams(3).values.standard_normal(7))
-    whole = midst.solve(problem, rng=np.random.default_rng(3), record="all", iterations=100).trace
-    thin = midst.solve(problem, rng=np.random.default_rng(3), record=10, iterations=100).trace
+    whole = midst.solve(
+        problem, midst.Consensus(stop=midst.After(100)), rng=np.random.default_rng(3), record="all"
+    ).trace
+    thin = midst.solve(problem, midst.Consensus(stop=midst.After(100)), rng=np.random.default_rng(3), record=10).trace
     told = replay(Made(thin, midst.Adversary(), midst.Normal()))
     assert told.arrays["t"].tolist() == [*range(0, 100, 10), 99]
     assert "11 of 100 iterations" in told.facts["notes"][0]

@@ -18,7 +18,9 @@ SEALED = Adversary(init="sealed")
 def solve(seed, sigma=1.0, n=7, record="all", iterations=200):
     values = np.random.default_rng([seed, 5]).normal(size=n)
     problem = midst.Problem(graphs.complete(n), values)
-    trace = midst.solve(problem, c=1.0, sigma=sigma, mu=0.0, rng=seed, iterations=iterations, record=record).trace
+    trace = midst.solve(
+        problem, midst.Consensus(c=1.0, mu=0.0, sigma=sigma, stop=midst.After(iterations)), rng=seed, record=record
+    ).trace
     return values, trace
 
 

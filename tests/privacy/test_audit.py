@@ -68,7 +68,9 @@ def test_mean_bits_of_nodes_never_inside():
     for seed in range(60):
         graph = graphs.rgg(15, rng=seed)
         problem = midst.Problem(graph, np.random.default_rng([seed, 1]).normal(size=15))
-        trace = midst.solve(problem, c=1.0, mu=0.0, sigma=0.1, rng=seed, iterations=300, record="audit").trace
+        trace = midst.solve(
+            problem, midst.Consensus(c=1.0, mu=0.0, sigma=0.1, stop=midst.After(300)), rng=seed, record="audit"
+        ).trace
         report = audit(trace)
         bits += report.bits[~report.exposed].tolist()
     assert 1.15 < np.mean(bits) < 1.45
@@ -76,7 +78,9 @@ def test_mean_bits_of_nodes_never_inside():
 
 def test_long_traces_are_quick():
     problem = midst.Problem(graphs.rgg(15, rng=3), np.random.default_rng(0).normal(size=15))
-    trace = midst.solve(problem, c=1.0, sigma=1.0, mu=0.0, rng=5, iterations=2000, record="audit").trace
+    trace = midst.solve(
+        problem, midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(2000)), rng=5, record="audit"
+    ).trace
     start = perf_counter()
     audit(trace)
     clear = perf_counter()
@@ -91,7 +95,9 @@ def test_sealing_helps_on_average_and_noise_decides_how_much():
         clear, sealed = [], []
         for seed in range(25):
             problem = midst.Problem(graphs.complete(5), np.random.default_rng([seed, 3]).normal(size=5))
-            trace = midst.solve(problem, c=3.0, sigma=sigma, mu=0.0, rng=seed, iterations=400, record="audit").trace
+            trace = midst.solve(
+                problem, midst.Consensus(c=3.0, mu=0.0, sigma=sigma, stop=midst.After(400)), rng=seed, record="audit"
+            ).trace
             clear.append(audit(trace, Adversary(), resolution=0.1).mean_bits)
             sealed.append(audit(trace, SEALED, resolution=0.1).mean_bits)
         totals[sigma] = np.mean(clear) - np.mean(sealed)
@@ -128,7 +134,9 @@ def test_means_are_exposed_by_clear_z0():
 def test_a_relay_of_weight_zero_tells_nothing():
     values = np.random.default_rng(3).normal(size=5)
     problem = midst.Problem(graphs.complete(5), values, weights=[1, 1, 0, 1, 0])
-    trace = midst.solve(problem, c=1.0, sigma=1.0, mu=0.0, rng=1, iterations=200, record="all").trace
+    trace = midst.solve(
+        problem, midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(200)), rng=1, record="all"
+    ).trace
     for adversary in (Adversary(), SEALED):
         report = audit(trace, adversary)
         assert report.bits[[2, 4]] == pytest.approx(0)
@@ -137,14 +145,18 @@ def test_a_relay_of_weight_zero_tells_nothing():
 
 def test_vectors_are_audited_a_coordinate_at_a_time():
     values = np.random.default_rng(8).normal(size=(5, 2))
-    both = midst.solve(midst.Problem(graphs.ring(5), values), c=1.0, rng=3, iterations=80, record="all").trace
+    both = midst.solve(
+        midst.Problem(graphs.ring(5), values), midst.Consensus(c=1.0, stop=midst.After(80)), rng=3, record="all"
+    ).trace
     with pytest.raises(midst.InputError, match="coordinate"):
         audit(both)
     with pytest.raises(midst.InputError, match="coordinate 2"):
         audit(both, coordinate=2)
     for k in range(2):
         alone = midst.solve(
-            midst.Problem(graphs.ring(5), values[:, k]), c=1.0, z0=both.z0[:, k], iterations=80, record="all", mu=0.0
+            midst.Problem(graphs.ring(5), values[:, k]),
+            midst.Consensus(c=1.0, mu=0.0, z0=both.z0[:, k], stop=midst.After(80)),
+            record="all",
         ).trace
         np.testing.assert_allclose(audit(both, coordinate=k).bits, audit(alone).bits)
 
@@ -172,7 +184,7 @@ def test_the_holder_of_an_odd_median_is_told():
     assert report.exposed[2]
     assert any("always exposed" in note for note in report.notes)
     even = midst.Problem(graphs.complete(4), np.arange(4.0))
-    notes = audit(midst.solve(even, rng=1, iterations=50).trace, prior=Uniform(-1, 5)).notes
+    notes = audit(midst.solve(even, midst.Consensus(stop=midst.After(50)), rng=1).trace, prior=Uniform(-1, 5)).notes
     assert not any("always exposed" in note for note in notes)
 
 
@@ -194,14 +206,14 @@ def test_bits_do_not_depend_on_the_unit_of_the_data(unit):
     for k in (1.0, unit):
         values = np.random.default_rng(1).normal(size=5) * k
         problem = midst.Problem(graphs.complete(5), values, bounds=(-4 * k, 4 * k))
-        trace = midst.solve(problem, sigma=1.0, rng=3, iterations=100, record="audit").trace
+        trace = midst.solve(problem, midst.Consensus(sigma=1.0, stop=midst.After(100)), rng=3, record="audit").trace
         reports.append([audit(trace, who, Normal(0, k)).bits for who in (Adversary(), SEALED)])
     np.testing.assert_allclose(reports[0], reports[1], rtol=1e-6)
 
 
 def test_large_graphs():
     problem = midst.Problem(graphs.make("regular", 1000, rng=1), np.random.default_rng(1).normal(size=1000))
-    trace = midst.solve(problem, rng=3, iterations=50, record="audit").trace
+    trace = midst.solve(problem, midst.Consensus(stop=midst.After(50)), rng=3, record="audit").trace
     assert audit(trace).honest == 1000
     with pytest.raises(midst.InputError, match="up to 400"):
         audit(trace, SEALED)

@@ -18,7 +18,9 @@ from midst.cli.audit import command as audit_command
 def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "run.npz"
     problem = midst.Problem(graphs.rgg(9, rng=1), np.random.default_rng(2).normal(size=9))
-    trace = midst.solve(problem, c=1.0, sigma=1.0, mu=0.0, rng=4, iterations=120, record="all", keep_values=True).trace
+    trace = midst.solve(
+        problem, midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(120)), rng=4, record="all", keep_values=True
+    ).trace
     trace.save(path)
     return str(path), trace
 
@@ -68,7 +70,7 @@ def test_attack_without_the_truth_does_not_show_it(saved, tmp_path):
     _, trace = saved
     problem = midst.Problem(trace.graph, trace.values)
     path = tmp_path / "bare.npz"
-    midst.solve(problem, rng=1, iterations=20, record="audit").trace.save(path)
+    midst.solve(problem, midst.Consensus(stop=midst.After(20)), rng=1, record="audit").trace.save(path)
     told = json.loads(invoke(attack_command, str(path), "--json").output)
     assert "truth" not in told["nodes"][0]
     assert "truth" not in invoke(attack_command, str(path)).output

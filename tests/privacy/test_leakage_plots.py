@@ -21,7 +21,9 @@ def test_three_panels(nodes, adversary):
 
     values = np.random.default_rng(2).normal(size=nodes)
     problem = midst.Problem(graphs.ring(nodes), values)
-    trace = midst.solve(problem, c=1.0, sigma=1.0, mu=0.0, rng=4, iterations=100, record="all").trace
+    trace = midst.solve(
+        problem, midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(100)), rng=4, record="all"
+    ).trace
     leakage = audit(trace, adversary)
     figure = draw_leakage(leakage)
     figure.draw_without_rendering()

@@ -316,7 +316,7 @@ def test_a_changed_byte_never_passes_unnoticed(tmp_path_factory, data):
         (b"[" * 100_000, "not a midst ledger, or a damaged one"),
         (b"[]", "not a midst ledger$"),
         (b'{"format": "other"}', "not a midst ledger$"),
-        (b'{"format": "midst-ledger", "format_version": 2}', "ledger format 2, this midst reads 1"),
+        (b'{"format": "midst-ledger", "format_version": 3}', "ledger format 3, this midst reads 2"),
         (b'{"format": "midst-ledger", "format_version": 1}', "damaged ledger; take it from a backup"),
     ],
 )

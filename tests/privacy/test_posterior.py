@@ -18,7 +18,9 @@ from midst.privacy.priors import Laplace, Normal, Uniform
 def three(values, iterations, prior=None, resolution=None):
     """A path of three, z(0) = 0, c = 1: the first steps can be worked by hand."""
     problem = midst.Problem(graphs.path(3), values)
-    trace = midst.solve(problem, c=1.0, z0=np.zeros(4), sigma=0.1, mu=0.0, iterations=iterations, record="audit").trace
+    trace = midst.solve(
+        problem, midst.Consensus(c=1.0, mu=0.0, sigma=0.1, z0=np.zeros(4), stop=midst.After(iterations)), record="audit"
+    ).trace
     return audit(trace, prior=prior, resolution=resolution)
 
 

@@ -38,7 +38,9 @@ def run(name, seed, sigma=1.0, mu=0.0, c=1.0, iterations=60, **options):
     nodes, pairs = SMALL[name]
     values = np.random.default_rng([seed, 99]).normal(size=nodes)
     problem = midst.Problem(graphs.from_edges(nodes, pairs), values, **options)
-    return problem, midst.solve(problem, c=c, sigma=sigma, mu=mu, rng=seed, iterations=iterations, record="all").trace
+    return problem, midst.solve(
+        problem, midst.Consensus(c=c, mu=mu, sigma=sigma, stop=midst.After(iterations)), rng=seed, record="all"
+    ).trace
 
 
 def naive_posterior(trace):
@@ -212,7 +214,9 @@ def test_sets_with_many_possible_boxes_are_calibrated():
     for seed in range(12):
         values = np.random.default_rng([seed, 98]).normal(size=8)
         problem = midst.Problem(graphs.ring(8), values, objective=midst.Quantile(0.5, "low"))
-        trace = midst.solve(problem, c=1.0, sigma=1.0, mu=0.0, rng=seed, iterations=300, record="all").trace
+        trace = midst.solve(
+            problem, midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(300)), rng=seed, record="all"
+        ).trace
         for i, mixture in posteriors(view(trace, SEALED), [Normal()] * 8).items():
             said.append(mixture.posterior.sides(trace.x[-1, i])[2])
             was.append(values[i] > trace.x[-1, i])
@@ -250,7 +254,9 @@ def test_is_calibrated(name):
 def test_larger_sets_are_sampled_with_an_error_bar_that_holds():
     values = np.random.default_rng(1).normal(size=15)
     problem = midst.Problem(graphs.rgg(15, rng=3), values)
-    trace = midst.solve(problem, c=1.0, sigma=1.0, mu=0.0, rng=5, iterations=300, record="auto").trace
+    trace = midst.solve(
+        problem, midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(300)), rng=5, record="auto"
+    ).trace
     report = audit(trace, SEALED)
     assert report.kind == "sampled"
     assert np.nanmax(report.bits_error) < 0.05
@@ -298,15 +304,15 @@ def test_refusals():
     with pytest.raises(midst.InputError, match="4 iterations"):
         audit(trace, SEALED)
     problem = midst.Problem(graphs.ring(5), np.arange(5.0))
-    trace = midst.solve(problem, theta=0.3, rng=1, iterations=10).trace
+    trace = midst.solve(problem, midst.Consensus(theta=0.3, stop=midst.After(10)), rng=1).trace
     with pytest.raises(midst.InputError, match="theta"):
         audit(trace, SEALED)
-    trace = midst.solve(problem, rng=np.random.default_rng(1), iterations=10, record=3).trace
+    trace = midst.solve(problem, midst.Consensus(stop=midst.After(10)), rng=np.random.default_rng(1), record=3).trace
     with pytest.raises(midst.InputError, match="record='audit'"):
         audit(trace, SEALED)
     fine = midst.Problem(graphs.ring(5), np.arange(5.0), weights=[1, 1, 1, 1, 1 + 1e-9], weight_unit=1e-9)
     with pytest.raises(midst.InputError, match="too fine"):
-        audit(midst.solve(fine, rng=1, iterations=10).trace, SEALED)
+        audit(midst.solve(fine, midst.Consensus(stop=midst.After(10)), rng=1).trace, SEALED)
     trace = midst.solve(midst.Problem(graphs.ring(5), np.arange(5.0), objective=midst.Mean()), rng=1).trace
     with pytest.raises(midst.InputError, match="mean"):
         audit(trace, SEALED)

@@ -70,7 +70,7 @@ def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
     smooth = charter.objective == "mean"
     system = assemble(problem, charter.parameters, z0 * charter.parameters.unit if smooth else z0, charter.rules)
     last = min(len(one.trajectory) for one in world.participants)
-    for t, (x, _, _) in zip(range(last), iterate(system), strict=False):
+    for t, (x, _) in zip(range(last), iterate(system), strict=False):
         for i, one in enumerate(world.participants):
             assert one.trajectory[t] == x[i].tobytes(), (t, i)
     assert last > 5

@@ -21,6 +21,8 @@ _A_FILE = click.Path(path_type=Path)
 _OF_METHODS = ("c", "theta", "mu", "sigma", "scale", "tolerance", "pooled")  # not taken along to the other method
 _DEADLINES = ("start", "wait", "total", "linger")
 _METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
+_RUNS = 5  # simulated of each method for what is expected
+_MOST_EXPECTED = 200  # participants up to which it is
 _APART = 3  # participants: a run that differs from another by fewer tells about those
 _MOST_EDGES = 20  # shown to people
 _EXAMPLES = """\b
@@ -69,6 +71,7 @@ def command() -> None:
 @click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1; see midst plan.")
 @click.option("--tolerance", type=float, help="Where no search ends the run, relative to the scale. Default: 1e-6.")
 @click.option("--rounds", type=int, metavar="N", help="The most there may be. Default: 100000.")
+@click.option("--spread", type=float, help="For what is expected: the values' own. Default: a tenth of the bounds.")
 @click.option("--start", type=float, metavar="S", help="Seconds until every neighbour must be heard. Default: 300.")
 @click.option("--wait", type=float, metavar="S", help="Seconds without progress of a neighbour. Default: 60.")
 @click.option("--total", type=float, metavar="S", help="Seconds for the whole run. Default: 3600.")
@@ -83,6 +86,7 @@ def new(
     edges: tuple[str, ...],
     weights: tuple[str, ...],
     bounds: str | None,
+    spread: float | None,
     **settings: Any,
 ) -> None:
     """Write a charter for the participants with these certificates.
@@ -119,6 +123,8 @@ def new(
     charter = make_charter(plain, "charter")
     if old is not None and (warning := differencing(read_charter(old), charter)):
         click.echo(f"midst: {warning}", err=True)
+    for line in expectations(charter, spread):
+        click.echo(line, err=True)
     text = charter.to_toml()
     if out is None:
         click.echo(text, nl=False)
@@ -168,6 +174,33 @@ def show(file: Path, as_json: bool) -> None:
     click.echo("\nWhat the run tells whom")
     for line in told(charter):
         click.echo(click.wrap_text(line, 100, initial_indent="- ", subsequent_indent="  "))
+    click.echo()
+    for line in expectations(charter, None):
+        click.echo(line)
+
+
+def expectations(charter: Charter, spread: float | None) -> list[str]:
+    """What to expect of this charter by either method, in lines; none where there is nothing to compare."""
+    from midst.errors import InputError
+    from midst.objectives import Mean
+    from midst.privacy.expectation import assumed_prior, expect, in_words
+
+    if spread is not None and not 0 < spread < float("inf"):
+        raise InputError("--spread must be a positive number")
+    if (
+        isinstance(charter.goal, Mean)
+        or charter.bounds is None
+        or charter.pooled
+        or len(charter.names) > _MOST_EXPECTED
+    ):
+        return []
+    if charter.side not in ("low", "high"):
+        return []
+    prior = assumed_prior(charter.bounds, spread)
+    middle, width = prior.quantile(0.5), prior.scale
+    found = expect(charter.graph, charter.bounds, prior, objective=charter.goal, runs=_RUNS)
+    told = f"if values lie about {middle:g}, {width:.3g} apart (--spread), to one curious participant"
+    return [f"What to expect, {told}:", *in_words(found, len(charter.names))]
 
 
 def differencing(before: Charter, after: Charter) -> str | None:

@@ -75,12 +75,16 @@ def command(charter_file: Path, name: str, key_file: Path, wait: float, as_json:
 
 def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Iterator[Line]:
     """All checks, as they are made."""
+    from midst.cli.charter import expectations
     from midst.net.charter import check_identity, read_charter
     from midst.net.keys import load_identity
 
     now = datetime.now(UTC)
     charter = _attempt("charter", lambda: read_charter(charter_file))
     yield charter if isinstance(charter, Line) else Line("ok", "charter", f"digest {charter.digest.hex()}")
+    if not isinstance(charter, Line):
+        for text in expectations(charter, None):
+            yield Line("ok", "expect", " ".join(text.split()))
     identity = _attempt("key", lambda: load_identity(key_file))
     if isinstance(identity, Line):
         yield identity

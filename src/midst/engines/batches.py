@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from midst.certificate import weights_needed
-from midst.counting import Rules
 from midst.engines.arrays import sums_at_start
 from midst.errors import InputError
 from midst.graphs import Graph
+from midst.methods import CLOSE, Certified, Exact, Stop
 from midst.objectives import Mean
 from midst.problems import Problem
-from midst.system import RNG, Parameters, Streams, System, assemble, count_rules, draw_z0, settle, streams
+from midst.system import RNG, Parameters, Streams, System, assemble, draw_z0, settle, streams
 from midst.update import Array, Terms
 
 Bools = NDArray[np.bool_]
@@ -39,10 +39,14 @@ class Settings(NamedTuple):
     sigma: Array | None
     theta: float
     force: bool
-    tolerance: float
+    stop: Stop
     last: int
     bounds: bool
-    watch_certificate: bool
+
+    @property
+    def tolerance(self) -> float:
+        """Of the certificate, relative to the scale; of a run that does not end by it too."""
+        return (self.stop if isinstance(self.stop, Certified) else Certified()).tolerance
 
     def settle(self, problem: Problem, runs: Ints | int) -> Parameters:
         """The parameters of some of the runs."""
@@ -66,7 +70,10 @@ class Batch:
         needed_below: at least so many units of weight must have s ≤ x in a proof, and
         needed_above: so many s ≥ x.
         tolerance: the greatest spread of a proof.
+        close: the greatest spread at which a search may begin.
+        scale: the public one, in the units of the data.
         unit: the power of two that working units are multiples of.
+        diameter: of the graphs; none where nobody waits for what all know.
         answer: the lowest and the highest right answer, in the units of the data.
     """
 
@@ -81,7 +88,10 @@ class Batch:
     needed_below: Ints
     needed_above: Ints
     tolerance: Array
+    close: Array
+    scale: Array
     unit: Array
+    diameter: Ints
     answer: Array
 
 
@@ -109,14 +119,26 @@ class Together(NamedTuple):
         """How many runs."""
         return int(self.problem.values.shape[1])
 
+    @property
+    def different(self) -> Sequence[Problem]:
+        """The problems: this one."""
+        return [self.problem]
+
     def groups(self) -> list[Group]:
         """All of them go together."""
         return [Group(np.arange(self.runs), self.problem.graph.n)]
 
-    def rules(self, patience: int | None, root: int) -> list[Rules] | None:
-        """The rules of every run's count; None unless all of them have one."""
-        agreed = count_rules(self.problem, patience, root)
-        return None if agreed is None else [agreed] * self.runs
+    def run(self, k: int) -> Problem:
+        """One of the runs by itself."""
+        part = copy(self.problem)
+        part.values, part.scale, part.centre = (held[..., k] for held in (part.values, part.scale, part.centre))
+        part.bounds = None if part.bounds is None else (part.bounds[0][k], part.bounds[1][k])
+        part.__dict__.pop("answer", None)
+        return part
+
+    def diameters(self, which: Ints) -> Ints:
+        """Of the graphs of some of the runs."""
+        return np.full(len(which), self.problem.graph.diameter())
 
     def prepare(self, chunk: Ints, group: Group, settings: Settings, rngs: Sequence[np.random.Generator]) -> Batch:
         """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
@@ -125,7 +147,7 @@ class Together(NamedTuple):
         part.__dict__.pop("answer", None)
         parameters = settings.settle(part, chunk)
         z0 = draw_z0(part, parameters, _OneARun(rngs))  # type: ignore[arg-type]
-        return _batch([part], [parameters], [assemble(part, parameters, z0)], settings.tolerance, group)
+        return _batch([part], [parameters], [assemble(part, parameters, z0)], settings, group)
 
 
 class Apart(NamedTuple):
@@ -137,6 +159,11 @@ class Apart(NamedTuple):
     def runs(self) -> int:
         """How many runs."""
         return len(self.problems)
+
+    @property
+    def different(self) -> Sequence[Problem]:
+        """The problems: one a run."""
+        return self.problems
 
     def groups(self) -> list[Group]:
         """Those that go together, the largest first."""
@@ -150,11 +177,13 @@ class Apart(NamedTuple):
             left[these] = False
         return found
 
-    def rules(self, patience: int | None, root: int) -> list[Rules] | None:
-        """The rules of every run's count; None unless all of them have one."""
-        agreed = [count_rules(problem, patience, root) for problem in self.problems]
-        found = [rules for rules in agreed if rules is not None]
-        return found if len(found) == len(agreed) else None
+    def run(self, k: int) -> Problem:
+        """One of the runs by itself."""
+        return self.problems[k]
+
+    def diameters(self, which: Ints) -> Ints:
+        """Of the graphs of some of the runs."""
+        return _diameters([self.problems[k].graph for k in which.tolist()])
 
     def prepare(self, chunk: Ints, group: Group, settings: Settings, rngs: Sequence[np.random.Generator]) -> Batch:
         """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
@@ -164,7 +193,7 @@ class Apart(NamedTuple):
             assemble(problem, settled, draw_z0(problem, settled, rng))
             for problem, settled, rng in zip(problems, parameters, rngs, strict=True)
         ]
-        return _batch(problems, parameters, systems, settings.tolerance, group)
+        return _batch(problems, parameters, systems, settings, group)
 
 
 class _OneARun(NamedTuple):
@@ -195,7 +224,7 @@ def _batch(
     problems: Sequence[Problem],
     parameters: Sequence[Parameters],
     systems: Sequence[System],
-    tolerance: float,
+    settings: Settings,
     group: Group,
 ) -> Batch:
     """Systems side by side: many of one number a node, or one of a coordinate a run."""
@@ -212,7 +241,7 @@ def _batch(
     starts = [sums_at_start(system) for system in systems]
     needed = np.array([weights_needed(problem.objective, problem.counts) for problem in problems]).T
     runs = terms.s.shape[1]
-    unit = np.hstack([settled.unit for settled in parameters])
+    unit, scale = (np.hstack([getattr(settled, name) for settled in parameters]) for name in ("unit", "scale"))
     graphs = tuple(system.graph for system in systems for _ in range(np.size(system.c)))
     sizes = np.array([graph.n for graph in graphs])
     counts = _columns([problem.counts for problem in problems], nodes)
@@ -227,10 +256,19 @@ def _batch(
         counts=np.array(np.broadcast_to(counts, terms.s.shape)),
         needed_below=np.broadcast_to(needed[0], runs),
         needed_above=np.broadcast_to(needed[1], runs),
-        tolerance=tolerance * (np.hstack([settled.scale for settled in parameters]) / unit),
+        tolerance=settings.tolerance * (scale / unit),
+        close=CLOSE * (scale / unit),
+        scale=scale,
         unit=unit,
+        diameter=_diameters(graphs) if isinstance(settings.stop, Exact) else np.zeros(runs, np.int64),
         answer=np.column_stack([np.stack(problem.answer) for problem in problems]),
     )
+
+
+def _diameters(graphs: Sequence[Graph]) -> Ints:
+    """Of each; a graph that comes again is not measured again."""
+    found = {id(graph): graph.diameter() for graph in {id(graph): graph for graph in graphs}.values()}
+    return np.array([found[id(graph)] for graph in graphs])
 
 
 def _columns(columns: Sequence[NDArray[Any]], nodes: int, absent: float = 0.0) -> NDArray[Any]:

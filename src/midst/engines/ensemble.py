@@ -1,7 +1,8 @@
 """Many runs at once: other values, z(0), parameters and graphs in each, and no trace of any.
 
 Rules:
-- Run k is `solve(problem_k, rng=child_k)`: the same step (`update.py`), the same z(0), the same stop.
+- Run k is `solve(problem_k, method, rng=child_k)`: the same step (`update.py`), the same z(0), the same stop, and the
+  same search (`ensemble_search.py`), which has no iteration before it or follows one.
 - Arrays are (n, runs): a neighbour sum is then one matrix product, and every other operation goes along the runs.
 - As many runs are under way as have arrays that stay in the cache. One that is done is written to the result; when
   enough of them are, the others close ranks and the next ones join, so that a few long runs hold up nobody.
@@ -18,21 +19,33 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from midst.certificate import known_at, lie_within
 from midst.engines.arrays import sum_over_neighbours
-from midst.engines.batches import Batch, Group, Settings, is_dense, join, one_a_run, source_of, z0_streams
-from midst.engines.ensemble_tally import Tallies
+from midst.engines.batches import (
+    Apart,
+    Batch,
+    Group,
+    Settings,
+    Together,
+    is_dense,
+    join,
+    one_a_run,
+    source_of,
+    z0_streams,
+)
+from midst.engines.ensemble_search import Start, check, search_some
 from midst.errors import InputError
 from midst.graphs import Graph
+from midst.methods import After, Certified, Consensus, Exact, Method, MethodName, Search, Stop, choose_stop, make_method
 from midst.problems import Problem
 from midst.system import RNG, whole_number
 from midst.update import Array, Branch, next_sums, next_x
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Stop = Literal["count", "certified"]
 
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
@@ -44,11 +57,15 @@ _CLOSE_RANKS = 0.8  # as soon as less than this share is still running
 class EnsembleResult:
     """What came out of every run; the first axis is the run.
 
+    A run by a search alone has no iterations: nobody is exposed, there is no x, and the spread is 0.
+
     Attributes:
-        value: the answer: what was counted, or the middle of the last x.
+        value: the answer: what was found by a search, or the middle of the last x.
         iterations: how many were run.
-        certified: whether the value is proved, by a count or by the certificate of the last x.
-        proposals: how many candidates were counted; 0 where the run did not end by a count.
+        certified: whether the value is proved, by the totals of a search or by the certificate of the last x.
+        probes: questions of the search; 0 where the run did not end by one.
+        rounds: of messages: the iterations and, where a search ended the run, a diameter for each probe, for the keys
+            and for the signatures.
         spread: max x − min x in the end.
         error: distance of the value from the nearest right answer, which only a simulation knows.
         first_inside: the first iteration in which each node sent its own value, or `NEVER`.
@@ -60,7 +77,8 @@ class EnsembleResult:
     value: Array
     iterations: Ints
     certified: Bools
-    proposals: Ints
+    probes: Ints
+    rounds: Ints
     spread: Array
     error: Array
     first_inside: Ints
@@ -81,47 +99,30 @@ class EnsembleResult:
 
 def solve_ensemble(
     problems: Problem | Sequence[Problem],
+    method: Method | MethodName | None = None,
     *,
-    c: ArrayLike | None = None,
-    theta: float = 0.5,
-    mu: ArrayLike | None = None,
-    sigma: ArrayLike | None = None,
     rng: RNG | Sequence[RNG] = None,
-    stop: Stop | None = None,
-    patience: int | None = None,
-    root: int = 0,
-    tolerance: float = 1e-6,
-    iterations: int | None = None,
-    limit: int = 1_000_000,
-    force: bool = False,
     bounds: bool = True,
     workers: int = 1,
     device: Literal["cpu", "gpu"] | None = None,
     dtype: DTypeLike = np.float64,
 ) -> EnsembleResult:
-    """Run many problems at once, each until its answer is proved.
+    """Run many problems at once, each until its answer is found.
 
     A run that ends without a proof says so in the result; nothing is raised.
 
     Args:
         problems: one problem with a coordinate a run (its values are (n, runs)), or a sequence of problems with one
             number a node, on graphs of any size.
-        c: the convergence parameter; a number, or one a run, like `mu` and `sigma`. Chosen as in `solve` if not given.
-        theta: averaging constant in (0, 1).
-        mu: mean of z(0).
-        sigma: standard deviation of z(0).
+        method: `midst.Consensus(…)`, whose c, mu and sigma may be one a run, `midst.Search(…)`, or the name of one;
+            consensus if not given. Its stop, if not given: exact where every run's answer is one of its values, else
+            certified to 1e-6.
         rng: a seed or a generator, of whose children `rng.spawn(runs)` each run gets one; or a sequence of one a run.
-        stop: "count" or "certified", as in `solve`; not given: "count" where every run's answer is one of its values.
-        patience: how many iterations in a row a node is inside before it proposes its value; chosen if not given.
-        root: the node at which a count's sums meet.
-        tolerance: relative to the public scale (absolute where c is given and no scale is).
-        iterations: run exactly so many instead.
-        limit: give up after so many.
-        force: accept θ = 1 for a quantile, which does not converge.
+            A search has no use for it.
         bounds: keep `lower` and `upper`, a tenth of the time; without them these say nothing.
         workers: threads; the result does not depend on it.
         device: run all of them at once through JAX, on this kind of device (`gpu.py`); certificates are looked for
-            every 64 iterations.
+            every 64 iterations. A search is not for it, but for one that ends an iteration: that is the CPU's.
         dtype: of the numbers on the device. float32 is within about 1e-5 of the scale.
 
     Raises:
@@ -129,61 +130,159 @@ def solve_ensemble(
         MissingExtra: a device is asked for, and JAX is not installed.
     """
     source = source_of(problems)
-    rules = source.rules(patience, root) if stop in (None, "count") and iterations is None else None
-    if stop not in (None, "count", "certified"):
-        raise InputError(f"stop must be 'count' or 'certified', not {stop!r}")
-    if stop == "count" and rules is None and iterations is None:
-        raise InputError("not every run has one value to propose; try side='low', or stop='certified'")
-    if not (isinstance(tolerance, int | float) and 0 < tolerance < np.inf):
-        raise InputError("tolerance must be a positive number")
+    method = make_method("consensus" if method is None else method)
     workers = whole_number("workers", workers)
-    last = whole_number("limit", limit) if iterations is None else whole_number("iterations", iterations)
-    settings = Settings(
-        c=one_a_run("c", c, source.runs),
-        mu=one_a_run("mu", mu, source.runs),
-        sigma=one_a_run("sigma", sigma, source.runs),
-        theta=theta,
-        force=force,
-        tolerance=tolerance,
-        last=last,
-        bounds=bounds,
-        watch_certificate=rules is None and iterations is None,
-    )
+    if isinstance(method, Search):
+        if device is not None:
+            raise InputError("a search runs on the CPU; leave device= out")
+        return _search(source, method, workers)
+    settings = _settings(source, method, bounds)
     drawn = z0_streams(rng, source.runs)
     groups = source.groups()
-    result = _blank(source.runs, groups[0].nodes)
+    result, starts = _blank(source.runs, groups[0].nodes), _Starts.blank(source.runs)
 
     def prepare(which: Ints, group: Group) -> Batch:
         return source.prepare(which, group, settings, [drawn[k] for k in which.tolist()])
 
-    def line_up(which: Ints, batch: Batch) -> Tallies | None:
-        if rules is None:
-            return None
-        return Tallies.start(batch.graphs, [rules[k] for k in which.tolist()], batch.terms.s, batch.counts)
+    def finish(which: Ints) -> None:
+        """The searches of those that have come close."""
+        which = which[starts.known[which]]
+        if which.size:
+            _write_search(source, which, Search(), starts.of(which), result)
 
     if device is not None:
         for group in groups:
-            batch = prepare(group.runs, group)
-            _run_on_device(group.runs, batch, line_up(group.runs, batch), settings, device, dtype, result)
+            _run_on_device(group.runs, prepare(group.runs, group), settings, device, dtype, result, starts)
+            finish(group.runs)
         return result
-
-    def begin(which: Ints, group: Group) -> _Runs:
-        batch = prepare(which, group)
-        return _Runs.begin(which, batch, line_up(which, batch))
 
     def drive(share: Group) -> None:
         at_once = max(1, _NUMBERS // share.nodes)
-        _drive(lambda which: begin(which, share), share.runs, at_once, settings, result)
 
+        def begin(which: Ints) -> _Runs:
+            return _Runs.begin(which, prepare(which, share), settings.stop)
+
+        _drive(begin, share.runs, at_once, settings, result, starts)
+        finish(share.runs)
+
+    _in_threads(drive, groups, workers)
+    return result
+
+
+def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> Settings:
+    """What was asked for, checked."""
+    stops = [choose_stop(problem, method.stop) for problem in source.different]
+    stop = stops[0] if all(isinstance(each, type(stops[0])) for each in stops) else Certified()
+    for problem in source.different:
+        choose_stop(problem, stop)
+    if isinstance(stop, Exact):
+        check(source, Search())
+    if method.z0 is not None:
+        raise InputError("z0 is one run's; give it to midst.solve")
+    return Settings(
+        c=one_a_run("c", method.c, source.runs),
+        mu=one_a_run("mu", method.mu, source.runs),
+        sigma=one_a_run("sigma", method.sigma, source.runs),
+        theta=method.theta,
+        force=method.force,
+        stop=stop,
+        last=stop.iterations if isinstance(stop, After) else method.limit,
+        bounds=bounds,
+    )
+
+
+def _search(source: Together | Apart, method: Search, workers: int) -> EnsembleResult:
+    """Every run by a search alone."""
+    check(source, method)
+    groups = source.groups()
+    runs, shape = source.runs, (source.runs, groups[0].nodes)
+    result = EnsembleResult(
+        value=np.zeros(runs),
+        iterations=np.zeros(runs, np.int64),
+        certified=np.zeros(runs, np.bool_),
+        probes=np.zeros(runs, np.int64),
+        rounds=np.zeros(runs, np.int64),
+        spread=np.zeros(runs),
+        error=np.zeros(runs),
+        first_inside=np.broadcast_to(np.int64(NEVER), shape),
+        lower=np.broadcast_to(-np.inf, shape),
+        upper=np.broadcast_to(np.inf, shape),
+        x=np.broadcast_to(np.nan, shape),
+    )
+    _in_threads(lambda share: _write_search(source, share.runs, method, None, result), groups, workers)
+    return result
+
+
+def _in_threads(work: Callable[[Group], None], groups: Sequence[Group], workers: int) -> None:
+    """Each group in as many shares as there are workers."""
     shares = [group._replace(runs=part) for group in groups for part in np.array_split(group.runs, workers)]
     shares = [share for share in shares if share.runs.size]
     if workers == 1:
         for share in shares:
-            drive(share)
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(drive, shares))
-    return result
+            work(share)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, shares))
+
+
+def _write_search(
+    source: Together | Apart, which: Ints, method: Search, start: Start | None, result: EnsembleResult
+) -> None:
+    """What a search finds, to its rows of the result."""
+    found = search_some(source, which, method, start)
+    result.value[which], result.probes[which], result.error[which] = found.value, found.probes, found.error
+    result.certified[which] = True
+    result.rounds[which] += (found.probes + 2) * source.diameters(which)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Starts:
+    """Of all runs: whether the nodes know that the x are close, and where a search begins; in the units of the data."""
+
+    known: Bools
+    low: Array
+    high: Array
+    scale: Array
+
+    @classmethod
+    def blank(cls, runs: int) -> _Starts:
+        return cls(np.zeros(runs, np.bool_), np.zeros(runs), np.zeros(runs), np.zeros(runs))
+
+    def of(self, which: Ints) -> Start:
+        return Start(self.low[which], self.high[which], self.scale[which])
+
+
+@dataclass(eq=False, repr=False)
+class _Nearing:
+    """Until the nodes of each run know that all x are close (`certificate.py`), in working units.
+
+    Attributes:
+        due: the next iteration that is sampled.
+        ends: the iteration in which they know; `NEVER` while none was close.
+        low: the smallest x of the one that was.
+        high: the largest.
+    """
+
+    due: Ints
+    ends: Ints
+    low: Array
+    high: Array
+
+    @classmethod
+    def begin(cls, batch: Batch) -> _Nearing:
+        runs = len(batch.c)
+        return cls(batch.diameter.copy(), np.full(runs, NEVER), np.zeros(runs), np.zeros(runs))
+
+    def see(self, t: Ints, x: Array, batch: Batch) -> Bools:
+        """Iteration t of each run: in which of them everybody knows."""
+        k = np.flatnonzero(t == self.due)
+        if k.size:
+            low, high = _ends(x[:, k], None if batch.present is None else batch.present[:, k])
+            near = lie_within(low, high, batch.close[k]) & (self.ends[k] == NEVER)
+            self.due[k] += batch.diameter[k] + 1
+            k, low, high = k[near], low[near], high[near]
+            self.low[k], self.high[k], self.ends[k] = low, high, known_at(t[k], batch.diameter[k])
+        return np.asarray(self.ends == t)
 
 
 @dataclass(eq=False, repr=False)
@@ -248,14 +347,15 @@ class _Runs:
     x: Array
     branch: Branch
     seen: _Seen
-    tallies: Tallies | None
+    nearing: _Nearing | None
 
     @classmethod
-    def begin(cls, row: Ints, batch: Batch, tallies: Tallies | None) -> _Runs:
+    def begin(cls, row: Ints, batch: Batch, stop: Stop) -> _Runs:
         x, branch = next_x(batch.S, batch.terms)
         running, seen = np.ones(len(row), np.bool_), _Seen.nothing(x.shape)
         t = np.zeros(len(row), np.int64)
-        return cls(row, t, running, batch, batch.S, batch.R, x, branch, seen, tallies)
+        nearing = _Nearing.begin(batch) if isinstance(stop, Exact) else None
+        return cls(row, t, running, batch, batch.S, batch.R, x, branch, seen, nearing)
 
     def step(self, neighbour_sum: Callable[[Array], Array]) -> None:
         batch = self.batch
@@ -266,15 +366,20 @@ class _Runs:
     def done(self, settings: Settings) -> Bools:
         """Which of the runs end with this iteration."""
         done = self.t + 1 == settings.last
-        if self.tallies is not None:
-            done |= self.tallies.see(self.t, self.branch)
-        elif settings.watch_certificate:
+        if self.nearing is not None:
+            done |= self.nearing.see(self.t, self.x, self.batch)
+        elif isinstance(settings.stop, Certified):
             done |= _holds(self.x, self.batch)
         return np.asarray(done & self.running)
 
 
 def _drive(
-    begin: Callable[[Ints], _Runs], rows: Ints, at_once: int, settings: Settings, result: EnsembleResult
+    begin: Callable[[Ints], _Runs],
+    rows: Ints,
+    at_once: int,
+    settings: Settings,
+    result: EnsembleResult,
+    starts: _Starts,
 ) -> None:
     """Runs one after the other, so many at once, to their rows of the result."""
     runs, waiting = begin(rows[:at_once]), rows[at_once:]
@@ -284,7 +389,7 @@ def _drive(
         done = runs.done(settings)
         ended = done.any()
         if ended:
-            _write(result, _some_of(runs, done))
+            _write(_some_of(runs, done), result, starts)
             runs.running &= ~done
         runs.step(neighbour_sum)
         if ended and runs.running.sum() < _CLOSE_RANKS * len(runs.running):
@@ -326,21 +431,23 @@ def _beside(part: Any, other: Any) -> Any:
 def _run_on_device(
     rows: Ints,
     batch: Batch,
-    tallies: Tallies | None,
     settings: Settings,
     kind: str,
     dtype: DTypeLike,
     result: EnsembleResult,
+    starts: _Starts,
 ) -> None:
     """All runs at once through JAX."""
     from midst.engines import gpu
 
-    there = gpu.Runs(batch, gpu.find_device(kind), dtype, settings.bounds, tallies)
-    end = there.run(settings.last, settings.watch_certificate)
+    end = gpu.Runs(batch, gpu.find_device(kind), dtype, settings.bounds).run(settings.last, settings.stop)
     branch = np.zeros(end.x.shape, np.int8)
     seen = _Seen(end.first_inside, end.lower, end.upper, branch, end.x, end.x)
     running = np.zeros(len(rows), np.bool_)
-    _write(result, _Runs(rows, end.t, running, batch, batch.S, batch.R, end.x, branch, seen, end.tallies))
+    nearing = None
+    if end.near is not None:
+        nearing = _Nearing(batch.diameter, np.where(end.near.known, end.t, NEVER), end.near.low, end.near.high)
+    _write(_Runs(rows, end.t, running, batch, batch.S, batch.R, end.x, branch, seen, nearing), result, starts)
 
 
 def sum_in_each(graphs: Sequence[Graph], nodes: int) -> Callable[[Array], Array]:
@@ -359,16 +466,16 @@ def sum_in_each(graphs: Sequence[Graph], nodes: int) -> Callable[[Array], Array]
     return lambda x: np.asarray(joined @ x.reshape(-1)).reshape(x.shape)
 
 
-def _ends(x: Array, batch: Batch) -> tuple[Array, Array]:
+def _ends(x: Array, present: Bools | None) -> tuple[Array, Array]:
     """The least and the greatest x of each run."""
-    if batch.present is None:
+    if present is None:
         return x.min(axis=0), x.max(axis=0)
-    return np.where(batch.present, x, np.inf).min(axis=0), np.where(batch.present, x, -np.inf).max(axis=0)
+    return np.where(present, x, np.inf).min(axis=0), np.where(present, x, -np.inf).max(axis=0)
 
 
 def _holds(x: Array, batch: Batch) -> Bools:
     """The test of `certificate.py`, of each run."""
-    lowest, highest = _ends(x, batch)
+    lowest, highest = _ends(x, batch.present)
     spread = highest - lowest
     close = spread <= batch.tolerance
     if close.any():
@@ -383,20 +490,22 @@ def _holds(x: Array, batch: Batch) -> Bools:
     return np.asarray(close)
 
 
-def _write(result: EnsembleResult, runs: _Runs) -> None:
+def _write(runs: _Runs, result: EnsembleResult, starts: _Starts) -> None:
     """Runs that have ended, to their rows of the result, in the units of the data."""
-    to, x, batch, tallies = runs.row, runs.x, runs.batch, runs.tallies
-    lowest, highest = _ends(x, batch)
-    value, proved = lowest / 2 + highest / 2, np.zeros(len(to), np.bool_)
-    if tallies is not None:
-        proved = tallies.proved(runs.t)
-        value = np.where(proved, tallies.value, value)
-        result.proposals[to] = np.where(proved, tallies.number, 0)
-    value = value * batch.unit
+    to, x, batch, nearing = runs.row, runs.x, runs.batch, runs.nearing
+    lowest, highest = _ends(x, batch.present)
+    value = (lowest / 2 + highest / 2) * batch.unit
+    if nearing is not None:
+        starts.known[to] = nearing.ends == runs.t
+        starts.low[to], starts.high[to], starts.scale[to] = (
+            nearing.low * batch.unit,
+            nearing.high * batch.unit,
+            batch.scale,
+        )
     low, high = batch.answer
     result.value[to] = value
-    result.iterations[to] = runs.t + 1
-    result.certified[to] = proved | _holds(x, batch)
+    result.iterations[to] = result.rounds[to] = runs.t + 1
+    result.certified[to] = _holds(x, batch) & (nearing is None)  # what a search ends, its totals prove
     result.spread[to] = (highest - lowest) * batch.unit
     result.error[to] = np.maximum(np.maximum(low - value, value - high), 0.0)
     lower, upper = runs.seen.bounds()
@@ -413,7 +522,8 @@ def _blank(runs: int, nodes: int) -> EnsembleResult:
         value=np.zeros(runs),
         iterations=np.zeros(runs, np.int64),
         certified=np.zeros(runs, np.bool_),
-        proposals=np.zeros(runs, np.int64),
+        probes=np.zeros(runs, np.int64),
+        rounds=np.zeros(runs, np.int64),
         spread=np.zeros(runs),
         error=np.zeros(runs),
         first_inside=np.full(shape, NEVER),

@@ -4,30 +4,29 @@
 |------------------------------------|---------------------------------------------------------------------------------|
 | quantiles, one small graph for all | a Pallas kernel, a run a thread: everything in registers over all iterations    |
 | one run of a large graph           | a Pallas kernel, a node a thread: neighbour lists (width, n), one pass a step   |
-| any other, and runs with a count   | array operations on (n, runs)                                                   |
+| any other                          | array operations on (n, runs)                                                   |
 
 Rules:
 - Arrays are arguments of compiled functions, never closed over; what is static shapes the program.
-- Exposure, bounds, certificates and counts are computed there; nothing is copied back but, at a look, whether any run
-  is left. A certificate is looked for every `LOOK` iterations, so a run may go on for so many after the one in which
-  `solve` finds it; a count ends a run in the very same iteration.
+- Exposure, bounds and the ends of runs are computed there. Runs that a search ends leave the device once all are close,
+  each in the very iteration in which it does elsewhere; the search is the CPU's. A certificate is looked for every
+  `LOOK` iterations, so a run may go on for so many after the one in which `solve` finds it.
 - At θ = ½ the sums S and R matter by their half difference P only, since (P, −P) has the same future: one array less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from midst.engines.batches import Batch, is_dense, join
-from midst.engines.ensemble_tally import Tallies
 from midst.errors import InputError, MissingExtra
 from midst.graphs import Graph
+from midst.methods import Certified, Exact, Stop
 from midst.update import Terms, next_sums, next_x
 
 try:
@@ -39,8 +38,6 @@ try:
 except ImportError:
     raise MissingExtra("JAX", "gpu") from None
 
-from midst.engines.gpu_tally import Agreed, Tally, run_to_proof
-
 NEVER = -1
 LOOK = 64
 _UNROLLED = 24  # nodes whose state fits the registers of a thread
@@ -50,6 +47,9 @@ _RUNS = 128  # a program
 _NODES = 512  # a program
 
 Lists = tuple[tuple[int, ...], ...]
+
+
+_ROUNDING = 16  # times the precision: see `certificate.ROUNDING`
 
 
 class State(NamedTuple):
@@ -70,6 +70,22 @@ class State(NamedTuple):
     first_inside: Any
     lower: Any
     upper: Any
+
+
+class Near(NamedTuple):
+    """Whether the nodes of each run know that all x are close (`certificate.py`), in working units.
+
+    Attributes:
+        known: whether they did when it ended, 0 or 1.
+        at: in which iteration that was; the last one, where they did not.
+        low: the smallest x of the sample that was close.
+        high: the largest.
+    """
+
+    known: Any
+    at: Any
+    low: Any
+    high: Any
 
 
 def find_device(kind: str) -> Any:
@@ -235,39 +251,103 @@ def advance_small(
         bounds: keep lower and upper up to date.
         interpret: run it without a GPU, slowly.
     """
+    given = _to_registers(state, c, small, half, bounds)
+    kernel = partial(_small_kernel, small=small, theta=theta, steps=steps, held=1 if half else 2)
+    out = _call_small(kernel, (jnp.reshape(t, 1), s * c), given, (), interpret)
+    return _from_registers(out, state, c, small, half, bounds)
+
+
+@partial(jax.jit, static_argnames=("small", "theta", "epoch", "half", "bounds", "interpret"))
+def finish_small(
+    state: State,
+    last: Any,
+    s: Any,
+    c: Any,
+    close: Any,
+    *,
+    small: Small,
+    theta: float,
+    epoch: int,
+    half: bool,
+    bounds: bool = True,
+    interpret: bool = False,
+) -> tuple[State, Near]:
+    """From iteration 0 to each run's end, in one go: until its nodes know that all x are close.
+
+    Args:
+        state: of iteration 0; see `advance_small`, and so for all others.
+        last: no run goes beyond this iteration, an int32.
+        s: the values.
+        c: of each run.
+        close: the greatest spread, of each run.
+        small: the graph and the slopes.
+        theta: averaging constant.
+        epoch: iterations from one sample to the next: the diameter and one.
+        half: keep the half difference of S and R only.
+        bounds: keep lower and upper up to date.
+        interpret: run it without a GPU, slowly.
+
+    Returns:
+        The state of each run's last iteration, and how it ended.
+    """
+    given = _to_registers(state, c, small, half, bounds)
+    kernel = partial(_finish_kernel, small=small, theta=theta, epoch=epoch, held=1 if half else 2)
     runs = s.shape[1]
-    degree = jnp.array([len(near) for near in small.lists], s.dtype)[:, None]
-    held = _hold(state.S / degree, state.R / degree, half)
-    watched = (state.first_inside, state.lower * c, state.upper * c)[: 3 if bounds else 1]
-    arrays = (*held, state.x * c, *watched)
-    call = pl.pallas_call(
-        partial(_small_kernel, small=small, theta=theta, steps=steps, held=len(held)),
-        out_shape=[_like(array) for array in arrays],
-        grid=(runs // _RUNS,),
-        input_output_aliases={2 + k: k for k in range(len(arrays))},
-        compiler_params=triton.CompilerParams(num_warps=_RUNS // 32),
-        interpret=interpret,
+    blank = [jnp.zeros(runs, kind) for kind in (np.int32, np.int32, s.dtype, s.dtype)]
+    *out, known, at, low, high = _call_small(
+        kernel, (jnp.reshape(last, 1), s * c, close * c), given, tuple(blank), interpret
     )
-    out = call(jnp.reshape(t, 1), s * c, *arrays)
-    S, R = _sums(tuple(sums * degree for sums in out[: len(held)]))
-    x, first, *between = out[len(held) :]
+    return _from_registers(out, state, c, small, half, bounds), Near(known, at, low / c, high / c)
+
+
+def _to_registers(state: State, c: Any, small: Small, half: bool, bounds: bool) -> tuple[Any, ...]:
+    """What a thread keeps of a run, in units in which c = 1 and cd = 1."""
+    degree = jnp.array([len(near) for near in small.lists], state.x.dtype)[:, None]
+    watched = (state.first_inside, state.lower * c, state.upper * c)[: 3 if bounds else 1]
+    return (*_hold(state.S / degree, state.R / degree, half), state.x * c, *watched)
+
+
+def _from_registers(out: Sequence[Any], state: State, c: Any, small: Small, half: bool, bounds: bool) -> State:
+    """And back."""
+    degree = jnp.array([len(near) for near in small.lists], state.x.dtype)[:, None]
+    held = 1 if half else 2
+    S, R = _sums(tuple(sums * degree for sums in out[:held]))
+    x, first, *between = out[held:]
     lower, upper = (bound / c for bound in between) if bounds else (state.lower, state.upper)
     return State(S, R, x / c, first, lower, upper)
 
 
-def _small_kernel(t_ref: Any, s_ref: Any, *refs: Any, small: Small, theta: float, steps: int, held: int) -> None:
+def _call_small(
+    kernel: Any, fixed: tuple[Any, ...], given: tuple[Any, ...], more: tuple[Any, ...], interpret: bool
+) -> list[Any]:
+    """A kernel over all runs: what it reads, what it reads and writes, and what it writes besides."""
+    arrays = (*given, *more)
+    call = pl.pallas_call(
+        kernel,
+        out_shape=[_like(array) for array in arrays],
+        grid=(fixed[1].shape[1] // _RUNS,),
+        input_output_aliases={len(fixed) + k: k for k in range(len(arrays))},
+        compiler_params=triton.CompilerParams(num_warps=_RUNS // 32),
+        interpret=interpret,
+    )
+    out: list[Any] = list(call(*fixed, *arrays))
+    return out
+
+
+Registers = tuple[tuple[Any, ...], ...]  # of each array, of each node, 128 runs
+
+
+def _small_step(s_ref: Any, mine: Any, small: Small, theta: float, held: int) -> Any:
+    """The step from iteration t to t + 1, of 128 runs."""
     nodes = range(len(small.lists))
-    mine = pl.ds(pl.program_id(0) * _RUNS, _RUNS)
-    given, out = refs[: len(refs) // 2], refs[len(refs) // 2 :]
     degree = [len(near) for near in small.lists]
     terms = [
         Terms(s_ref[i, mine], small.above[i] / degree[i], small.below[i] / degree[i], 1.0, 1.0)  # type: ignore[arg-type]
         for i in nodes
     ]
     everybody = all(d == len(nodes) - 1 for d in degree)
-    t = t_ref[0]
 
-    def step(k: Any, state: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
+    def step(t: Any, state: Registers) -> Registers:
         *sums, x, first = state[: held + 2]
         between = state[held + 2 :]
         total = sum(x[1:], start=x[0]) if everybody else None
@@ -277,14 +357,71 @@ def _small_kernel(t_ref: Any, s_ref: Any, *refs: Any, small: Small, theta: float
             S, R = next_sums(*_sums(tuple(part[i] for part in sums)), x[i], a, 1.0, 1.0 / degree[i], theta)  # type: ignore[arg-type]
             new, branch = next_x(S, terms[i])
             kept = between[0][i] if between else new, between[1][i] if between else new
-            seen = _watch(t + k + 1, new, branch, first[i], *kept)
+            seen = _watch(t + 1, new, branch, first[i], *kept)
             after.append((*_hold(S, R, held == 1), new, *(seen if between else seen[:1])))
         return tuple(zip(*after, strict=True))
 
-    state = lax.fori_loop(0, steps, step, tuple(tuple(ref[i, mine] for i in nodes) for ref in given))
+    return step
+
+
+def _small_kernel(t_ref: Any, s_ref: Any, *refs: Any, small: Small, theta: float, steps: int, held: int) -> None:
+    nodes = range(len(small.lists))
+    mine = pl.ds(pl.program_id(0) * _RUNS, _RUNS)
+    given, out = refs[: len(refs) // 2], refs[len(refs) // 2 :]
+    step, t = _small_step(s_ref, mine, small, theta, held), t_ref[0]
+    begun = tuple(tuple(ref[i, mine] for i in nodes) for ref in given)
+    state = lax.fori_loop(0, steps, lambda k, state: step(t + k, state), begun)
     for ref, rows in zip(out, state, strict=True):
         for i in nodes:
             ref[i, mine] = rows[i]
+
+
+def _finish_kernel(
+    last_ref: Any, s_ref: Any, close_ref: Any, *refs: Any, small: Small, theta: float, epoch: int, held: int
+) -> None:
+    """A run that has ended is written at once; its thread goes on, to no effect, until all 128 have."""
+    nodes = range(len(small.lists))
+    mine = pl.ds(pl.program_id(0) * _RUNS, _RUNS)
+    given, out = refs[: len(refs) // 2 - 4], refs[len(refs) // 2 :]
+    step, last, close = _small_step(s_ref, mine, small, theta, held), last_ref[0], close_ref[mine]
+    rounding = _ROUNDING * float(np.finfo(s_ref.dtype).eps)
+
+    def write(which: Any, known: int, t: Any, state: Registers, low: Any, high: Any) -> None:
+        for ref, rows in zip(out[:-4], state, strict=True):
+            for i in nodes:
+                ref[i, mine] = jnp.where(which, rows[i], ref[i, mine])
+        about = jnp.full_like(which, known, np.int32), jnp.full_like(which, t, np.int32), low, high
+        for ref, row in zip(out[-4:], about, strict=True):
+            ref[mine] = jnp.where(which, row, ref[mine])
+
+    def sample(t: Any, state: Registers, left: Any, near: Any, low: Any, high: Any) -> tuple[Any, ...]:
+        """An iteration whose largest and smallest x are told on: those of the sample before are known by now."""
+        ended = left * near
+        pl.when(jnp.max(ended) > 0)(lambda: write(ended > 0, 1, t, state, low, high))
+        x = state[held]
+        least, most = reduce(jnp.minimum, x), reduce(jnp.maximum, x)
+        room = close + rounding * jnp.maximum(jnp.abs(least), jnp.abs(most))
+        found = (most - least <= room) & (near == 0)
+        low, high = jnp.where(found, least, low), jnp.where(found, most, high)
+        return left - ended, jnp.where(found, 1, near), low, high
+
+    def going(now: tuple[Any, ...]) -> Any:
+        t, left = now[:2]
+        return (t < last) & (jnp.max(left) > 0)
+
+    def iteration(now: tuple[Any, ...]) -> tuple[Any, ...]:
+        t, *about, state = now
+        state = step(t, state)
+        t = t + 1
+        about = lax.cond((t + 1) % epoch == 0, lambda *now: sample(t, state, *now), lambda *now: now, *about)
+        return t, *about, state
+
+    begun = tuple(tuple(ref[i, mine] for i in nodes) for ref in given)
+    nobody, nothing = jnp.zeros(_RUNS, np.int32), jnp.zeros(_RUNS, s_ref.dtype)
+    t, left, _, low, high, state = lax.while_loop(
+        going, iteration, (jnp.int32(0), nobody + 1, nobody, nothing, nothing, begun)
+    )
+    pl.when(jnp.max(left) > 0)(lambda: write(left > 0, 0, t, state, low, high))
 
 
 # A large graph: a node a thread
@@ -382,12 +519,105 @@ class Test(NamedTuple):
 @partial(jax.jit, static_argnames="smooth")
 def holds(x: Any, test: Test, *, smooth: bool) -> Any:
     """The test of `certificate.py`, of each run."""
-    low, high = (x, x) if test.present is None else (jnp.where(test.present, x, end) for end in (jnp.inf, -jnp.inf))
-    spread, counts, s = high.max(axis=0) - low.min(axis=0), test.counts, test.s
+    least, most = _ends(x, test.present)
+    spread, counts, s = most - least, test.counts, test.s
     if smooth:
         return spread + jnp.abs((counts * (x - s)).sum(axis=0) / counts.sum(axis=0)) <= test.tolerance
     enough = ((counts * (s <= x)).sum(axis=0) >= test.below) & ((counts * (s >= x)).sum(axis=0) >= test.above)
     return (spread <= test.tolerance) & enough
+
+
+class Way(NamedTuple):
+    """How any runs but those in registers advance, as constants of a program.
+
+    Attributes:
+        theta: averaging constant.
+        smooth: see `update.Terms`.
+        nodes: of the one large graph; None where arrays are (n, runs).
+        bounds: keep lower and upper up to date, in the kernel.
+        interpret: run that without a GPU.
+    """
+
+    theta: float
+    smooth: bool
+    nodes: int | None
+    bounds: bool
+    interpret: bool
+
+    def advance(self, state: State, t: Any, steps: int, arrays: tuple[Any, Any, Any]) -> State:
+        """From iteration t to t + steps; the arrays are terms, c and neighbours."""
+        after: State
+        if self.nodes is None:
+            after = advance(state, t, *arrays, theta=self.theta, steps=steps, smooth=self.smooth)
+        else:
+            kernel: Any = {"half": self.theta == 0.5, "bounds": self.bounds, "interpret": self.interpret}
+            after = advance_large(state, t, *arrays, theta=self.theta, steps=steps, **kernel)
+        return after
+
+
+@partial(jax.jit, static_argnames=("way", "first", "steps"), donate_argnums=0)
+def finish(
+    state: State,
+    last: Any,
+    diameter: Any,
+    close: Any,
+    present: Any,
+    arrays: tuple[Any, Any, Any],
+    *,
+    way: Way,
+    first: int,
+    steps: int,
+) -> tuple[State, Near, Any]:
+    """From iteration 0 to each run's end: until its nodes know that all x are close.
+
+    Args:
+        state: of iteration 0: arrays (n, runs), or (n,) of one run. Given up to the result.
+        last: no run goes beyond this iteration.
+        diameter: of each run's graph.
+        close: the greatest spread, of each run.
+        present: which nodes there are, (n, runs); None: all.
+        arrays: see `Way.advance`.
+        way: how to advance.
+        first: the first iteration that is sampled in any run.
+        steps: from there on every so many.
+
+    Returns:
+        The state of each run's last iteration, how those ended that did, and the iteration in which the others are: no
+        sample is left between it and `last`.
+    """
+    rounding = _ROUNDING * float(np.finfo(state.x.dtype).eps)
+
+    def go_on(now: tuple[Any, ...]) -> Any:
+        t, _, left = now[:3]
+        return left.any() & (t + steps <= last)
+
+    def sample(t: Any, state: State, left: Any, seen: Any, near: Near) -> tuple[Any, Any, Near]:
+        least, most = _ends(state.x if way.nodes is None else state.x[: way.nodes, None], present)
+        here = (t + 1) % (diameter + 1) == 0
+        ended = left & here & seen
+        found = left & here & ~seen
+        found &= most - least <= close + rounding * jnp.maximum(jnp.abs(least), jnp.abs(most))
+        low, high = jnp.where(found, least, near.low), jnp.where(found, most, near.high)
+        return left & ~ended, seen | found, Near(near.known | ended, jnp.where(ended, t, near.at), low, high)
+
+    def some(now: tuple[Any, ...]) -> tuple[Any, ...]:
+        t, state, left, *rest = now
+        after = way.advance(state, t, steps, arrays)
+        state = after if left.size == 1 else _keep(left, after, state)
+        return t + steps, state, *sample(t + steps, state, left, *rest)
+
+    none, t = jnp.zeros(close.shape, np.bool_), jnp.int32(first)
+    blank = Near(none, jnp.full(close.shape, last), jnp.zeros_like(close), jnp.zeros_like(close))
+    state = way.advance(state, jnp.int32(0), first, arrays)
+    begun = t, state, *sample(t, state, ~none, none, blank)
+    t, state, _, _, near = lax.while_loop(go_on, some, begun)
+    return state, near, t
+
+
+def _ends(x: Any, present: Any) -> tuple[Any, Any]:
+    """The least and the greatest x of each run."""
+    low, high = (x, x) if present is None else (jnp.where(present, x, end) for end in (jnp.inf, -jnp.inf))
+    return low.min(axis=0), high.max(axis=0)
 
 
 @jax.jit
@@ -406,7 +636,7 @@ class Outcome(NamedTuple):
         first_inside: see `State`.
         lower: likewise.
         upper: likewise.
-        tallies: where its count stood; None where there was none.
+        near: how it ended, where a search was to end it.
     """
 
     t: Any
@@ -414,7 +644,7 @@ class Outcome(NamedTuple):
     first_inside: Any
     lower: Any
     upper: Any
-    tallies: Tallies | None
+    near: Near | None
 
 
 class Runs:
@@ -426,7 +656,6 @@ class Runs:
         device: Any,
         dtype: DTypeLike = np.float64,
         bounds: bool = True,
-        tallies: Tallies | None = None,
     ) -> None:
         """Choose a way and put everything there.
 
@@ -435,47 +664,44 @@ class Runs:
             device: from `find_device`.
             dtype: of all numbers.
             bounds: keep lower and upper up to date, where leaving them out saves time: in the kernels.
-            tallies: of the counts that end the runs; None where none do.
         """
         graphs, terms = batch.graphs, batch.terms
-        self._dtype, self._device, self._theta, self._bounds = np.dtype(dtype), device, batch.theta, bounds
+        self._dtype, self._device = np.dtype(dtype), device
         self._smooth, (self._n, self._count) = terms.smooth, terms.s.shape
-        self._interpret = device.platform == "cpu"
-        self._tallies = tallies
         shared = all(graph is graphs[0] for graph in graphs)
         alike = all((part == part[:, :1]).all() for part in (terms.above, terms.below))
-        plain = tallies is None
         self._small: Small | None = None
-        self._large = plain and self._count == 1 and self._n >= _LARGE and graphs[0].degree.max() <= _WIDEST
-        if plain and shared and alike and not terms.smooth and self._n <= _UNROLLED:
+        self._large = self._count == 1 and self._n >= _LARGE and graphs[0].degree.max() <= _WIDEST
+        if shared and alike and not terms.smooth and self._n <= _UNROLLED:
             lists = tuple(tuple(graphs[0].neighbours(i).tolist()) for i in range(self._n))
             self._small = Small(lists, tuple(terms.above[:, 0].tolist()), tuple(terms.below[:, 0].tolist()))
         size = (-(-self._count // _RUNS) * _RUNS, self._n)[::-1] if self._small else (self._n, self._count)
         if self._large:
             size = (-(-(self._n + 1) // _NODES) * _NODES, 1)
         self._size = size
+        nodes = self._n if self._large else None
+        self._way = Way(batch.theta, terms.smooth, nodes, bounds, interpret=device.platform == "cpu")
         self._terms = self._spread(terms)
         self._c = self.put(self._pad_runs(batch.c))
         self._neighbours = None if self._small else self._lists(graphs[:1] if shared else graphs)
         self._batch = batch
 
-    def run(self, last: int, watch: bool) -> Outcome:
+    def run(self, last: int, stop: Stop) -> Outcome:
         """Every run to its end.
 
         Args:
             last: iterations at most.
-            watch: end a run that a certificate proves.
+            stop: when a run ends; one that a search ends, when that may begin.
         """
         with jax.enable_x64(True):
             mode = "constant" if self._large else "edge"
             S, R = (self.put(self._pad(sums, mode)) for sums in (self._batch.S, self._batch.R))
-            state, branch = begin(S, Terms(*(*self._terms, self._smooth)), R)
-            if self._tallies is not None:
-                return self._run_to_proof(state, branch, self._tallies, last)
-            return self._run_on(state, last, watch)
+            state, _ = begin(S, Terms(*(*self._terms, self._smooth)), R)
+            if isinstance(stop, Exact):
+                return self._fetch(*self._run_close(state, last - 1))
+            return self._fetch(*self._run_on(state, last - 1, isinstance(stop, Certified)))
 
-    def _run_on(self, state: State, last: int, watch: bool) -> Outcome:
-        final = last - 1
+    def _run_on(self, state: State, final: int, watch: bool) -> tuple[State, Any]:
         left, at = jnp.ones(self._size[1], np.bool_), jnp.full(self._size[1], final)
         test = self._make_test() if watch else None
         t = 0
@@ -490,53 +716,65 @@ class Runs:
             after = self._advance(state, t, steps)
             state = after if self._count == 1 or not watch else _keep(left, after, state)
             t += steps
-        return self._fetch(state, at, None)
+        return state, at
+
+    def _run_close(self, state: State, final: int) -> tuple[State, Any, Near]:
+        batch = self._batch
+        close, diameter = (self.put(self._pad_runs(array)) for array in (batch.close, batch.diameter))
+        first, alike = int(batch.diameter.min()), bool((batch.diameter == batch.diameter[0]).all())
+        if final < first:
+            none = jnp.zeros(self._size[1], np.bool_)
+            nothing = jnp.zeros(self._size[1], self._dtype)
+            return self._advance(state, 0, final), none + final, Near(none, none, nothing, nothing)
+        if self._small is not None:
+            fixed = jnp.int32(final), self._terms[0], self._c, close
+            state, near = finish_small(state, *fixed, epoch=first + 1, **self._in_registers)
+            return state, near.at, near
+        fixed = diameter, close, self._present(), (self._terms, self._c, self._neighbours)
+        state, near, t = finish(state, final, *fixed, way=self._way, first=first, steps=first + 1 if alike else 1)
+        left = final - int(t)
+        if left > 0 and not near.known.all():
+            after = self._advance(state, int(t), left)
+            state = after if self._count == 1 else _keep(~near.known, after, state)
+        return state, near.at, near
 
     def _make_test(self) -> Test:
         batch = self._batch
         return Test(
             s=self._terms[0][: self._n, None] if self._large else self._terms[0],
             counts=self.put(self._pad_runs(batch.counts)),
-            present=None if batch.present is None else self.put(self._pad_runs(batch.present)),
+            present=self._present(),
             below=self.put(self._pad_runs(batch.needed_below)),
             above=self.put(self._pad_runs(batch.needed_above)),
             tolerance=self.put(self._pad_runs(batch.tolerance)),
         )
 
-    def _run_to_proof(self, state: State, branch: Any, tallies: Tallies, last: int) -> Outcome:
-        there = {name: jax.device_put(array, self._device) for name, array in vars(tallies).items()}
-        agreed = Agreed(**{name: there[name] for name in Agreed._fields})
-        tally = Tally(**{name: there[name] for name in Tally._fields})
-        arrays, options = (self._terms, self._c, self._neighbours), (self._theta, self._smooth)
-        state, tally, at = run_to_proof(
-            state, branch, tally, agreed, jnp.int64(last), arrays, step=_step, options=options
-        )
-        return self._fetch(
-            state, at, replace(tallies, **{name: np.array(part) for name, part in tally._asdict().items()})
-        )
+    def _present(self) -> Any:
+        return None if self._batch.present is None else self.put(self._pad_runs(self._batch.present))
 
     def _advance(self, state: State, t: int, steps: int) -> State:
         """From iteration t to t + steps."""
-        how: dict[str, Any] = {"theta": self._theta, "steps": steps}
-        kernel = {"half": self._theta == 0.5, "bounds": self._bounds, "interpret": self._interpret}
-        now = jnp.int32(t)
-        after: State
-        if self._small is not None:
-            after = advance_small(state, now, self._terms[0], self._c, small=self._small, **how, **kernel)
-        elif self._large:
-            after = advance_large(state, now, self._terms, self._c, self._neighbours, **how, **kernel)
-        else:
-            after = advance(state, now, self._terms, self._c, self._neighbours, smooth=self._smooth, **how)
+        now, way = jnp.int32(t), self._way
+        if self._small is None:
+            return way.advance(state, now, steps, (self._terms, self._c, self._neighbours))
+        after: State = advance_small(state, now, self._terms[0], self._c, steps=steps, **self._in_registers)
         return after
 
-    def _fetch(self, state: State, at: Any, tallies: Tallies | None) -> Outcome:
+    @property
+    def _in_registers(self) -> dict[str, Any]:
+        theta, bounds, interpret = self._way.theta, self._way.bounds, self._way.interpret
+        return {"small": self._small, "theta": theta, "half": theta == 0.5, "bounds": bounds, "interpret": interpret}
+
+    def _fetch(self, state: State, at: Any, near: Near | None = None) -> Outcome:
         def back(array: Any) -> Any:
             array = np.array(array)
             return (array[:, None] if self._large else array)[: self._n, : self._count]
 
-        first = back(state.first_inside).astype(np.int64)
-        last = np.array(at)[: self._count].astype(np.int64)
-        return Outcome(last, back(state.x), first, back(state.lower), back(state.upper), tallies)
+        first, last = back(state.first_inside).astype(np.int64), np.array(at)[: self._count].astype(np.int64)
+        if near is not None:
+            known, _, low, high = (np.array(part)[: self._count] for part in near)
+            near = Near(known.astype(np.bool_), last, low.astype(np.float64), high.astype(np.float64))
+        return Outcome(last, back(state.x), first, back(state.lower), back(state.upper), near)
 
     def put(self, array: Any) -> Any:
         """An array on the device, numbers in the precision asked for."""

@@ -1,0 +1,199 @@
+"""Runs of an ensemble that a search ends: their keys, brackets and ranks, as `searching.search_runs` takes them.
+
+Rules:
+- Everything is in the units of the data: values, bounds, and the x at which a search begins.
+- A run is what `SearchState` makes of its values, probe by probe. What `search_runs` has no arithmetic for (public
+  quantiles, the midpoint of two values) is left to `SearchState` itself, a run after the other.
+- Values are sorted some runs at a time, so that they stay in the cache. Where one problem has all runs, nothing is done
+  run by run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.engines.batches import Apart, Together
+from midst.engines.searching import search_runs, search_values
+from midst.methods import Search, opening_thresholds, openings, rules_of, search_rules
+from midst.objectives import Quantile
+from midst.problems import Problem
+from midst.protocol.keys import MODULUS, Keys, Words, first_bracket
+from midst.update import Array
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+_NUMBERS = 1_000_000  # sorted at a time
+
+
+class Start(NamedTuple):
+    """Where searches begin that follow the iteration; one entry a run.
+
+    Attributes:
+        low: the smallest x.
+        high: the largest.
+        scale: the public scale.
+    """
+
+    low: Array
+    high: Array
+    scale: Array
+
+
+class Found(NamedTuple):
+    """What came out; one entry a run.
+
+    Attributes:
+        value: the answer.
+        probes: questions asked.
+        error: distance from what sorting gives.
+    """
+
+    value: Array
+    probes: Ints
+    error: Array
+
+
+def search_some(source: Together | Apart, which: Ints, method: Search, start: Start | None = None) -> Found:
+    """Searches of some of the runs.
+
+    Args:
+        source: all of them.
+        which: of these runs.
+        method: arity and spacing.
+        start: where they begin, an entry for each of `which`; None to place the first thresholds as all others.
+    """
+    found = Found(np.zeros(len(which)), np.zeros(len(which), np.int64), np.zeros(len(which)))
+    for places, columns in _columns_of(source, which):
+        part = None if start is None else Start(*(array[places] for array in start))
+        if columns is None or method.quantiles:
+            out = _one_by_one([source.run(k) for k in which[places].tolist()], method, part)
+        else:
+            out = _at_once(columns, method, part)
+        for whole, some in zip(found, out, strict=True):
+            whole[places] = some
+    return found
+
+
+def check(source: Together | Apart, method: Search) -> None:
+    """Refuse what no search can find.
+
+    Raises:
+        InputError: there is a run of it.
+    """
+    for problem in source.different:
+        search_rules(method, problem.objective, problem.keys, [(0, 1)], problem.total, None)
+
+
+class _Columns(NamedTuple):
+    """Values of some runs whose keys are of one kind.
+
+    Attributes:
+        kind: of the keys.
+        values: (n, runs), not a number where a run has fewer than n.
+        counts: weights, in units: (n, 1) or (n, runs).
+        rank: the wanted one, (runs,) or one for all.
+        bounds: lower and upper, (runs,) each; None where there are none.
+    """
+
+    kind: Keys
+    values: Array
+    counts: Ints
+    rank: Ints
+    bounds: tuple[Array, Array] | None
+
+
+def _columns_of(source: Together | Apart, which: Ints) -> Iterator[tuple[Ints, _Columns | None]]:
+    """The runs, some at a time: where they stand in `which`, and their values; None where several ranks are wanted."""
+    if isinstance(source, Together):
+        problem = source.problem
+        step = max(1, _NUMBERS // len(problem.values))
+        for start in range(0, len(which), step):
+            places = np.arange(start, min(start + step, len(which)))
+            yield places, _together(problem, which[places]) if problem.has_one_value else None
+        return
+    alike: dict[tuple[Keys, bool, bool], list[int]] = {}
+    for place, k in enumerate(which.tolist()):
+        problem = source.problems[k]
+        alike.setdefault((problem.keys, problem.bounds is None, problem.has_one_value), []).append(place)
+    for (_, _, one_value), each in alike.items():
+        step = max(1, _NUMBERS // max(len(source.problems[which[place]].values) for place in each))
+        for start in range(0, len(each), step):
+            places = np.array(each[start : start + step])
+            yield places, _apart([source.problems[k] for k in which[places].tolist()]) if one_value else None
+
+
+def _rank(problem: Problem) -> int:
+    assert isinstance(problem.objective, Quantile)
+    (rank,) = problem.objective.ranks(problem.total)
+    return rank
+
+
+def _together(problem: Problem, which: Ints) -> _Columns:
+    known = None if problem.bounds is None else (problem.bounds[0][which], problem.bounds[1][which])
+    counts, rank = problem.counts[:, None], np.array(_rank(problem))
+    return _Columns(problem.keys, problem.values[:, which], counts, rank, known)
+
+
+def _apart(problems: Sequence[Problem]) -> _Columns:
+    most, runs = max(len(problem.values) for problem in problems), len(problems)
+    values, counts = np.full((most, runs), np.nan), np.zeros((most, runs), np.int64)
+    for k, problem in enumerate(problems):
+        values[: len(problem.values), k], counts[: len(problem.values), k] = problem.values, problem.value_counts
+    bounds = np.array([problem.bounds for problem in problems if problem.bounds is not None])
+    known = (bounds[:, 0], bounds[:, 1]) if bounds.size else None
+    return _Columns(problems[0].keys, values, counts, np.array([*map(_rank, problems)]), known)
+
+
+def _at_once(columns: _Columns, method: Search, start: Start | None) -> Found:
+    kind, rank, run = columns.kind, columns.rank, np.arange(columns.values.shape[1])
+    absent = np.isnan(columns.values)
+    if ((columns.counts == 1) | absent).all():
+        ranked, weights = np.sort(columns.values, axis=0), None
+        place = np.broadcast_to(rank - 1, run.shape)
+    else:
+        order = np.argsort(columns.values, axis=0, kind="stable")
+        ranked = np.take_along_axis(columns.values, order, axis=0)
+        weights = np.take_along_axis(np.broadcast_to(columns.counts, order.shape), order, axis=0)
+        place = np.argmax(np.cumsum(weights, axis=0) >= rank, axis=0)
+    keys: Words = kind.keys(np.nan_to_num(ranked) if absent.any() else ranked)
+    keys[np.isnan(ranked)] = MODULUS - 1  # above every bracket
+    found = search_runs(
+        kind,
+        keys,
+        *_brackets(columns),
+        rank,
+        weights=weights,
+        arity=method.arity,
+        spacing=method.way,
+        opening=None if start is None else openings(kind, *start),
+    )
+    value = kind.values(found.keys)
+    return Found(value, found.probes, np.abs(value - kind.values(keys[place, run])))
+
+
+def _brackets(columns: _Columns) -> tuple[Words, Words]:
+    kind = columns.kind
+    if columns.bounds is None:
+        a, b = first_bracket(kind, None)
+        return np.array(a, np.uint64), np.array(b, np.uint64)
+    lower, upper = columns.bounds
+    return kind.keys(lower) - np.uint64(1), kind.keys(upper)
+
+
+def _one_by_one(problems: Sequence[Problem], method: Search, start: Start | None) -> Found:
+    out = Found(np.zeros(len(problems)), np.zeros(len(problems), np.int64), np.zeros(len(problems)))
+    for k, problem in enumerate(problems):
+        rules = rules_of(problem, method)
+        if start is not None:
+            first = opening_thresholds(problem.keys, *(float(part[k]) for part in start))
+            rules = replace(rules, opening=(first,))
+        search, steps = search_values(rules, problem.value_keys, problem.value_counts)
+        out.value[k], out.probes[k] = search.value(0), len(steps)
+        out.error[k] = problem.distance(out.value[k])
+    return out
