@@ -5,8 +5,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requi
 
 .PHONY: demo test coverage lint bench docs linkcheck torture clean
 
-demo: .venv/.run  ## a median over 15 nodes: progress, result, who was exposed, and a picture
-	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --plot demo.png
+demo: .venv/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
+	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
 	@echo "The picture is in demo.png. Next: $(BIN)/midst run --help"
 
 test: .venv/.dev .venv/.chromium  ## the whole test-suite
