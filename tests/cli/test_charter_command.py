@@ -286,7 +286,11 @@ def test_show_as_json() -> None:
         ),
         (
             ("--method", "search"),
-            ["between public thresholds", "not whose value the answer is", "can choose which honest value is published"],
+            [
+                "between public thresholds",
+                "not whose value the answer is",
+                "can choose which honest value is published",
+            ],
             ["z(0)", "x is your value", "how many values each", "Each further run"],
         ),
         (("--method", "search", "--pooled"), ["how many values each participant has"], ["z(0)"]),

@@ -170,7 +170,12 @@ def test_formatting_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [({"mu": 0.0}, {"mu": -0.0}), ({"c": 1}, {"c": 1.0}), ({"bounds": [-0.0, 100]}, {}), ({"resolution": 1}, {"resolution": 1.0})],
+    [
+        ({"mu": 0.0}, {"mu": -0.0}),
+        ({"c": 1}, {"c": 1.0}),
+        ({"bounds": [-0.0, 100]}, {}),
+        ({"resolution": 1}, {"resolution": 1.0}),
+    ],
 )
 def test_equal_numbers_are_the_same(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert make(**one).digest == make(**other).digest

@@ -141,7 +141,7 @@ def joined(seats: tuple[Seat, ...], openings: tuple[Opening, ...], values: Any) 
     """The system that the reference engine runs, with what each participant drew as its z(0)."""
     charter = seats[0].charter
     start = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
-    return replace(assemble(charter.problem(values), charter.parameters, start, charter.rules), start=start)
+    return replace(assemble(charter.problem(values), charter.parameters, start), start=start)
 
 
 async def live(net: Network, seats: tuple[Seat, ...], seed: int) -> tuple[list[Ending], list[Any], tuple[Opening, ...]]:
