@@ -398,7 +398,7 @@ def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[in
 
 def _notes(view: View) -> tuple[str, ...]:
     notes = []
-    if view.public.unique:
+    if view.public.unique and (view.published is None or not view.published.cells):
         notes.append(f"one value is the {view.public.title}: its holder is always exposed once the run has converged")
     if view.adversary.eavesdrops and view.adversary.init == "sealed" and view.public.sigma == 0:
         notes.append("sigma is 0: z(0) is public, and sealing it hides nothing")
