@@ -155,7 +155,7 @@ class ExactFinish:
         scale = np.broadcast_to(iteration.parameters.scale, low.shape)
         ends = zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)
         thresholds = tuple(opening_thresholds(self._seat.charter.keys, *each) for each in ends)
-        self._search = Gossip(self._seat, self._opening, self._iteration.round + 1, thresholds)
+        self._search = Gossip(self._seat, self._opening, self._iteration.round, thresholds)
         self._search.exposed = self._iteration.exposed
         if self._begun:
             self._search.begin()
