@@ -286,6 +286,10 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def field_digests(self) -> dict[str, bytes]:
         """Eight bytes a key, by which two nodes find out in what their charters differ."""
+        return self._field_digests
+
+    @cached_property
+    def _field_digests(self) -> dict[str, bytes]:
         return {
             key: hashlib.sha256(msgspec.json.encode([key, value], order="sorted")).digest()[:8]
             for key, value in self._settled.items()
