@@ -11,8 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,10 @@ from scipy.sparse import csgraph
 
 from midst.errors import InputError, MissingExtra
 from midst.files import check_writable, write_whole
-from midst.funnel import Row, make_rows, plain
+from midst.funnel import Row, find_places, make_rows, plain
 from midst.graphs import Graph
 from midst.picture import Picture
 from midst.result import Result
-from midst.trace import Probe
 
 try:
     from matplotlib.axes import Axes
@@ -318,7 +316,10 @@ def _draw_search(axes: Axes, result: Result, values: Array | None) -> None:
     _say(axes, end, f"probe {result.probes}\n(a sum)" if summed else "answer")
     if values is not None:
         own = values if trace.owners is not None or values.ndim == 1 else values[:, 0]
-        _draw_in_cells(axes, [probe for probe in trace.probes if probe.coordinate == 0], rows, levels, own)
+        places = [(place, rows[k].step) for k, _, place in find_places(trace, own) if rows[k].step in levels]
+        x, y = [place for place, _ in places], [levels[step] - _HALF + 0.07 for _, step in places]
+        axes.plot(x, y, "o", color=_VALUE, markersize=4, markeredgewidth=0, label="private values")
+        axes.legend(ncols=3, **_BELOW)
     of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
     took = f"{result.probes} probes, {result.rounds:,} rounds"
     axes.set_title(f"how many values lie in each cell{of}; {took}", fontsize=10)
@@ -368,25 +369,6 @@ def _draw_opening(axes: Axes, row: Row, cell: int, level: int, left: float, righ
     axes.add_patch(Polygon(corners, facecolor=(_HIDDEN, _FAINT / 2), linewidth=0, zorder=0))
     for top, bottom in ends:
         axes.plot([top, bottom], [high, low], color=_EDGE, linewidth=0.8, zorder=0)
-
-
-def _draw_in_cells(
-    axes: Axes, probes: Sequence[Probe], rows: Sequence[Row], levels: Mapping[int, int], values: Array
-) -> None:
-    """Private values as dots in their cells."""
-    x, y = [], []
-    for probe, row in zip(probes, rows, strict=True):
-        if row.step not in levels:
-            continue
-        own = probe.keys.keys(values)
-        for cell, (a, b) in enumerate(pairwise(probe.edges)):
-            low, high = probe.keys.value(a + 1), probe.keys.value(b)
-            inside = values[(own > a) & (own <= b)]
-            share = (inside / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(inside.shape, 0.5)
-            x += [row.place(cell + 0.05 + 0.9 * float(part)) for part in share]
-            y += [levels[row.step] - _HALF + 0.07] * inside.size
-    axes.plot(x, y, "o", color=_VALUE, markersize=4, markeredgewidth=0, label="private values")
-    axes.legend(ncols=3, **_BELOW)
 
 
 def _thin(items: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -213,6 +213,7 @@ def _page(seat: Seat, tell: Tell) -> Iterator[Feed]:
             "names": list(charter.names),
             "edges": [[seat.number, j] for j in seat.neighbours],
             "objective": charter.title,
+            "method": charter.method,
             "all": False,
             "self": seat.number,
         }

@@ -204,6 +204,7 @@ def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
     edges = [[charter.number(a), charter.number(b)] for a, b in charter.edges]
     title = charter.title
     start = {"names": list(charter.names), "edges": edges, "objective": title, "all": True, "self": None}
+    start["method"] = charter.method
     feed.publish({"kind": "start", **start})
     with serve(feed) as address:
         click.echo(f"midst: follow the network at {address}", err=True)
