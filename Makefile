@@ -27,6 +27,8 @@ bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes ben
 	$(BIN)/python -m bench.leakage
 	$(BIN)/python -m bench.ping
 	$(BIN)/python -m bench.network
+	$(BIN)/python -m bench.search
+	$(BIN)/python -m bench.mpyc
 
 docs: .venv/.dev  ## the documentation, in docs/_build/html
 	$(BIN)/midst paper --out docs/figures --runs 100

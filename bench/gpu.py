@@ -22,9 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import jax
 import jax.numpy as jnp
 import numpy as np
-from midst.engines.ensemble_tally import Tallies
 
-from midst import Problem, graphs
+from midst import Certified, Exact, Problem, graphs
 from midst.engines import gpu
 from midst.engines.arrays import carry, cut
 from midst.engines.batches import Settings, source_of
@@ -154,22 +153,20 @@ def memory_bound(kind, runs, steps):
     report(f"the same by array operations, {kind}-15 float64", runs * steps / took, "run-iterations/s")
 
 
-def to_proof(kind, runs, device, stop):
-    """Every run of an ensemble to its proof, on the device from the first iteration to the last."""
+def to_the_end(kind, runs, device, stop):
+    """Every run of an ensemble to its end, on the device from the first iteration to the last; without the search."""
     rng = np.random.default_rng(0)
     problem = Problem(graphs.make(kind, 15, rng=1), rng.normal(size=(15, runs)), scale=1)
     source = source_of(problem)
     (group,) = source.groups()
-    settings = Settings(None, None, None, 0.5, False, 1e-6, 10**6, False, stop == "certified", None)
+    settings = Settings(None, None, None, theta=0.5, force=False, stop=stop, last=10**6, bounds=False)
     batch = source.prepare(group.runs, group, settings, [rng] * runs)
-    rules = source.rules(None, 0) if stop == "count" else None
-    tallies = rules and Tallies.start(batch.graphs, rules, batch.terms.s, batch.counts)
-    there = gpu.Runs(batch, device, bounds=False, tallies=tallies)
+    there = gpu.Runs(batch, device, bounds=False)
     ends = []
-    took = seconds(lambda: ends.append(there.run(10**6, stop == "certified")) or jnp.zeros(()), 3)
+    took = seconds(lambda: ends.append(there.run(10**6, stop)) or jnp.zeros(()), 3)
     iterations = ends[-1].t + 1
     report(
-        f"ensemble {kind}-15 float64, to the proof: {stop}",
+        f"ensemble {kind}-15 float64, to the end: {stop}",
         float(iterations.sum()) / took,
         "run-iterations/s",
         runs_per_second=runs / took,
@@ -289,10 +286,10 @@ def main():
                     except Exception as error:  # one that does not compile must not hide the others
                         print(f"FAILED {kind} {dtype.__name__} {half=} {bounds=}: {error!r:.400}")
     memory_bound("rgg", runs, 100)
-    for kind in ("rgg", "complete"):
-        for stop in ("count", "certified"):
+    for kind in ("ring", "rgg", "complete"):
+        for stop in (Exact(), Certified()):
             try:
-                to_proof(kind, 2**10 if quick else 2**17, jax.devices()[0], stop)
+                to_the_end(kind, 2**10 if quick else 2**17, jax.devices()[0], stop)
             except Exception as error:
                 print(f"FAILED {kind} {stop}: {error!r:.400}")
     n = 512 * (20_000 if quick else 97_656)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from midst import Problem, graphs, median, solve
+from midst import After, Certified, Consensus, Problem, Search, graphs, median, solve
 from midst.engines.arrays import node_form
 from midst.engines.ensemble import solve_ensemble
 from midst.system import assemble, draw_z0, settle
@@ -169,7 +169,8 @@ def small(quick):
 def ensemble(graph, values, iterations, bounds):
     """A share of the runs, set up and all; the CPU seconds it took."""
     started = time.process_time()
-    solve_ensemble(Problem(graph, values), c=1.0, mu=0.0, sigma=0.1, rng=1, iterations=iterations, bounds=bounds)
+    method = Consensus(c=1.0, mu=0.0, sigma=0.1, stop=After(iterations))
+    solve_ensemble(Problem(graph, values), method, rng=1, bounds=bounds)
     return time.process_time() - started
 
 
@@ -186,12 +187,34 @@ def figure_3(quick):
             if kind == "rgg"
             else Problem(graphs.make(kind, 15), values)
         )
-        result = solve_ensemble(problems, c=1.0, mu=0.0, sigma=0.1, rng=1, stop="certified", workers=CORES)
+        method = Consensus(c=1.0, mu=0.0, sigma=0.1, stop=Certified())
+        result = solve_ensemble(problems, method, rng=1, workers=CORES)
         done[kind] = float(1 - result.exposed.mean())
     took = time.perf_counter() - start
     yield {"what": f"Fig. 3: {3 * runs} runs, until certified", "seconds": took} | {
         f"secure_{k}": v for k, v in done.items()
     }
+
+
+def exact(quick):
+    """Whole runs a second to the exact median, set up and all: by a search alone, and by one after the iteration."""
+    rng = np.random.default_rng(0)
+    for kind in ("ring", "rgg", "complete"):
+        for method, runs in ((Search(), 10**6), (Consensus(), 20_000)):
+            runs //= 100 if quick else 1
+            problem = Problem(graphs.make(kind, 15, rng=1), rng.normal(size=(15, runs)), scale=1)
+            for workers in dict.fromkeys((1, CORES)):
+                start, started = time.perf_counter(), time.process_time()
+                result = solve_ensemble(problem, method, rng=1, bounds=False, workers=workers)
+                yield {
+                    "what": f"{kind}-15, {runs:,} runs to the exact median by {method.name}, {workers} threads",
+                    "runs_per_second": runs / (time.perf_counter() - start),
+                    "runs_per_cpu_second": runs / (time.process_time() - started),
+                    "mean_iterations": float(result.iterations.mean()),
+                    "mean_probes": float(result.probes.mean()),
+                    "mean_rounds": float(result.rounds.mean()),
+                    "largest_error": float(result.error.max()),
+                }
 
 
 def large(n, kind, repeats, patience, dtypes=("float64", "float32")):
@@ -254,8 +277,8 @@ def complete(n, repeats, patience):
     options = {"rng": 1, "record": "none"}
     works = {
         "pass": one_pass,
-        "few": lambda: solve(problem, iterations=few, **options),
-        "many": lambda: solve(problem, iterations=many, **options),
+        "few": lambda: solve(problem, Consensus(stop=After(few)), **options),
+        "many": lambda: solve(problem, Consensus(stop=After(many)), **options),
     }
     took = in_turn(works, repeats, patience)
     seconds, usual, cpu = ((took["many"][k] - took["few"][k]) / (many - few) for k in range(3))
@@ -280,9 +303,8 @@ def agree(sizes, seeds):
             for seed in range(seeds):
                 values = np.random.default_rng(seed).normal(size=n)
                 start = time.perf_counter()
-                found.append(
-                    median(values, graph=graphs.complete(n, listed=False), c=times / n, rng=seed, record="none")
-                )
+                method = Consensus(c=times / n)
+                found.append(median(values, graphs.complete(n, listed=False), method=method, rng=seed, record="none"))
                 took.append(time.perf_counter() - start)
             yield {
                 "what": f"complete, {n:,} nodes, c = {times}/n, {seeds} runs to the exact median",
@@ -295,6 +317,7 @@ def agree(sizes, seeds):
 
 PARTS = {
     "small": lambda quick, patience: small(quick),
+    "exact": lambda quick, patience: exact(quick),
     "figure 3": lambda quick, patience: figure_3(quick),
     "1e3": lambda quick, patience: large(1000, "regular", 200, patience),
     "1e5": lambda quick, patience: large(10_000 if quick else 100_000, "regular", 30, patience),

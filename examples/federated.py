@@ -59,9 +59,10 @@ def main() -> None:
             model = {name: array + step[name] for name, array in model.items()}
         right = np.mean((points @ model["weight"] + model["bias"] > 0) == label)
         print(f"{way.__name__:>6} of {CLIENTS} clients, {len(BAD)} of them bad: {right:.1%} right")
-    found = coordinate_median([train(model, *own) for own in data], "ring", rng=1)
-    sent = f"{found.exposed_share:.0%} of the numbers were sent as they are"
-    print(f"one more round of the median: {found.rounds} rounds of messages, {sent}")
+    for method in ("consensus", "search"):
+        found = coordinate_median([train(model, *own) for own in data], "ring", method, rng=1)
+        sent = f"{found.exposed_share:.0%} of the numbers were sent as they are"
+        print(f"one more round of the median, by {method}: {found.rounds} rounds of messages, {sent}")
 
 
 if __name__ == "__main__":

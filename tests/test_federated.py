@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import midst
+from midst import Certified, Consensus, Search
 from midst.errors import InputError, NotCertified
 from midst.federated import Aggregate, coordinate_median, coordinate_quantile
 
@@ -191,11 +192,26 @@ def test_a_coordinate_is_a_run_of_solve():
     children = np.random.default_rng(5).spawn(12)
     alone = [midst.median(values[:, k], graph, rng=child) for k, child in enumerate(children)]
     assert found.value.tolist() == [result.value for result in alone]
-    assert found.rounds == max(result.iterations for result in alone)
+    assert found.rounds == max(result.rounds for result in alone)
     assert found.exposed == sum(len(result.exposed) for result in alone)
     assert found.exposed_by_client.tolist() == [sum(i in result.exposed for result in alone) for i in range(9)]
     assert found.exposed_share == found.exposed / (9 * 12)
-    assert found.exposed_by_client.sum() >= 12  # the holders
+    assert found.exposed_by_client.sum() > 0
+
+
+@pytest.mark.parametrize("method", ["search", Search(7, "value"), Search(1, (-1.0, 0.0, 1.0))])
+def test_by_a_search_nobody_is_exposed(method):
+    updates = [{"w": w, "steps": k} for k, w in enumerate(normal(8, 4, 3))]
+    graph = midst.graphs.rgg(8, rng=4)
+    found = coordinate_median(updates, graph, method, bounds=(-10, 10), memory=20_000)
+    assert np.array_equal(found.value["w"], ranked([update["w"] for update in updates], 3))
+    assert found.value["steps"] == 3
+    assert found.certified
+    assert (found.exposed, found.exposed_share, found.exposed_by_client.tolist()) == (0, 0, [0] * 8)
+    assert len(found.chunks) > 1
+    columns = np.stack([np.append(update["w"].ravel(), update["steps"]) for update in updates])
+    alone = [midst.median(column, graph, method=method, bounds=(-10, 10)) for column in columns.T]
+    assert found.rounds == max(result.rounds for result in alone)
 
 
 def test_chunks_change_nothing():
@@ -215,17 +231,19 @@ def test_chunks_change_nothing():
     assert (whole.rounds, whole.exposed, whole.certified) == (pieces.rounds, pieces.exposed, True)
 
 
-def test_working_memory_stays_below_what_is_allowed():
-    updates = normal(5, 2_000, dtype=np.float32)
-    graph = midst.graphs.complete(5)
-    coordinate_median([update[:10] for update in updates], graph, rng=1)
+@pytest.mark.parametrize("method", ["consensus", "search"])
+@pytest.mark.parametrize("clients", [5, 40])
+def test_working_memory_stays_below_what_is_allowed(method, clients):
+    updates = normal(clients, 2_000, dtype=np.float32)
+    graph = midst.graphs.make("complete" if clients == 5 else "ring", clients)
+    coordinate_median([update[:10] for update in updates], graph, method, rng=1)
     tracemalloc.start()
-    found = coordinate_median(updates, graph, rng=1, memory=2**21)
+    found = coordinate_median(updates, graph, method, rng=1, memory=2**21)
     peak = tracemalloc.get_traced_memory()[1] - found.value.nbytes
     tracemalloc.stop()
     assert found.certified
     assert peak <= 2**21
-    assert 1 < len(found.chunks) <= 10
+    assert 1 < len(found.chunks) <= 25
 
 
 @pytest.mark.parametrize(
@@ -265,10 +283,11 @@ def test_a_scale_for_each_parameter_is_that_parameters():
 
 
 def test_no_proof():
-    with pytest.raises(NotCertified, match=r"1 of 1 chunks .* in 3 iterations") as caught:
-        coordinate_median(normal(9, 4), "ring", rng=1, limit=3)
+    method = Consensus(limit=3)
+    with pytest.raises(NotCertified, match=r"1 of 1 chunks .* not proved within the limit") as caught:
+        coordinate_median(normal(9, 4), "ring", method, rng=1)
     assert isinstance(caught.value.result, Aggregate)
-    found = coordinate_median(normal(9, 4), "ring", rng=1, limit=3, throw=False)
+    found = coordinate_median(normal(9, 4), "ring", method, rng=1, throw=False)
     assert not found.certified
     assert found.rounds == 3
 
@@ -334,8 +353,10 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "side": (FINE, {"side": "any"}, "side must be 'low' or 'high'"),
     "rng": (FINE, {"rng": -1, "graph": midst.graphs.ring(3)}, "rng must be"),
     "weights": (FINE, {"weights": [1, -1, 1]}, "weight of node 1 is negative"),
-    "c": (FINE, {"c": 0}, "c must be positive"),
-    "root": (FINE, {"root": 3}, "root must be a node"),
+    "c": (FINE, {"method": Consensus(c=0)}, "c must be positive"),
+    "method": (FINE, {"method": "count"}, "method must be 'consensus' or 'search'"),
+    "stop": (FINE, {"method": Consensus(stop=Certified())}, "one of the clients' numbers; leave stop out"),
+    "too many to search": (HUGE, {"method": "search"}, r"70 clients .* 7e\+10 pairs.*hours"),
 }  # fmt: skip
 
 

@@ -52,6 +52,26 @@ def test_a_cell_is_its_runs(tmp_path):
         assert float(row["error"]) == pytest.approx(run.error, abs=1e-12)
 
 
+def test_methods_are_swept_over_what_they_use(tmp_path):
+    """A search has no c and an iteration no arity; both give the sorted data's answer, and a search exposes nobody."""
+    grid = {"graph": "ring", "n": 7, "method": ["consensus", "search"], "arity": [1, 3], "c": [1.0, 4.0]}
+    report = run_sweep(parse_spec({"runs": 3, "grid": grid}), tmp_path / "out")
+    assert (report.cells, report.certified) == (4, 12)
+    table = rows(tmp_path / "out")
+    assert {(row["method"], row["arity"], row["c"]) for row in table} == {
+        ("consensus", "", "1.0"),
+        ("consensus", "", "4.0"),
+        ("search", "1", ""),
+        ("search", "3", ""),
+    }
+    for row in table:
+        assert float(row["error"]) == 0
+        searched = row["method"] == "search"
+        assert (int(row["iterations"]) == 0) == searched
+        assert int(row["exposed"]) == 0 or not searched
+        assert int(row["rounds"]) == int(row["iterations"]) + (int(row["probes"]) + 2) * 3
+
+
 def test_objectives_priors_and_adversaries(tmp_path):
     """An adversary's cells are audited; those without one leave these columns empty."""
     grid = {"n": 5, "graph": ["complete", "tree"], "objective": ["median", 0.75], "adversary": ["none", "eavesdropper"]}
@@ -223,6 +243,11 @@ def test_without_pyarrow(tmp_path, monkeypatch):
         ({"runs": 0}, "runs must be"),
         ({"seed": -1}, "seed must be"),
         ({"stop": "error"}, "stop must be"),
+        ({"stop": "exact", "grid": {"objective": "mean"}}, "no one value to search for"),
+        ({"grid": {"method": "serach"}}, "did you mean search"),
+        ({"grid": {"method": "search", "objective": "mean"}}, "no mean"),
+        ({"grid": {"method": "search", "arity": 8}}, "arity must be from 1 to 7"),
+        ({"grid": {"method": "search", "arity": "many"}}, "grid.arity must be a whole number"),
         ({"tolerance": 0}, "tolerance must be"),
         ({"limit": 0}, "limit must be"),
     ],

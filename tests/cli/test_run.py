@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -80,11 +81,15 @@ def test_a_run_without_a_seed_can_be_repeated() -> None:
         (("--objective", "mean"), (3 + 1.5 + 31337.4242 - 2 + 4) / 5),
         (("--quantile", "0.25"), 1.5),
         (("--weights", "weights.txt"), 4),
-        (("--bounds", "-1e5:1e5", "--tolerance", "1e-9"), 3),
+        (("--bounds", "-1e5:1e5", "--stop", "certified", "--tolerance", "1e-9"), 3),
         (("--c", "0.5", "--theta", "0.4", "--mu", "-1", "--sigma", "0.3"), 3),
-        (("--engine", "reference", "--stop", "error"), 3),
+        (("--engine", "reference"), 3),
+        (("--engine", "reference", "--method", "search"), 3),
+        (("--method", "search", "--arity", "7", "--spacing", "key"), 3),
+        (("--method", "search", "--resolution", "2", "--bounds", "-1e5:1e5"), 4),
+        (("--method", "search", "--weights", "weights.txt"), 4),
         (("--engine", "edges", "--stop", "certified"), 3),
-        (("--stop", "count"), 3),
+        (("--stop", "exact"), 3),
     ],
 )
 def test_answers(options: tuple[str, ...], value: float) -> None:
@@ -129,10 +134,24 @@ def test_graphs_from_files(name: str) -> None:
 def test_report_for_people() -> None:
     done = invoke(*RUN, "--values", "values.txt")
     assert (done.exit_code, done.stderr) == (0, "")
-    rows = dict(line.strip().split("  ", 1) for line in done.stdout.splitlines())
-    assert list(rows) == ["median", "proof", "iterations", "graph", "exposed", "error", "seed"]
+    *lines, last = done.stdout.splitlines()
+    rows = dict(line.strip().split("  ", 1) for line in lines)
+    assert list(rows) == ["median", "proof", "iterations", "rounds", "graph", "exposed", "error", "seed"]
     assert rows["graph"] == "ring, 5 nodes, 5 edges"
     assert rows["seed"] == "7"
+    assert re.fullmatch(r"[1-5] of 5 exposed; --method search exposes nobody", last)
+
+
+def test_report_of_a_search() -> None:
+    done = invoke(*RUN, "--values", "values.txt", "--method", "search")
+    rows = dict(line.strip().split("  ", 1) for line in done.stdout.splitlines())
+    assert list(rows) == ["median", "proof", "rounds", "graph", "exposed", "error", "seed"]
+    assert (rows["exposed"], rows["seed"]) == ("nobody", "7")
+    assert re.fullmatch(r"exact, by the totals of \d+ probes: 2 below, 1 equal, 2 above", rows["proof"])
+
+
+def test_a_mean_is_not_told_of_the_search() -> None:
+    assert "--method" not in invoke(*RUN, "--values", "values.txt", "--objective", "mean").stdout
 
 
 # What it writes
@@ -289,7 +308,14 @@ REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
     "quantile below": (nothing, (*FIVE, "--quantile", "-0.1"), "quantile must be in [0, 1]"),
     "quantile nan": (nothing, (*FIVE, "--quantile", "nan"), "quantile must be a number in [0, 1]"),
     "two objectives": (nothing, (*FIVE, "--quantile", "0.9", "--objective", "mean"), "not both"),
-    "count without a value": (nothing, ("--nodes", "4", "--stop", "count", "--side", "any"), "stop='certified'"),
+    "exact without a value": (nothing, ("--nodes", "4", "--stop", "exact", "--side", "any"), "midst.Certified()"),
+    "search for a mean": (nothing, (*FIVE, "--method", "search", "--objective", "mean"), "no mean"),
+    "search for any": (nothing, ("--nodes", "4", "--method", "search", "--side", "any"), "try side='low'"),
+    "search with c": (nothing, (*FIVE, "--method", "search", "--c", "1"), "--c is no option of --method search"),
+    "iteration with arity": (nothing, (*FIVE, "--arity", "3"), "--arity is no option of --method consensus"),
+    "arity": (nothing, (*FIVE, "--method", "search", "--arity", "8"), "arity must be from 1 to 7"),
+    "resolution": (nothing, (*FIVE, "--resolution", "0"), "resolution must be a positive number"),
+    "engine of a search": (nothing, (*FIVE, "--method", "search", "--engine", "edges"), "try one of arrays, reference"),
     "side of a mean": (nothing, (*FIVE, "--objective", "mean", "--side", "low"), "there is only one mean"),
     # weights
     "negative weight": (weights("1\n1\n-31337.4242\n1\n1"), WEIGHED, "weight of node 2 is negative"),

@@ -2,48 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_strategies import problems
 
-from midst import InputError, Mean, Problem, Quantile, graphs, solve
-from midst.engines import ensemble
+from midst import (
+    After,
+    Certified,
+    Consensus,
+    Exact,
+    InputError,
+    Mean,
+    Problem,
+    Quantile,
+    Search,
+    graphs,
+    solve,
+)
+from midst.certificate import known_at, lie_within
+from midst.engines import ensemble, ensemble_search
 from midst.engines.ensemble import NEVER, solve_ensemble
+from midst.engines.searching import search_values
+from midst.methods import CLOSE, opening_thresholds, openings, rules_of
+from midst.protocol.keys import Floats, make_keys
 
 OBJECTIVES = {
     "low median": Quantile(0.5, "low"),
-    "median": Quantile(0.5),
+    "median": Quantile(0.5, "any"),
     "quantile": Quantile(0.9, "low"),
     "maximum": Quantile(1),
     "mean": Mean(),
 }
-STOPS = {"default": {}, "certified": {"stop": "certified"}, "iterations": {"iterations": 60}}
+STOPS = {
+    "default": None,
+    "certified": Consensus(stop=Certified()),
+    "iterations": Consensus(stop=After(60)),
+    "unfinished": Consensus(limit=9),
+    "search": Search(),
+}
 
 
-def alone(problem, rng, **options):
-    return solve(problem, rng=rng, record="all", throw=False, **options)
+def alone(problem, rng, method=None):
+    return solve(problem, method, rng=rng, record="all", throw=False)
+
+
+def suits(objective, method):
+    """A search finds values, and no mean or point between two."""
+    return not isinstance(method, Search) or objective not in ("mean", "median")
 
 
 def assert_same(result, k, run):
     """Row k of an ensemble is that run, and says nothing of nodes that it does not have."""
-    size = max(np.abs(run.trace.x).max(), np.abs(run.value))
-    np.testing.assert_allclose(result.x[k, : run.nodes], run.trace.x[-1], rtol=0, atol=1e-12 * size)
-    np.testing.assert_allclose(result.value[k], run.value, rtol=0, atol=0 if run.proofs else 1e-12 * size)
+    found = run.standing is not None
+    size = max(np.abs(run.trace.x).max(initial=0), np.abs(run.value))
+    np.testing.assert_allclose(result.value[k], run.value, rtol=0, atol=0 if found else 1e-12 * size)
     assert result.iterations[k] == run.iterations
+    assert result.rounds[k] == run.rounds
     assert result.certified[k] == run.certified
     assert tuple(np.flatnonzero(result.exposed[k])) == run.exposed
-    assert result.proposals[k] == (run.proofs[0].proposals if run.proofs else 0)
-    np.testing.assert_allclose(result.spread[k], run.certificate.spread, rtol=0, atol=1e-12 * size)
+    probes = (run.rounds - run.iterations) / run.trace.graph.diameter() - 2
+    assert result.probes[k] == (probes if found else 0)
     np.testing.assert_allclose(result.error[k], run.error, rtol=0, atol=1e-12 * size)
-    absent = slice(run.nodes, None)
+    absent = slice(0 if run.method == "search" else run.nodes, None)
     assert np.isnan(result.x[k, absent]).all()
     assert (result.first_inside[k, absent] == NEVER).all()
     assert (result.lower[k, absent] == -np.inf).all()
     assert (result.upper[k, absent] == np.inf).all()
+    if run.method == "search":
+        assert result.spread[k] == 0
+        return
     x, branch = run.trace.x, run.trace.branch
     here = slice(0, run.nodes)
+    np.testing.assert_allclose(result.x[k, here], x[-1], rtol=0, atol=1e-12 * size)
+    np.testing.assert_allclose(result.spread[k], np.ptp(x[-1]), rtol=0, atol=1e-12 * size)
     np.testing.assert_allclose(result.lower[k, here], np.where(branch < 0, x, -np.inf).max(axis=0), rtol=1e-12)
     np.testing.assert_allclose(result.upper[k, here], np.where(branch > 0, x, np.inf).min(axis=0), rtol=1e-12)
     first = np.where((branch == 0).any(axis=0), (branch == 0).argmax(axis=0), NEVER)
@@ -54,6 +89,8 @@ def assert_same(result, k, run):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_run_k_is_solve_with_child_k(objective, stop):
     """One graph for all runs, and one a run."""
+    if not suits(objective, STOPS[stop]):
+        pytest.skip("no search finds it")
     rng = np.random.default_rng(1)
     values = rng.normal(size=(9, 8)) * 3
     shared = graphs.rgg(9, rng=1)
@@ -63,10 +100,10 @@ def test_run_k_is_solve_with_child_k(objective, stop):
         ([shared] * 8, Problem(shared, values, **make)),
         (own, [Problem(graph, column, **make) for graph, column in zip(own, values.T, strict=True)]),
     ):
-        result = solve_ensemble(ensembles, rng=7, **STOPS[stop])
+        result = solve_ensemble(ensembles, rng=7, method=STOPS[stop])
         assert result.runs == 8
         for k, child in enumerate(np.random.default_rng(7).spawn(8)):
-            assert_same(result, k, alone(Problem(networks[k], values[:, k], **make), child, **STOPS[stop]))
+            assert_same(result, k, alone(Problem(networks[k], values[:, k], **make), child, STOPS[stop]))
 
 
 def test_parameters_a_run():
@@ -74,51 +111,144 @@ def test_parameters_a_run():
     rng = np.random.default_rng(5)
     problem = Problem(graphs.complete(7), rng.normal(size=(7, 5)))
     c, mu, sigma = rng.uniform(0.5, 3, 5), rng.normal(size=5), rng.random(5)
-    result = solve_ensemble(problem, c=c, mu=mu, sigma=sigma, theta=0.4, rng=[*range(5)], stop="certified")
-    for k in range(5):
-        run = alone(
-            Problem(problem.graph, problem.values[:, k]),
-            k,
-            c=c[k],
-            mu=mu[k],
-            sigma=sigma[k],
-            theta=0.4,
-            stop="certified",
-        )
-        assert_same(result, k, run)
+    for stop in (Certified(1e-4), Exact()):
+        result = solve_ensemble(problem, Consensus(c=c, mu=mu, sigma=sigma, theta=0.4, stop=stop), rng=[*range(5)])
+        for k in range(5):
+            method = Consensus(c=c[k], mu=mu[k], sigma=sigma[k], theta=0.4, stop=stop)
+            assert_same(result, k, alone(Problem(problem.graph, problem.values[:, k]), k, method))
+
+
+# By search
+
+
+def several_of(problem, seeds):
+    """The problem and some others like it: one of the values is the answer, and bounds or a resolution may be known."""
+    objective = problem.objective if problem.has_one_value else Quantile(0.5, "low")
+    rng = np.random.default_rng(seeds)
+    low, high = problem.values.min(), problem.values.max()
+    known = [{}, {"bounds": (low - 1, high + 2)}, {"resolution": "0.01"}, {"scale": 1.0}]
+    weights = problem.counts * problem.unit_weight
+    return [
+        Problem(problem.graph, rng.permutation(problem.values), weights=weights, objective=objective, **each)
+        for each in (known[k] for k in rng.integers(0, 4, 4))
+    ]
+
+
+METHODS = st.builds(Search, st.integers(1, 7), st.sampled_from(["rank", "value", "key", (-2.0, -0.5, 0.5, 2.0)]))
+
+
+@settings(max_examples=60)
+@given(problems(max_nodes=20), st.integers(0, 99), METHODS)
+def test_every_search_is_the_plain_one(problem, seed, method):
+    """Ties, weights, heavy tails, bounds, resolutions: as many probes, the same value, and what sorting gives."""
+    several = several_of(problem, seed)
+    result = solve_ensemble(several, method)
+    for k, one in enumerate(several):
+        search, steps = search_values(rules_of(one, method), one.value_keys, one.value_counts)
+        assert (result.value[k], result.probes[k]) == (search.value(0), len(steps))
+        assert result.value[k] == one.answer[0]
+        assert result.rounds[k] == (len(steps) + 2) * one.graph.diameter()
+    assert result.certified.all()
+    assert not result.exposed.any()
+    assert not result.error.any()
+    assert not result.iterations.any()
 
 
 @settings(max_examples=40)
-@given(st.lists(st.integers(0, 99), min_size=1, max_size=5), problems(max_nodes=20), st.integers(1, 8), st.data())
-def test_counts_of_any_problem(seeds, problem, patience, data):
-    """Ties, weights, heavy tails, any root: the batched count ends in the same iteration with the same value."""
-    if not isinstance(problem.objective, Quantile) or not problem.objective.is_one_value(int(problem.counts.sum())):
-        problem = Problem(problem.graph, problem.values, objective=Quantile(0.5, "low"))
-    options = {"patience": patience, "root": data.draw(st.integers(0, problem.graph.n - 1)), "limit": 400}
-    rngs = np.random.default_rng(seeds[0])
-    several = [problem, *(problem.with_values(rngs.permutation(problem.values)) for _ in seeds)]
-    result = solve_ensemble(several, rng=[3, *seeds], **options)
-    for k, (one, seed) in enumerate(zip(several, [3, *seeds], strict=True)):
-        run = solve(one, rng=seed, record="none", throw=False, **options)
-        assert (result.iterations[k], result.certified[k]) == (run.iterations, run.certified)
-        assert result.proposals[k] == (run.proofs[0].proposals if run.proofs else 0)
-        if run.proofs:
-            assert result.value[k] == run.value
+@given(problems(max_nodes=20), st.integers(0, 99))
+def test_an_exact_run_ends_as_its_nodes_know(problem, seed):
+    """A search begins once the sampled x are close and everybody has heard so, about those x, and gives the answer."""
+    several = several_of(problem, seed)
+    result = solve_ensemble(several, Consensus(limit=400), rng=[*range(4)])
+    for k, one in enumerate(several):
+        run = alone(one, k, Consensus(stop=After(400)) if one.keys == Floats() else Consensus(limit=400))
+        x, scale, diameter = run.trace.x, run.trace.parameters["scale"], one.graph.diameter()
+        sampled = [t for t in range(diameter, len(x), diameter + 1) if known_at(t, diameter) < 400]
+        close = [t for t in sampled if lie_within(x[t].min(), x[t].max(), CLOSE * scale)]
+        if not close:
+            assert (result.iterations[k], result.certified[k], result.probes[k]) == (400, False, 0)
+            continue
+        assert result.iterations[k] == known_at(close[0], diameter) + 1
+        assert result.certified[k]
+        assert result.value[k] == one.answer[0]
+        first = opening_thresholds(one.keys, x[close[0]].min(), x[close[0]].max(), scale)
+        rules = replace(rules_of(one, Search()), opening=(first,))
+        assert result.probes[k] == len(search_values(rules, one.value_keys, one.value_counts)[1])
+        assert result.rounds[k] == result.iterations[k] + (result.probes[k] + 2) * diameter
+
+
+@given(st.lists(st.tuples(*[st.floats(-1e300, 1e300)] * 2, st.floats(1e-300, 1e300)), min_size=1, max_size=9))
+def test_openings(runs):
+    """Many at once are each by itself, whatever their size."""
+    low, high, scale = np.array(runs).T
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    for keys in (Floats(), make_keys("0.01")):
+        each = zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)
+        assert openings(keys, low, high, scale).tolist() == [list(opening_thresholds(keys, *run)) for run in each]
+
+
+def test_midpoints():
+    """Two values are followed, a run after the other."""
+    values = np.random.default_rng(1).integers(0, 500, (6, 9)) / 10
+    make = {"objective": Quantile(0.5, "midpoint"), "resolution": "0.1"}
+    shared = Problem(graphs.ring(6), values, **make)
+    for problem in (shared, [Problem(graphs.ring(6), column, **make) for column in values.T]):
+        for method in ("search", "consensus"):
+            result = solve_ensemble(problem, method, rng=1)
+            np.testing.assert_allclose(result.value, np.median(values, axis=0), rtol=1e-15)
+            assert result.certified.all()
+            assert not result.error.any()
+
+
+def test_lists():
+    """Pooled values are searched like any others."""
+    lists = [[[1.0, 5], [2], [7, 8, 9]], [[4.0], [2], [6]], [[0.0, 0], [0], [1] * 9]]
+    several = [Problem(graphs.path(3), each, pooled=True) for each in lists]
+    result = solve_ensemble(several, "search")
+    assert result.value.tolist() == [5, 4, 1]
+    with pytest.raises(InputError, match="lists are pooled by a search only"):
+        solve_ensemble(several)
+
+
+def test_bounds_a_run(monkeypatch):
+    """Each coordinate has its own, in whatever pieces runs are sorted."""
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(7, 50)) * np.geomspace(1e-3, 1e3, 50)
+    ends = values.min(axis=0) - rng.random(50), values.max(axis=0) + rng.random(50)
+    problem = Problem(graphs.rgg(7, rng=1), values, bounds=ends)
+    monkeypatch.setattr(ensemble_search, "_NUMBERS", 7 * 8)
+    for method in ("search", "consensus"):
+        result = solve_ensemble(problem, method, rng=[*range(50)], workers=2)
+        for k in range(50):
+            own = Problem(problem.graph, values[:, k], bounds=(ends[0][k], ends[1][k]))
+            assert_same(result, k, alone(own, k, method))
+
+
+def test_a_million_coordinates_take_no_memory_each():
+    """What a search says of every node is the same, and stands once."""
+    result = solve_ensemble(Problem(graphs.complete(3), np.zeros((3, 5000)), scale=1), "search")
+    for told in (result.first_inside, result.lower, result.upper, result.x):
+        assert told.shape == (5000, 3)
+        assert told.strides == (0, 0)
+
+
+# Windows
 
 
 @pytest.mark.parametrize("kind", ["rgg", "tree", "complete"])
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("stop", ["count", "certified"])
+@pytest.mark.parametrize("stop", [Exact(), Certified()])
 def test_joining_and_closing_ranks(monkeypatch, kind, workers, stop):
     """A window far smaller than the ensemble gives what all at once gives: dense, sparse or one graph."""
     rng = np.random.default_rng(3)
     values = rng.normal(size=(30, 11))
     several = [Problem(graphs.make(kind, 11, rng=k), row) for k, row in enumerate(values)]
-    at_once = solve_ensemble(several, rng=4, stop=stop)
+    at_once = solve_ensemble(several, Consensus(stop=stop), rng=4)
     monkeypatch.setattr(ensemble, "_NUMBERS", 11 * 7)
     for runs in (several, Problem(several[0].graph, values.T)) if kind == "complete" else (several,):
-        result = solve_ensemble(runs, rng=4, stop=stop, workers=workers)
+        result = solve_ensemble(runs, Consensus(stop=stop), rng=4, workers=workers)
         np.testing.assert_array_equal(result.iterations, at_once.iterations)
+        np.testing.assert_array_equal(result.probes, at_once.probes)
         np.testing.assert_array_equal(result.first_inside, at_once.first_inside)
         np.testing.assert_allclose(result.x, at_once.x, rtol=0, atol=1e-12)
 
@@ -130,6 +260,8 @@ SIZES = (12, 5, 30, 7, 2, 29, 13, 16, 8, 11, 31)  # so that some are padded, and
 @pytest.mark.parametrize("objective", ["low median", "maximum", "mean"])
 def test_graphs_of_different_sizes(objective, stop):
     """Run k is what it is alone, whatever the size of those beside it."""
+    if not suits(objective, STOPS[stop]):
+        pytest.skip("no search finds it")
     rng = np.random.default_rng(2)
     make = {"objective": OBJECTIVES[objective]}
     several = [
@@ -138,10 +270,10 @@ def test_graphs_of_different_sizes(objective, stop):
         )
         for k, n in enumerate(SIZES)
     ]
-    result = solve_ensemble(several, rng=7, **STOPS[stop])
+    result = solve_ensemble(several, rng=7, method=STOPS[stop])
     assert result.x.shape == (len(SIZES), max(SIZES))
     for k, child in enumerate(np.random.default_rng(7).spawn(len(SIZES))):
-        assert_same(result, k, alone(several[k], child, **STOPS[stop]))
+        assert_same(result, k, alone(several[k], child, STOPS[stop]))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -151,16 +283,18 @@ def test_a_window_over_different_sizes(monkeypatch, workers):
     sizes = rng.integers(5, 12, 40).tolist()
     several = [Problem(graphs.rgg(n, rng=k), rng.normal(size=n)) for k, n in enumerate(sizes)]
     monkeypatch.setattr(ensemble, "_NUMBERS", 11 * 6)
-    result = solve_ensemble(several, rng=[*range(40)], stop="certified", workers=workers)
-    for k, problem in enumerate(several):
-        assert_same(result, k, alone(problem, k, stop="certified"))
+    for stop in (Certified(), Exact()):
+        result = solve_ensemble(several, Consensus(stop=stop), rng=[*range(40)], workers=workers)
+        for k, problem in enumerate(several):
+            assert_same(result, k, alone(problem, k, Consensus(stop=stop)))
 
 
 def test_a_run_without_a_proof_says_so():
-    result = solve_ensemble(Problem(graphs.ring(9), np.arange(18.0).reshape(9, 2)), rng=1, limit=5)
+    result = solve_ensemble(Problem(graphs.ring(9), np.arange(18.0).reshape(9, 2)), Consensus(limit=5), rng=1)
     assert not result.certified.any()
     assert result.iterations.tolist() == [5, 5]
-    assert result.proposals.tolist() == [0, 0]
+    assert result.probes.tolist() == [0, 0]
+    assert result.rounds.tolist() == [5, 5]
 
 
 def test_without_bounds():
@@ -175,9 +309,9 @@ def test_a_generator_is_used_up():
     problem = Problem(graphs.ring(5), np.arange(10.0).reshape(5, 2))
     rng, same = np.random.default_rng(5), np.random.default_rng(5)
     for _ in range(2):
-        result = solve_ensemble(problem, rng=rng, iterations=3)
+        result = solve_ensemble(problem, rng=rng, method=Consensus(stop=After(3)))
         for k, child in enumerate(same.spawn(2)):
-            assert_same(result, k, alone(Problem(problem.graph, problem.values[:, k]), child, iterations=3))
+            assert_same(result, k, alone(Problem(problem.graph, problem.values[:, k]), child, Consensus(stop=After(3))))
 
 
 def test_a_single_run():
@@ -193,27 +327,42 @@ def test_private_values_are_not_shown():
 SCALAR = Problem(graphs.ring(5), np.arange(5.0), objective=Quantile(0.5, "low"))
 
 
+EVEN = Problem(graphs.ring(6), np.arange(6.0), objective=Quantile(0.5, "any"))
+AVERAGE = Problem(graphs.ring(6), np.ones((6, 2)), objective=Mean())
+
+
+def by(**options):
+    return {"method": Consensus(**options)}
+
+
 @pytest.mark.parametrize(
     ("runs", "options", "words"),
     [
         ([], {}, "sequence of problems"),
         ([1], {}, "sequence of problems"),
-        ([SCALAR, Problem(graphs.ring(3), np.arange(3.0))], {"root": 4}, "root must be a node, from 0 to 2"),
         ([SCALAR, Problem(graphs.ring(5), np.ones((5, 2)))], {}, "run 1 has coordinates"),
         ([SCALAR, Problem(graphs.ring(5), np.arange(5.0), objective=Mean())], {}, "run 1 seeks a mean"),
-        (SCALAR, {"stop": "error"}, "stop must be"),
-        (Problem(graphs.ring(6), np.arange(6.0)), {"stop": "count"}, "not every run has one value"),
-        (Problem(graphs.ring(6), np.ones((6, 2)), objective=Mean()), {"stop": "count"}, "not every run"),
-        (SCALAR, {"tolerance": 0}, "tolerance must be"),
-        (SCALAR, {"iterations": 0}, "iterations must be"),
+        (SCALAR, {"method": "count"}, "method must be 'consensus' or 'search'"),
+        ([SCALAR, EVEN], by(stop=Exact()), "is no one value to search for"),
+        (AVERAGE, by(stop=Exact()), "is no one value to search for"),
+        (EVEN, {"method": "search"}, "is no one value to search for"),
+        (AVERAGE, {"method": Search()}, "a search finds quantiles, and no mean"),
+        (SCALAR, {"method": Search(), "device": "cpu"}, "a search runs on the CPU; leave device= out"),
+        (SCALAR, by(z0=np.zeros(10)), "z0 is one run's; give it to midst.solve"),
         (SCALAR, {"workers": 1.5}, "workers must be"),
-        (SCALAR, {"root": 5}, "root must be"),
         (SCALAR, {"rng": -1}, "rng must be"),
         (SCALAR, {"rng": [1, 2]}, "2 generators for 1 runs"),
-        (SCALAR, {"c": [1.0, 2.0]}, "c must be a number, or one for each of the 1 runs"),
-        (SCALAR, {"c": -1.0}, "c must be positive"),
+        (SCALAR, by(c=[1.0, 2.0]), "c must be a number, or one for each of the 1 runs"),
+        (SCALAR, by(c=-1.0), "c must be positive"),
     ],
 )
 def test_bad_input(runs, options, words):
     with pytest.raises(InputError, match=words):
         solve_ensemble(runs, **options)
+
+
+def test_runs_that_cannot_all_be_exact():
+    """Where one of them lies between two values, all are certified, and none is searched for."""
+    result = solve_ensemble([SCALAR, EVEN], rng=1)
+    assert result.certified.all()
+    assert not result.probes.any()

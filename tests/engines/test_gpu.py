@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("jax")
 
-from midst import InputError, Mean, MissingExtra, Problem, Quantile, graphs
+from midst import After, Certified, Consensus, InputError, Mean, MissingExtra, Problem, Quantile, graphs
 from midst.engines import gpu
 from midst.engines.ensemble import solve_ensemble
 
@@ -32,6 +32,9 @@ CASES = {
 }
 
 
+SOME = Consensus(stop=After(9))
+
+
 @pytest.fixture(autouse=True)
 def six_hundred_nodes_are_many(monkeypatch):
     monkeypatch.setattr(gpu, "_LARGE", 500)
@@ -48,8 +51,8 @@ def assert_same(found, expected, rtol=1e-12):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("theta", [0.5, 0.3])
 def test_same_as_numpy(case, theta):
-    options = {"rng": 3, "iterations": 21, "theta": theta}
-    expected, found = solve_ensemble(CASES[case], **options), solve_ensemble(CASES[case], device="cpu", **options)
+    method = Consensus(stop=After(21), theta=theta)
+    expected, found = (solve_ensemble(CASES[case], method, rng=3, device=device) for device in (None, "cpu"))
     assert_same(found, expected)
     np.testing.assert_array_equal(found.first_inside, expected.first_inside)
     np.testing.assert_array_equal(found.iterations, 21)
@@ -59,78 +62,89 @@ def test_same_as_numpy(case, theta):
 @pytest.mark.parametrize("case", ["mean", "a graph a run", "graphs of several sizes"])
 def test_certified(case):
     """A proof is found at the first look at which there is one, and no run goes on after its own."""
-    options = {"rng": 3, "tolerance": 1e-3}
-    found = solve_ensemble(CASES[case], device="cpu", stop="certified", **options)
+    stop = Certified(1e-3)
+    found = solve_ensemble(CASES[case], Consensus(stop=stop), rng=3, device="cpu")
     assert found.certified.all()
-    looks = range(1, int(found.iterations.max()) + 1, gpu.LOOK)
-    proved = [solve_ensemble(CASES[case], iterations=look, **options) for look in looks]
-    first = np.argmax([look.certified for look in proved], axis=0)
-    np.testing.assert_array_equal(found.iterations, np.array(looks)[first])
-    for k, look in enumerate(first):
-        np.testing.assert_allclose(found.x[k], proved[look].x[k], rtol=0, atol=1e-12 * np.nanmax(np.abs(found.x)))
-    short = solve_ensemble(CASES[case], device="cpu", limit=5, stop="certified", **options)
+    first = solve_ensemble(CASES[case], Consensus(stop=stop), rng=3).iterations
+    np.testing.assert_array_equal((found.iterations - 1) % gpu.LOOK, 0)
+    assert (found.iterations >= first).all()
+    for k, last in enumerate(found.iterations.tolist()):
+        before = solve_ensemble(CASES[case], Consensus(stop=After(last)), rng=3)
+        np.testing.assert_allclose(found.x[k], before.x[k], rtol=0, atol=1e-12 * np.nanmax(np.abs(found.x)))
+    short = solve_ensemble(CASES[case], Consensus(stop=stop, limit=5), rng=3, device="cpu")
     np.testing.assert_array_equal(short.iterations, 5)
 
 
 def test_certified_large():
     """Nodes that only fill up a program have no say in the proof."""
     problem = Problem(graphs.regular(520, 4, rng=1), RNG.normal(size=520) + 100, bounds=(90, 110))
-    found = solve_ensemble(problem, rng=3, stop="certified", tolerance=10.0, device="cpu")
+    found = solve_ensemble(problem, Consensus(stop=Certified(10.0)), rng=3, device="cpu")
     assert found.certified.all()
     assert found.iterations[0] <= 1 + gpu.LOOK
 
 
 @pytest.mark.parametrize("case", ["one small graph, in registers", "one large graph"])
 def test_float32(case):
-    options = {"rng": 3, "iterations": 21}
-    found = solve_ensemble(CASES[case], device="cpu", dtype=np.float32, **options)
-    assert_same(found, solve_ensemble(CASES[case], **options), rtol=1e-5)
+    method = Consensus(stop=After(21))
+    found = solve_ensemble(CASES[case], method, rng=3, device="cpu", dtype=np.float32)
+    assert_same(found, solve_ensemble(CASES[case], method, rng=3), rtol=1e-5)
 
 
 @pytest.mark.parametrize("device", ["cpu", None])
 @pytest.mark.parametrize("case", ["one small graph, in registers", "one large graph"])
 def test_without_bounds(case, device):
     """Bounds cost time; without them the run is the same."""
-    expected = solve_ensemble(CASES[case], rng=3, iterations=9)
-    found = solve_ensemble(CASES[case], rng=3, iterations=9, bounds=False, device=device)
+    expected = solve_ensemble(CASES[case], SOME, rng=3)
+    found = solve_ensemble(CASES[case], SOME, rng=3, bounds=False, device=device)
     np.testing.assert_allclose(found.x, expected.x, rtol=0, atol=1e-12 * np.abs(expected.x).max())
     np.testing.assert_array_equal(found.first_inside, expected.first_inside)
 
 
-COUNTED = {
-    "one graph": Problem(graphs.rgg(9, rng=1), RNG.normal(size=(9, 6)), objective=Quantile(0.5, "low")),
+SEARCHED = {
+    "one graph, in registers": Problem(graphs.rgg(9, rng=1), RNG.normal(size=(9, 140)), bounds=(-9, 9)),
+    "no edges, in registers": Problem(graphs.complete(6), RNG.normal(size=(6, 5)), objective=Quantile(0.9, "low")),
     "ties and weights": Problem(
         graphs.path(7), RNG.integers(0, 3, (7, 5)), weights=[1, 2, 0, 1, 3, 1, 1], objective=Quantile(0.75, "low")
     ),
-    "graphs of several sizes": [
-        Problem(graphs.rgg(n, rng=n), RNG.normal(size=n), objective=Quantile(0.5, "low")) for n in (5, 8, 6, 9)
+    "more nodes than registers": Problem(graphs.rgg(30, rng=1), RNG.normal(size=(30, 4))),
+    "graphs of several diameters": [
+        Problem(graphs.make(kind, n, rng=n), RNG.normal(size=n))
+        for kind, n in (("rgg", 5), ("path", 8), ("complete", 6), ("ring", 9))
     ],
     "no edges in memory": Problem(graphs.complete(40, listed=False), RNG.normal(size=(40, 3)), objective=Quantile(1)),
+    "one large graph": Problem(graphs.regular(600, 4, rng=1), RNG.normal(size=600)),
 }
 
 
-@pytest.mark.parametrize("case", COUNTED)
-def test_count(case):
-    """A count ends each run in the iteration in which it does elsewhere, with the same value to the last bit."""
-    expected, found = (solve_ensemble(COUNTED[case], rng=5, device=device) for device in (None, "cpu"))
+@pytest.mark.parametrize("theta", [0.5, 0.3])
+@pytest.mark.parametrize("case", SEARCHED)
+def test_exact(case, theta):
+    """Every run leaves the device in the iteration in which it ends elsewhere; the search is the same."""
+    method = Consensus(theta=theta)
+    expected, found = (solve_ensemble(SEARCHED[case], method, rng=5, device=device) for device in (None, "cpu"))
     assert expected.certified.all()
-    for name in ("value", "iterations", "certified", "proposals", "first_inside", "exposed"):
+    for name in ("value", "iterations", "certified", "probes", "rounds", "first_inside"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert_same(found, expected)
 
 
-def test_count_in_single_precision():
-    """What is counted are the values themselves: exact whatever x was rounded to."""
-    found = solve_ensemble(COUNTED["one graph"], rng=5, device="cpu", dtype=np.float32)
+@pytest.mark.parametrize("limit", [1, 3, 11])
+@pytest.mark.parametrize("case", SEARCHED)
+def test_runs_that_do_not_come_close(case, limit):
+    """They stop at the limit, beside others that have ended by then."""
+    method = Consensus(limit=limit)
+    expected, found = (solve_ensemble(SEARCHED[case], method, rng=5, device=device) for device in (None, "cpu"))
+    for name in ("iterations", "certified", "probes", "rounds", "first_inside"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("case", ["one graph, in registers", "more nodes than registers"])
+def test_exact_in_single_precision(case):
+    """What is searched for are the values themselves: exact whatever x was rounded to."""
+    found = solve_ensemble(SEARCHED[case], rng=5, device="cpu", dtype=np.float32)
     assert found.certified.all()
-    np.testing.assert_array_equal(found.value, np.median(COUNTED["one graph"].values, axis=0))
-
-
-def test_a_count_that_does_not_end():
-    found = solve_ensemble(COUNTED["one graph"], rng=5, device="cpu", limit=6)
-    assert found.iterations.tolist() == [6] * 6
-    assert not found.certified.any()
-    assert not found.proposals.any()
+    assert not found.error.any()
 
 
 def test_no_gpu_here():
@@ -138,7 +152,7 @@ def test_no_gpu_here():
         gpu.jax.devices("gpu")
     except RuntimeError:
         with pytest.raises(InputError, match="JAX finds no gpu on this machine; leave device= out") as caught:
-            solve_ensemble(CASES["complete"], iterations=3, device="gpu")
+            solve_ensemble(CASES["complete"], method=SOME, device="gpu")
         assert "\n" not in str(caught.value)
 
 
@@ -147,4 +161,4 @@ def test_no_jax(monkeypatch):
     monkeypatch.delattr("midst.engines.gpu")
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtra, match=r"midst\[gpu\]"):
-        solve_ensemble(CASES["complete"], iterations=3, device="cpu")
+        solve_ensemble(CASES["complete"], method=SOME, device="cpu")

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from midst import Problem, graphs, solve
+from midst import Problem, Quantile, graphs, solve
 from midst.engines import arrays, large
 from midst.methods import After, Consensus
 from midst.system import assemble, draw_z0, settle
@@ -99,7 +99,8 @@ def test_threads(monkeypatch, cores):
 @pytest.mark.parametrize("kind", ["complete", "grid", "rgg"])
 def test_float32(kind):
     """Single precision is within 1e-5 of the scale of double precision, here over 300 iterations."""
-    problem = Problem(graphs.make(kind, 144, rng=1), np.random.default_rng(2).normal(size=144), scale=1)
+    values = np.random.default_rng(2).normal(size=144)
+    problem = Problem(graphs.make(kind, 144, rng=1), values, objective=Quantile(0.5), scale=1)
     parameters = settle(problem)
     system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(3)))
     runs = [arrays.node_form(system), arrays.in_float32(system)]

@@ -26,7 +26,7 @@ from midst.explorer.server import serving
 from midst.explorer.simulate import Made, prepare
 from midst.paper.choices import FAR, NEAR, perform_drawn
 from midst.paper.runs import Settings as Series
-from midst.system import assemble, count_rules, draw_z0, settle, streams
+from midst.system import assemble, draw_z0, settle, streams
 
 Visit = Callable[..., Opened]
 FAR_START = {"n": "15", "mu": "-10", "sigma": "1", "c": "1", "seed": "7"}
@@ -96,9 +96,9 @@ def test_a_run_from_the_form_is_the_library_s(visit: Visit, address: str) -> Non
     page.get_by_role("button", name="Run", exact=True).click()
     made = run(graph="ring", n="9", seed="11")
     assert made.result is not None
-    proof = made.result.proofs[0]  # type: ignore[index]
+    below, equal, above = made.result.standing[0]  # type: ignore[index]
     expect(page.locator(".headline")).to_contain_text(f"{len(made.result.exposed)} of 9")
-    expect(page.locator(".outcome")).to_contain_text(f"{proof.below} below, {proof.ties} equal, {proof.above} above")
+    expect(page.locator(".outcome")).to_contain_text(f"{below} below, {equal} equal, {above} above")
     expect(page.locator(".proof")).to_contain_text("✓")
     wait(page)
     page.wait_for_url("**a.graph=ring**")
@@ -461,7 +461,7 @@ def drive(feed: Feed, *, everything: bool, node: int | None = None) -> float:
     graph = midst.graphs.make("rgg", 9, rng=drawn.graph)
     problem = midst.Problem(graph, drawn.values.standard_normal(9), objective=midst.Quantile(0.5, "low"))
     parameters = settle(problem, c=1.0, mu=-6.0, sigma=1.0)
-    system = assemble(problem, parameters, draw_z0(problem, parameters, drawn.z0), count_rules(problem, None, 0))
+    system = assemble(problem, parameters, draw_z0(problem, parameters, drawn.z0))
     once = graph.source < graph.target
     edges = np.column_stack([graph.source[once], graph.target[once]]).tolist()
     names = [f"party-{i}" for i in range(9)]
@@ -469,14 +469,12 @@ def drive(feed: Feed, *, everything: bool, node: int | None = None) -> float:
     feed.publish({"kind": "start", **about, "all": everything, "self": node})
     for i, j in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
         feed.publish({"kind": "link", "node": i, "neighbour": j, "up": True})
-    for t, (x, branch, proofs) in enumerate(ENGINES["reference"](system)):
+    for t, (x, branch) in zip(range(40), ENGINES["reference"](system), strict=False):
         for i in range(9):
             sent = [float(x[i] * parameters.unit)]
             feed.publish({"kind": "round", "node": i, "t": t, "x": sent, "branch": [int(branch[i])]})
-        if proofs is not None:
-            break
-    value = proofs[0].value * float(parameters.unit)
-    end = {"kind": "end", "value": [value], "rounds": t + 1, "exposed": None, "text": "proved by a count"}
+    value = float(np.median(problem.values))
+    end = {"kind": "end", "value": [value], "rounds": t + 1, "exposed": None, "text": "found by a search"}
     for i in range(9):
         feed.publish({**end, "node": i})
     return value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from midst import graphs
@@ -35,8 +33,6 @@ def search_trace(
     counts = np.ones(n, np.int64) if weights is None else np.asarray(weights, np.int64)
     weight = counts[whose]
     objective, total = Quantile(tau, side), int(weight.sum())
-    low = max(1, math.ceil(objective.level(total) * total))
-    ranks = (low,) if objective.is_one_value(total) else (low, low + 1)
     keys = make_keys(resolution)
     units = set(weight[weight > 0].tolist())
     rules = Rules(
@@ -44,7 +40,7 @@ def search_trace(
         (first_bracket(keys, bounds),),
         total,
         units.pop() if len(units) == 1 else None,
-        (Goal(0, ranks),),
+        (Goal(0, objective.ranks(total)),),
         arity,
         spacing,
         tuple(quantiles),

@@ -31,7 +31,8 @@ def random_run(seed):
     side = str(rng.choice(["any", "low", "high"]))
     problem = midst.Problem(graph, values, objective=midst.Quantile(float(rng.choice([0.5, 0.5, 0.3, 0.9])), side))
     settings = {"c": float(rng.choice([0.3, 1, 3])), "sigma": float(rng.choice([0.1, 1, 5])), "mu": float(rng.normal())}
-    trace = midst.solve(problem, rng=seed, iterations=int(rng.integers(5, 300)), record="all", **settings).trace
+    method = midst.Consensus(**settings, stop=midst.After(int(rng.integers(5, 300))))
+    trace = midst.solve(problem, method, rng=seed, record="all").trace
     return values, trace
 
 

@@ -10,15 +10,20 @@ from itertools import product
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from searches import search_trace
 
 import midst
 from midst import graphs
+from midst.cli.attack import command as attack_command
+from midst.cli.audit import command as audit_command
 from midst.privacy.adversaries import Adversary
-from midst.privacy.audit import audit
+from midst.privacy.attack import reconstruct
+from midst.privacy.audit import audit, audit_together, measure
 from midst.privacy.priors import Density, Normal, Uniform, Within
 from midst.privacy.published import published
 from midst.privacy.searched import learn
+from midst.privacy.views import view
 
 SIX = [float(k) for k in range(6)]
 SKEWED = Density([-0.6, 0.4, 1.6, 3.2, 5.6], [0.3, 2.0, 0.4, 1.0, 0.1])
@@ -130,7 +135,7 @@ def test_weights(weights, corrupt):
 @pytest.mark.parametrize("values", [(0, 2, 3, 5), (4, 1, 1, 1), (0, 1, 4, 5), (0, 5, 5, 5), (2, 2, 3, 3)])
 def test_midpoint(values, corrupt):
     """Two values are known by their sum; whoever holds one of them knows the other."""
-    report = check_against_enumeration(values, SKEWED, corrupt, side="any", arity=1)
+    report = check_against_enumeration(values, SKEWED, corrupt, side="midpoint", arity=1)
     assert np.isfinite(report.floor).any() != bool(corrupt)
 
 
@@ -258,10 +263,14 @@ def spikes(grid, heights, width=0.002):
     return Density(*map(list, zip(*points, strict=True)))
 
 
+def iteration(iterations):
+    return midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(iterations))
+
+
 def both(values, seed, iterations):
     """An iteration, and a search that begins where it ended."""
     problem = midst.Problem(graphs.ring(len(values)), values, objective=midst.Quantile(0.5, "low"))
-    trace = midst.solve(problem, c=1.0, mu=0.0, sigma=1.0, rng=seed, iterations=iterations, record="all").trace
+    trace = midst.solve(problem, iteration(iterations), rng=seed, record="all").trace
     ends = trace.x[-1].min(), trace.x[-1].max()
     found = search_trace(values, resolution=1, bounds=(0, 4), opening=ends, keep_values=True)
     return replace(
@@ -296,17 +305,21 @@ def test_iteration_and_search_together(seed, corrupt):
 def test_iteration_and_search_for_others_is_an_upper_bound():
     trace = both(np.array([0.0, 3.0, 3.0, 1.0]), 3, 5)
     prior = spikes(SIX[:5], [1.0, 3.0, 2.0, 4.0, 1.0])
-    clear = audit(trace, Adversary(), prior, 1.0)
-    for adversary in (Adversary(init="sealed"), Adversary((0,), eavesdrops=False)):
+    for stronger, adversary in (
+        (Adversary(), Adversary(init="sealed")),
+        (Adversary((0,)), Adversary((0,), eavesdrops=False)),
+    ):
         report = audit(trace, adversary, prior, 1.0)
         assert report.kind == "upper bound"
         assert "z(0) clear" in report.notes[0]
-    np.testing.assert_allclose(audit(trace, Adversary(init="sealed"), prior, 1.0).bits, clear.bits)
+        np.testing.assert_array_equal(report.bits, audit(trace, stronger, prior, 1.0).bits)
+    with pytest.raises(midst.InputError, match="in the clear"):
+        measure(view(trace, Adversary(init="sealed")), prior, 1.0)
 
 
 def test_a_run_without_an_answer_has_no_floor():
     problem = midst.Problem(graphs.ring(5), np.arange(5.0))
-    report = audit(midst.solve(problem, c=1.0, mu=0.0, sigma=1.0, rng=1, iterations=30, record="audit").trace)
+    report = audit(midst.solve(problem, iteration(30), rng=1, record="audit").trace)
     assert np.isnan(report.floor).all()
     assert np.isnan(report.excess).all()
     assert any("no floor" in note for note in report.notes)
@@ -321,3 +334,113 @@ def test_damaged_traces_are_refused():
     with pytest.raises(midst.InputError, match="no mass"):
         audit(trace, Adversary(), Uniform(0, 2.4), 1.0)
     assert audit(replace(trace, places=None), Adversary(), SKEWED, 1.0).honest == 4
+
+
+@pytest.mark.parametrize("corrupt", [(), (3,)])
+def test_several_searches_together(corrupt):
+    """Two quantiles of the same values: every total counts, and a search again tells nothing new."""
+    values = (0.0, 2.0, 3.0, 5.0)
+    ways = [{"tau": 0.25, "side": "low"}, {"tau": 0.9, "side": "low"}]
+    traces = [search_trace(values, resolution=1, bounds=(0, 5), **way) for way in ways]
+    adversary = Adversary(corrupt, eavesdrops=not corrupt)
+    report = audit_together(traces, adversary, SKEWED, 1.0)
+    honest = [i for i in range(4) if i not in corrupt]
+    before, found = masses(SKEWED, SIX), np.zeros((4, 6))
+    tried = np.array(values)
+    for places in product(range(6), repeat=len(honest)):
+        tried[honest] = places
+        told = [searched(tuple(tried.tolist()), bounds=(0, 5), **way) for way in ways]
+        if told == [transcript(trace) for trace in traces]:
+            found[honest, places] += math.prod(before[k] for k in places)
+    for i in honest:
+        assert report.bits[i] == pytest.approx(divergence(found[i] / found[i].sum(), before), abs=1e-9)
+    assert np.isnan(report.floor).all()
+    again = audit_together([traces[0], traces[0]], adversary, SKEWED, 1.0)
+    once = audit(traces[0], adversary, SKEWED, 1.0)
+    np.testing.assert_allclose(again.bits, once.bits)
+    np.testing.assert_allclose(again.floor, once.floor)
+    other = search_trace((0.0, 2.0, 4.0, 4.0), resolution=1, bounds=(0, 5))
+    with pytest.raises(midst.InputError, match="different values"):
+        audit_together([search_trace(values, resolution=1, bounds=(0, 5)), other], adversary, SKEWED, 1.0)
+    with pytest.raises(midst.InputError, match="participants are the same"):
+        audit_together([traces[0], search_trace(values[:3], resolution=1, bounds=(0, 5))], Adversary(), SKEWED, 1.0)
+
+
+def test_what_solve_records():
+    """Problems as solve searches them: places agree and bounds hold, of midpoints, vectors, weights and lists too."""
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 9])
+        n = int(rng.integers(3, 9))
+        values = np.round(rng.normal(size=n), int(rng.choice([0, 1, 9])))
+        more = {"resolution": 0.5} if seed % 2 else {}
+        side = "midpoint" if seed % 4 == 1 else "low"
+        if seed % 3 == 0:
+            more["bounds"] = (-9, 9)
+        problem = midst.Problem(graphs.complete(n), values, objective=midst.Quantile(0.5, side), **more)
+        for adversary in (Adversary(), Adversary((0,), eavesdrops=False)):
+            trace = midst.solve(problem, "search", keep_values=True).trace
+            report = audit(trace, adversary)
+            honest = np.isfinite(report.bits)
+            assert honest.sum() == n - len(adversary.corrupt)
+            assert (report.lower[honest] <= values[honest]).all()
+            assert (values[honest] <= report.upper[honest]).all()
+            assert (report.bits[honest] >= 0).all()
+            found = reconstruct(view(trace, adversary))
+            assert np.isfinite(found.estimate[honest]).all()
+            assert (found.how[honest] == "totals").all()
+    low = midst.Quantile(0.5, "low")
+    vectors = midst.Problem(graphs.complete(4), np.random.default_rng(0).normal(size=(4, 2)), objective=low)
+    trace = midst.solve(vectors, "search").trace
+    assert audit(trace, coordinate=1).mean_bits > 0
+    with pytest.raises(midst.InputError, match="coordinate"):
+        audit(trace)
+    weighed = midst.Problem(graphs.complete(4), [1.0, 0.5, 0.0, 2.0], weights=[1, 2, 4, 8], objective=low)
+    assert audit(midst.solve(weighed, "search").trace).kind == "exact"
+    lists = midst.Problem(graphs.complete(3), [[0.1, 0.5], [0.3], [-1.0, 2.0, 0.4]], pooled=True, objective=low)
+    report = audit(midst.solve(lists, "search").trace)
+    np.testing.assert_allclose(report.bits / [2, 1, 3], report.bits[1])
+
+
+def test_attack_on_a_search():
+    """The median of the mixture of cells; the value itself for a coalition that leaves nobody else."""
+    values = np.array([-1.0, 0.25, 2.0])
+    trace = search_trace(values, bounds=(-4, 4))
+    outside = reconstruct(view(trace, Adversary()))
+    assert not outside.known.any()
+    assert (np.abs(outside.estimate - 0.25) < 0.5).all()
+    coalition = reconstruct(view(trace, Adversary((0, 2), eavesdrops=False)))
+    assert coalition.known.tolist() == [False, True, False]
+    assert coalition.estimate[1] == 0.25
+
+
+@pytest.mark.parametrize("adversary", [Adversary(), Adversary((1, 2), eavesdrops=False)])
+def test_report_and_picture(adversary):
+    trace = search_trace((0, 2, 3, 5), resolution=1, bounds=(0, 5))
+    report = audit(trace, adversary, SKEWED, 1.0)
+    assert "z(0)" not in repr(report)
+    assert "floor" in repr(report)
+    told = report.to_dict()
+    honest = [node for node in told["nodes"] if not node["corrupt"]]
+    assert all(node["excess"] == pytest.approx(node["bits"] - node["floor"]) for node in honest)
+    assert told["totals"]["excess_per_node"] == pytest.approx(report.mean_excess)
+    assert all(node["floor"] is None for node in told["nodes"] if node["corrupt"])
+    pytest.importorskip("matplotlib")
+    from midst.privacy.plots import draw_leakage
+
+    figure = draw_leakage(report)
+    figure.draw_without_rendering()
+    assert figure.axes[2].get_xlabel() == "steps of the search"
+    assert any("floor" in text.get_text() for text in figure.axes[1].get_legend().get_texts())
+
+
+def test_commands(tmp_path):
+    path = tmp_path / "search.npz"
+    search_trace((0, 2, 3, 5), resolution=1, bounds=(0, 5), keep_values=True).save(path)
+    for who in ("eavesdropper", "passive:1", "both:0,3"):
+        shown = CliRunner().invoke(audit_command, [str(path), "--adversary", who, "--prior", "uniform:-0.5,5.5"])
+        assert shown.exit_code == 0, shown.exception
+        assert "the excess" in shown.output
+        assert "z(0)" not in shown.output
+        attacked = CliRunner().invoke(attack_command, [str(path), "--adversary", who, "--prior", "uniform:-0.5,5.5"])
+        assert attacked.exit_code == 0, attacked.exception
+        assert "totals" in attacked.output

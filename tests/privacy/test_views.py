@@ -23,7 +23,8 @@ SEALED = Adversary(init="sealed")
 def solve(values, seed=3, record="all", z0=None, graph=GRAPH, iterations=150, **options):
     problem = midst.Problem(graph, values)
     options = {"c": 1.0, "sigma": 1.0, "mu": 0.0} | options
-    return midst.solve(problem, z0=z0, rng=seed, record=record, iterations=iterations, **options).trace
+    method = midst.Consensus(z0=z0, stop=midst.After(iterations), **options)
+    return midst.solve(problem, method, rng=seed, record=record).trace
 
 
 def same(one, two):

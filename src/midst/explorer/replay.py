@@ -89,11 +89,11 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "error": np.linalg.norm(off, axis=1),
         "spread": np.ptp(x, axis=1),
     }
-    tally = _tally(trace, x, branch, held)
-    if tally is not None:
+    weighed = _weigh(trace, x, branch, held)
+    if weighed is not None:
         below, above = weights_needed(trace.objective, trace.counts)
         facts["needed"] = {"below": below, "above": above, "total": int(trace.counts.sum())}
-        arrays |= {"at_or_below": tally[0], "at_or_above": tally[1]}
+        arrays |= {"at_or_below": weighed[0], "at_or_above": weighed[1]}
     return Replay(made, t, seen, known, facts, arrays)
 
 
@@ -259,7 +259,7 @@ def _distance(value: Any, made: Made) -> float:
     return float(max(low - value, value - high, 0.0))
 
 
-def _tally(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[Ints, Ints] | None:
+def _weigh(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[Ints, Ints] | None:
     """The weight with s_i ≤ x_i, and with s_i ≥ x_i, over t; None where it cannot be told."""
     if isinstance(trace.objective, Mean):
         return None

@@ -43,6 +43,8 @@ _FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE)
 _LARGEST_FILE = 16 * 2**20  # bytes
 _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
+_MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a talk frame
+_MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
 _MOST_ROUNDS = 10**9
 _LONGEST = 30 * 86_400.0  # seconds
 _OF_CONSENSUS = {"c": None, "theta": 0.5, "mu": None, "sigma": None, "scale": None, "tolerance": 1e-6}
@@ -284,6 +286,10 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def field_digests(self) -> dict[str, bytes]:
         """Eight bytes a key, by which two nodes find out in what their charters differ."""
+        return self._field_digests
+
+    @cached_property
+    def _field_digests(self) -> dict[str, bytes]:
         return {
             key: hashlib.sha256(msgspec.json.encode([key, value], order="sorted")).digest()[:8]
             for key, value in self._settled.items()
@@ -382,7 +388,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.side == "midpoint" and (self.method != "search" or self.resolution is None):
             raise InputError('side: the midpoint of two values needs method = "search" and a public resolution')
         if self.stop == "exact":
-            _under("objective, side", lambda: self.search_rules([1] * len(self.participants)))
+            self._check_search()
         if self.method == "search":
             return
         problem = self.problem()
@@ -391,6 +397,16 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             far = np.abs(parameters.mu) + 10 * parameters.sigma  # no z(0) will ever be farther out
         start = np.broadcast_to(far, (len(self.graph.source), *far.shape))
         _under("c, mu, sigma", lambda: assemble(problem, parameters, start))
+
+    def _check_search(self) -> None:
+        count = len(self.participants)
+        if count > _MOST_SEARCHERS:
+            raise InputError(f"participants: a search has at most {_MOST_SEARCHERS:,}")
+        _under("objective, side", lambda: self.search_rules([1] * count))
+        if count * self.search_rules([1] * count).most_numbers > _MOST_TOLD:
+            raise InputError(
+                f"coordinates, arity: all participants together would tell more than {_MOST_TOLD:,} numbers in a step"
+            )
 
 
 def read_charter(path: str | Path) -> Charter:

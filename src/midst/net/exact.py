@@ -151,12 +151,11 @@ class ExactFinish:
         within, iteration = self._iteration.range, self._seat.iteration
         assert within is not None
         assert iteration is not None
-        self._iteration.outbox()  # nobody needs the x of a round that is not made
         low, high = (np.atleast_1d(iteration.in_data_units(end)) for end in (within.low, within.high))
         scale = np.broadcast_to(iteration.parameters.scale, low.shape)
         ends = zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)
         thresholds = tuple(opening_thresholds(self._seat.charter.keys, *each) for each in ends)
-        self._search = Gossip(self._seat, self._opening, self._iteration.round + 1, thresholds)
+        self._search = Gossip(self._seat, self._opening, self._iteration.round, thresholds)
         self._search.exposed = self._iteration.exposed
         if self._begun:
             self._search.begin()

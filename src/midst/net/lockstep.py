@@ -155,7 +155,8 @@ class LockStep:
             own = self._own(before, list(inputs.values())) if tide.begins(before.round) else []
             self._level = tide.rise(self._level, own, heard)
         self.range = tide.judge(self._level, before.round)
-        self._publish(outbox)
+        if self.range is None:  # nobody needs the x of a round that is not made, and nobody is to have it
+            self._publish(outbox)
 
     def _own(self, before: State, inputs: Sequence[Step]) -> list[Array]:
         """What this node puts down in an epoch's first round."""

@@ -9,7 +9,7 @@ Rules:
   the charter makes possible. Whatever cannot be right raises `BadFrame`, and nothing else is ever raised.
 
     step frame        | "S" | session 8 | round u32 | digest 16 | number f64 × m | levels f64 × 2m, or 3m |
-    statements frame  | "G" | session 8 | (length u16 | signature's length u8 | statement | signature) … |
+    statements frame  | "G" | session 8 | (length u32 | signature's length u8 | statement | signature) … |
 
 Levels are maxima on their way to everybody (`tide.py`): two a coordinate where a search ends the run, three where
 residuals prove the answer.
@@ -39,7 +39,7 @@ DIGEST_BYTES = 16
 
 _STEP = struct.Struct(f"<c{SESSION_BYTES}sI{DIGEST_BYTES}s")
 _NUMBER = struct.Struct("<d")
-_LENGTHS = struct.Struct("<HB")
+_LENGTHS = struct.Struct("<IB")
 _LONGEST_SIGNATURE = 72  # ECDSA's, in DER
 _LONGEST_CERTIFICATE = 4096
 _HEAD_BYTES = 1 + SESSION_BYTES

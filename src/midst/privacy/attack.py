@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.privacy.audit import posteriors
+from midst.privacy.audit import are_apart, posteriors, searched
 from midst.privacy.posterior import Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.searched import learn
@@ -99,9 +99,7 @@ def reconstruct(view: View, prior: Priors | None = None, tolerance: float | None
 
 def _totals(view: View, priors: list[Prior], close: Array, believed: dict[int, Posterior]) -> dict[int, Posterior]:
     """What is believed once a search has told its totals, of whom they tell anything."""
-    searched = view.published is not None and bool(view.published.cells)
-    independent = all(isinstance(sight, Branches) for sight in view.sights) and view.adversary.init == "clear"
-    if view.published is None or not searched or (view.public.iterations and not independent):
+    if view.published is None or not searched(view) or (view.public.iterations and not are_apart(view)):
         return {}
     return learn(view.published, priors, close, believed if view.public.iterations else None).believed
 

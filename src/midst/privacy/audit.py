@@ -236,7 +236,7 @@ def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
     """The adversary itself where its leakage can be computed, else the weakest one known to see all that it sees."""
     if is_search(trace):
         return adversary
-    if trace.probes:  # after an iteration, a search is audited for independent beliefs only
+    if trace.probes:  # with sealed z(0) nodes are not believed in one by one, and totals do not simply come on top
         return replace(adversary, eavesdrops=True, init="clear")
     if adversary.eavesdrops:
         return adversary
@@ -294,9 +294,21 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         seen.share_over_time(),
         (*_notes(view), *why),
     )
-    if view.published is None or not view.published.cells:
+    if not searched(view):
         return leakage
+    if not are_apart(view):
+        raise InputError("a search after an iteration is measured for z(0) in the clear; audit() bounds others by that")
     return _with_search(leakage, view, priors, {node: mixture.posterior for node, mixture in mixtures.items()})
+
+
+def searched(view: View) -> bool:
+    """Whether a search told any totals."""
+    return view.published is not None and bool(view.published.cells)
+
+
+def are_apart(view: View) -> bool:
+    """Whether the iteration told of each node by itself, whatever the others are."""
+    return all(isinstance(sight, Branches) for sight in view.sights)
 
 
 def _measure_search(view: View, priors: list[Prior], cells: Array) -> Leakage:
@@ -386,7 +398,7 @@ def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[in
 
 def _notes(view: View) -> tuple[str, ...]:
     notes = []
-    if view.public.unique:
+    if view.public.unique and (view.published is None or not view.published.cells):
         notes.append(f"one value is the {view.public.title}: its holder is always exposed once the run has converged")
     if view.adversary.eavesdrops and view.adversary.init == "sealed" and view.public.sigma == 0:
         notes.append("sigma is 0: z(0) is public, and sealing it hides nothing")

@@ -48,7 +48,7 @@ def floor_posteriors(seen: Published, priors: list[Prior], resolution: float) ->
     if seen.answer is None:
         return "the run ended without an answer that was proved"
     if not seen.ranks:
-        return "it is known for quantiles only"
+        return "what was sought is no value of a known rank"
     if seen.own is None:
         return "the trace does not tell where the coalition's own values lie"
     ends = _answer_cell(seen, resolution)

@@ -21,6 +21,7 @@ from itertools import pairwise
 from midst.errors import InputError
 from midst.privacy.priors import Prior
 
+_MOST_CELLS = 2.0**52  # from zero: beyond them cells are narrower than floats are apart
 _ROUNDING = 1e-7  # of a cell: an interval's end so near a cell's is meant to be it
 
 
@@ -160,11 +161,13 @@ class Posterior:
 
 
 def cell(value: float, resolution: float) -> tuple[float, float]:
-    """The interval of numbers that round to the same multiple of the resolution as `value`."""
-    steps = value / resolution
-    if math.isinf(steps):  # so far out that floats are coarser than the resolution
-        return value, value
-    index = math.floor(steps + 0.5)
+    """The interval of numbers that round to the same multiple of the resolution as `value`.
+
+    Where floats are further apart than that, the interval is up to the next ones.
+    """
+    if not abs(value) < resolution * _MOST_CELLS:
+        return math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
+    index = math.floor(value / resolution + 0.5)
     return (index - 0.5) * resolution, (index + 0.5) * resolution
 
 
@@ -184,8 +187,6 @@ def log_mass(prior: Prior, lower: float, upper: float) -> float:
 def _grid_edges(end: float, resolution: float) -> set[float]:
     """The ends of the cell in which a number lies; one of them where the number is just that, but for rounding."""
     low, high = cell(end, resolution)
-    if low == high:
-        return {end}
     return {low, high} - {far for near, far in ((low, high), (high, low)) if abs(end - near) < _ROUNDING * resolution}
 
 

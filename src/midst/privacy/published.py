@@ -100,7 +100,8 @@ class Published:
         weight: and its weight.
         lists: whether participants have brought lists.
         reference: the cells that hold the wanted ranks.
-        ranks: the wanted ranks among all values, in units of weight; two of them for a midpoint; none for a mean.
+        ranks: the wanted ranks among all values, in units of weight; two of them for a midpoint; none where anything
+            between two values would do, or for a mean.
         answer: what was found; None where nothing was.
         pair: the two values of a midpoint.
         own: what the coalition has brought; None where the trace does not tell.
@@ -268,18 +269,9 @@ class _Reading:
 
     def _ranks(self, trace: Trace) -> tuple[int, ...]:
         objective = trace.objective
-        if not isinstance(objective, Quantile):
+        if not isinstance(objective, Quantile) or (objective.side == "any" and not objective.is_one_value(self.total)):
             return ()
-        level = objective.level(self.total) * self.total
-        low = max(1, math.ceil(level))
-        if objective.is_one_value(self.total):
-            return (low,)
-        if isinstance(self.keys, Grid) or not self.cells:
-            return (low, low + 1)
-        # floats have no midpoint: what was found is one of the two
-        cell = self.cells[_holding(self.cells, low)]
-        here = self.answer is None or cell.a < self.keys.key(self.answer) <= cell.b
-        return (low,) if here else (low + 1,)
+        return objective.ranks(self.total)
 
     def _edges(self) -> list[int]:
         """What places count: the edges of all probes and of the answer's own cell."""

@@ -284,7 +284,7 @@ def _pair_pieces(seen: Published, c: int, prior: Prior, chance: float) -> list[P
 
 def _sides(seen: Published, chances: Array) -> tuple[float, float, float]:
     """The chances to lie below, at and above the answer; of a midpoint, the lower of two cells is below."""
-    low, high = seen.reference[0], seen.reference[-1]
+    low, high = (seen.reference[0], seen.reference[-1]) if seen.reference else (0, len(chances))
     apart = int(low < high)
     return (
         float(chances[: low + apart].sum()),

@@ -263,7 +263,8 @@ class Participant:
         Raises:
             Distrust: somebody answered the question with another number of numbers.
         """
-        if self.certified or self.missing():
+        others = len(self._agreement.weights) - 1
+        if self.certified or len(self._held.get(self.step, ())) < others or self.missing():
             return None
         own = self.own[self.step].body
         for each in self.statements(self.step):
