@@ -54,7 +54,7 @@ export class Panel {
     this.outcome = el("p", { className: "outcome" });
     this.notes = el("ul", { className: "notes", hidden: true });
     this.proof = el("p", { className: "proof" });
-    this.course = el("p", { className: "proof" });
+    this.course = el("p", { className: "course" });
     this.node = el("div", { className: "node" });
     this.chooser = el("select", { ariaLabel: "Node", onchange: () => this.app.change({ node: this.chooser.value === "" ? null : Number(this.chooser.value) }) });
     this.progress = el("progress", { hidden: true, ariaLabel: "Progress of the run" });
