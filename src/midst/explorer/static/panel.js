@@ -173,6 +173,7 @@ export class Panel {
 
   audited(part) {
     this.run.setAudit(part);
+    this.element.classList.toggle("floored", this.run.labels.some((_, i) => this.run.floor(i) !== null));
     this.say(part.facts.refused ? `Shown; not audited: ${part.facts.refused}` : "Done.");
     this.app.change({});
   }
