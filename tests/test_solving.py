@@ -175,7 +175,9 @@ def test_result_for_people_and_programs():
     )
     assert "<table>" in result._repr_html_()
     assert "every node, to whoever knows z(0)" in repr(midst.mean(VALUES, "ring", rng=1))
-    assert "…" in repr(midst.median(np.arange(80.0), "complete", method=midst.Consensus(c=1, mu=-70, stop=midst.Certified()), rng=1))
+    assert "…" in repr(
+        midst.median(np.arange(80.0), "complete", method=midst.Consensus(c=1, mu=-70, stop=midst.Certified()), rng=1)
+    )
     assert "[" in repr(midst.median(VALUES.reshape(5, 3), "ring", rng=1))
 
 

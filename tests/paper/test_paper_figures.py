@@ -210,9 +210,7 @@ def test_beyond_can_fail(data: dict[str, Any]) -> None:
         data["beyond"],
         bits=doctored(data["beyond"].bits, clear=np.zeros_like, sealed=np.zeros_like),
         repeats=doctored(data["beyond"].repeats, exposed=np.ones_like),
-        finish=doctored(
-            data["beyond"].finish, bits=lambda bits: bits[:, ::-1] + [1, 0], rounds=lambda t: t[:, ::-1]
-        ),
+        finish=doctored(data["beyond"].finish, bits=lambda bits: bits[:, ::-1] + [1, 0], rounds=lambda t: t[:, ::-1]),
         limits=doctored(data["beyond"].limits, position=np.zeros_like),
     )
     found = beyond.claims(silent)
