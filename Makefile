@@ -5,8 +5,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requi
 
 .PHONY: demo test coverage lint bench docs linkcheck torture clean
 
-demo: .venv/.run  ## a median over 15 nodes: progress, result, who was exposed, and a picture
-	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --plot demo.png
+demo: .venv/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
+	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
 	@echo "The picture is in demo.png. Next: $(BIN)/midst run --help"
 
 test: .venv/.dev .venv/.chromium  ## the whole test-suite
@@ -27,6 +27,8 @@ bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes ben
 	$(BIN)/python -m bench.leakage
 	$(BIN)/python -m bench.ping
 	$(BIN)/python -m bench.network
+	$(BIN)/python -m bench.search
+	$(BIN)/python -m bench.mpyc
 
 docs: .venv/.dev  ## the documentation, in docs/_build/html
 	$(BIN)/midst paper --out docs/figures --runs 100

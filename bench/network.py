@@ -1,4 +1,4 @@
-"""What the network costs on this machine: against MPyC, against a bare ping loop, to start, and with a hundred nodes.
+"""What the network costs on this machine: against a bare ping loop, to start, and with a hundred nodes.
 
     python -m bench.network [--quick] [--only PART …] [--out bench/results]
 
@@ -6,16 +6,12 @@ Prints Markdown, and writes it to network.md and the rows to network.json. Every
 What is compared is measured in turn, several times, and the medians are compared: on a machine that others use too,
 look at the ratios.
 
-- `mpyc`: the median of 5, 7 and 9 whole numbers by `midst node` and by MPyC's `statistics.median`, both started as
-  their documentation says, both with mutual TLS, on the same numbers, fresh ones in every repetition. The clock runs
-  from the moment the last party is connected to all it talks to until the last answer is there; and once more from
-  before the first process is started, which adds interpreters, imports and handshakes. MPyC draws pivots at random, so
-  its runs differ: see least and most. What the two give away is not the same: docs/performance.md says what.
 - `rounds`: rounds a second, and CPU time a round, of nodes that find nothing and so go on, against `bench.ping` with
   the same graph, number of processes and bytes a frame. The journal is in memory (/dev/shm) or on the disk that holds
   the temporary files.
 - `start`: `midst up` with four neighbours a node, from a node's first line of code to the first round of the slowest.
-- `hundred`: `midst up` with a hundred nodes, and the memory of all its processes (proportional: shared pages once).
+- `hundred`: `midst up` with a hundred nodes, by both methods, and the memory of all its processes (proportional: shared
+  pages once).
 """
 
 from __future__ import annotations
@@ -25,19 +21,15 @@ import asyncio
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import datetime
-from functools import partial
+from itertools import product
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -45,7 +37,8 @@ from typing import Any
 import bench.ping
 import msgspec
 import numpy as np
-import trustme
+from bench.mpyc import CHARTER, put_down
+from bench.tables import table
 
 from midst import graphs
 from midst.graphs import Graph
@@ -53,165 +46,20 @@ from midst.net.charter import read_charter
 from midst.net.driver import Driver
 from midst.net.journal import DiskFile, Journal
 from midst.net.keys import load_identity
-from midst.net.local import Party, free_ports, make_party, make_transport
+from midst.net.local import make_party, make_transport
+from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
 from midst.net.seat import take_seat
 from midst.net.transport import Endpoint
 
 Row = dict[str, Any]
 Pace = tuple[float, float]  # seconds, and CPU seconds, a round
-CHARTER = "charter.toml"
 MIDST = [sys.executable, "-m", "midst"]
-MPYC = [sys.executable, str(Path(__file__).parent / "parties.py"), "--no-log"]
 PATIENCE = 240  # seconds
-LARGEST_VALUE = 100_000
 MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
 LENGTH_BYTES = 4  # before every frame on midst's TLS stream
 WARM = 200  # rounds
 LEFT = 50  # rounds: who comes to the last one first ends the run for all
-
-
-# Against MPyC
-
-
-def against_mpyc(quick: bool) -> Iterator[Row]:
-    """One row a number of parties and a way to do it."""
-    for parties, repeats in ((3, 1),) if quick else ((5, 3), (7, 3), (9, 3)):
-        ways = {
-            "MPyC": run_mpyc,
-            "midst, complete graph": partial(run_midst, graphs.complete(parties)),
-            "midst, ring": partial(run_midst, graphs.ring(parties)),
-        }
-        runs: dict[str, list[Row]] = {name: [] for name in ways}
-        for repeat in range(repeats):
-            values = np.random.default_rng([parties, repeat]).choice(LARGEST_VALUE, parties, replace=False)
-            for name, work in ways.items():
-                run = work(values)
-                assert run["value"] == np.median(values), name
-                runs[name].append(run)
-        usual = {name: median_row(several) for name, several in runs.items()}
-        yardstick = usual["MPyC"]
-        for name, row in usual.items():
-            yield {
-                "parties": parties,
-                "by": name,
-                "seconds": row["seconds"],
-                "least": min(run["seconds"] for run in runs[name]),
-                "most": max(run["seconds"] for run in runs[name]),
-                "with start-up": row["started"],
-                "bytes sent a party": row["sent"],
-                "rounds": row.get("rounds"),
-                "exposed": row.get("exposed"),
-                "seconds / MPyC's": row["seconds"] / yardstick["seconds"],
-                "with start-up / MPyC's": row["started"] / yardstick["started"],
-                "bytes / MPyC's": row["sent"] / yardstick["sent"],
-                "repetitions": repeats,
-            }
-
-
-def median_row(rows: Sequence[Row]) -> Row:
-    """The median of every figure by itself."""
-    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
-
-
-def run_mpyc(values: Sequence[int]) -> Row:
-    """A median by MPyC with mutual TLS, every party a process."""
-    ports = free_ports(len(values))
-    addresses = [word for port in ports for word in ("-P", f"127.0.0.1:{port}")]
-    with tempfile.TemporaryDirectory() as place:
-        make_certificates(Path(place) / ".config", len(values))
-        commands = [[*MPYC, "--ssl", *addresses, "-I", str(i)] for i in range(len(values))]
-        began = time.time()
-        answers = ask_all(commands, values, place)
-    ups = [answer["up"] for answer, _, _ in answers]
-    return summary(began, max(ups), answers)
-
-
-def make_certificates(folder: Path, parties: int) -> None:
-    """What MPyC's --ssl looks for."""
-    folder.mkdir()
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(folder / "mpyc_ca.crt")
-    for i in range(parties):
-        one = authority.issue_cert(common_name=f"MPyC party {i}")
-        one.private_key_pem.write_to_path(folder / f"party_{i}.key")
-        one.cert_chain_pems[0].write_to_path(folder / f"party_{i}.crt")
-
-
-def run_midst(graph: Graph, values: Sequence[int]) -> Row:
-    """A median by `midst node`, every participant a process."""
-    with make_party(graph, bounds=[0.0, float(LARGEST_VALUE)]) as party:
-        put_down(party)
-        commands = []
-        for one in party.identities:
-            files = ["--charter", party.folder / CHARTER, "--key", one.key_file, "--state", party.folder]
-            commands.append([*MIDST, "node", "--name", one.name, *map(str, files), "--log", "json", "--json"])
-        began = time.time()
-        answers = ask_all(commands, values, str(party.folder))
-    linked = [
-        datetime.fromisoformat(event["time"]).timestamp()
-        for _, _, log in answers
-        for event in map(json.loads, log.splitlines())
-        if event["event"] == "linked"
-    ]
-    found = [answer for answer, _, _ in answers]
-    told = {"rounds": max(answer["rounds"] for answer in found), "exposed": sum(answer["exposed"] for answer in found)}
-    return summary(began, max(linked), answers) | told
-
-
-def put_down(party: Party) -> None:
-    """The charter, and the certificates that each trusts beside its key, for processes that read them from files."""
-    (party.folder / CHARTER).write_text(party.charter.to_toml())
-    for one in party.identities:
-        trusted = one.key_file.parent / "trusted"
-        trusted.mkdir()
-        for certificate in one.trusted:
-            shutil.copy(certificate, trusted)
-
-
-def summary(began: float, up: float, answers: Sequence[tuple[Row, float, str]]) -> Row:
-    """The figures of one run, from when it began, when all were connected, and who answered what, and when."""
-    assert len({answer["value"] for answer, _, _ in answers}) == 1
-    last = max(when for _, when, _ in answers)
-    sent = statistics.mean(answer["sent"] for answer, _, _ in answers)
-    return {"value": answers[0][0]["value"], "seconds": last - up, "started": last - began, "sent": sent}
-
-
-def ask_all(commands: Sequence[Sequence[str]], values: Sequence[int], place: str) -> list[tuple[Row, float, str]]:
-    """Start all, give each its value; the JSON object each prints, when it did, and its log."""
-    started: list[subprocess.Popen[str]] = []
-
-    def end_all() -> None:
-        for process in started:
-            process.kill()
-
-    def listen(process: subprocess.Popen[str]) -> tuple[Row, float, str]:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        when = time.time()
-        _, log = process.communicate()
-        if process.returncode != 0 or not line:
-            raise RuntimeError(f"a party ended with code {process.returncode}: {log[-500:]}")
-        return json.loads(line), when, log
-
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    too_long = threading.Timer(PATIENCE, end_all)
-    too_long.start()
-    try:
-        for command, value in zip(commands, values, strict=True):
-            process = subprocess.Popen(command, cwd=place, text=True, **pipes)
-            started.append(process)
-            assert process.stdin is not None
-            process.stdin.write(f"{value}\n")
-            process.stdin.close()
-            process.stdin = None  # or `communicate` would flush it
-        with ThreadPoolExecutor(len(started)) as pool:
-            return list(pool.map(listen, started))
-    finally:
-        too_long.cancel()
-        end_all()
-        for process in started:
-            process.wait()
 
 
 # Rounds a second
@@ -245,6 +93,11 @@ def against_ping(quick: bool) -> Iterator[Row]:
             }
 
 
+def median_row(rows: Sequence[Row]) -> Row:
+    """The median of every figure by itself."""
+    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+
+
 def pace(graph: Graph, rounds: int, live: Callable[..., Pace], place: Path | None) -> Row:
     """Rounds a second by the slowest node, and the microseconds of CPU time that a round takes a node.
 
@@ -256,9 +109,9 @@ def pace(graph: Graph, rounds: int, live: Callable[..., Pace], place: Path | Non
     """
     spawn = multiprocessing.get_context("spawn")
     results, together = spawn.SimpleQueue(), spawn.Barrier(graph.n)
-    nobody_proposes = {"patience": 2 * rounds, "rounds": rounds}
+    never_proved = {"method": "consensus", "objective": "mean", "tolerance": 1e-300, "rounds": rounds}
     with (
-        make_party(graph, bounds=[-5.0, 5.0], **nobody_proposes) as party,
+        make_party(graph, bounds=[-5.0, 5.0], **never_proved) as party,
         tempfile.TemporaryDirectory(dir=place) as journals,
     ):
         put_down(party)
@@ -294,9 +147,10 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
             times.append((time.perf_counter(), time.process_time()))
 
     async def take_part() -> None:
-        seat = take_seat(charter, name, float(np.random.default_rng(i).standard_normal()))
         identity = load_identity(folder / name / f"{name}.key")
-        transport = make_transport("tls", Endpoint(charter, identity, i, seat.codec.largest(False)))
+        value = float(np.random.default_rng(i).standard_normal())
+        seat = take_seat(charter, name, value, CertifiedNotary(charter, identity))
+        transport = make_transport("tls", Endpoint(charter, identity, i, seat.codec.largest()))
         journal = Journal(DiskFile(journals / f"{name}.journal"), name)
         await Driver(seat, journal, transport, watch=watch).run()
 
@@ -316,7 +170,9 @@ def ping(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
             together.wait(timeout)
             cpu.append(time.process_time())
 
-    size = take_seat(charter, charter.names[i], 0.0).codec.step_bytes + LENGTH_BYTES
+    name = charter.names[i]
+    notary = CertifiedNotary(charter, load_identity(folder / name / f"{name}.key"))
+    size = take_seat(charter, name, 0.0, notary).codec.step_bytes + LENGTH_BYTES
     plain, rounds = msgspec.to_builtins(charter), charter.rounds
     seconds = asyncio.run(bench.ping.take_part(i, plain, folder, size, rounds, False, Gate()))
     return seconds / rounds, (cpu[2] - cpu[1]) / rounds
@@ -345,11 +201,12 @@ def starting(quick: bool) -> Iterator[Row]:
 
 
 def hundred(quick: bool) -> Iterator[Row]:
-    """One row a graph."""
-    for kind in ("ring", "rgg"):
-        row = up(kind, 10 if quick else 100, 1)
+    """One row a graph and a method."""
+    for kind, method in product(("ring", "rgg"), ("search", "consensus")):
+        row = up(kind, 10 if quick else 100, 1, method)
         yield {
             "graph": kind,
+            "method": method,
             "nodes": row["nodes"],
             "seconds": row["seconds"],
             "rounds": row["rounds"],
@@ -358,9 +215,10 @@ def hundred(quick: bool) -> Iterator[Row]:
         }
 
 
-def up(kind: str, nodes: int, seed: int) -> Row:
+def up(kind: str, nodes: int, seed: int, method: str = "consensus") -> Row:
     """`midst up`, the seconds of the whole command, and the most memory seen of all its processes."""
     command = [*MIDST, "up", "--graph", kind, "--nodes", str(nodes), "--seed-values", str(seed), "--json"]
+    command += ["--method", method]
     began, most = time.monotonic(), 0
     environment = {**os.environ, "TMPDIR": str(MEMORY)}
     one = subprocess.Popen(
@@ -401,25 +259,10 @@ def memory_of(pid: int) -> int:
 
 
 PARTS: dict[str, Callable[[bool], Iterator[Row]]] = {
-    "mpyc": against_mpyc,
     "rounds": against_ping,
     "start": starting,
     "hundred": hundred,
 }
-
-
-def table(rows: Sequence[Row]) -> str:
-    """Rows as Markdown."""
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *([_shown(part) for part in row.values()] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _shown(part: object) -> str:
-    if part is None:
-        return ""
-    if isinstance(part, float):
-        return f"{part:.3g}" if abs(part) < 1000 else f"{part:,.0f}"
-    return f"{part:,}" if isinstance(part, int) else str(part)
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""The median of whole numbers by MPyC, as its demos do it: the other side of `bench.network`, one process a party.
+"""The median of numbers by MPyC, as its demos do it: the other side of `bench.mpyc`, one process a party.
 
-    python bench/parties.py -P 127.0.0.1:7001 -P 127.0.0.1:7002 -P 127.0.0.1:7003 -I 0 < FILE
+    python bench/parties.py integers 16 -P 127.0.0.1:7001 -P 127.0.0.1:7002 -P 127.0.0.1:7003 -I 0 < FILE
 
-Standard input holds this party's number. Standard output gets one JSON object as soon as the median is there: its
-value, `up` (the time at which this party was connected to all others) and `sent` (bytes, by MPyC's own count: headers
-and payloads, without what sets up connections and keys, and without TLS).
+Standard input holds this party's number, which has two decimals at most; `integers` of so many bits hold a hundred
+times as much, `fixed` point numbers of so many bits have half of them behind the point. Standard output gets one JSON
+object as soon as the median is there: its value, `up` (the time at which this party was connected to all others) and
+`cpu` (seconds of CPU time since then). This file needs MPyC and nothing of midst.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ import sys
 import time
 from functools import partial
 
-from mpyc import statistics
-from mpyc.runtime import mpc
+KIND, BITS = sys.argv.pop(1), int(sys.argv.pop(1))  # before MPyC reads the others
 
-BITS = 32
+from mpyc import statistics  # noqa: E402
+from mpyc.runtime import mpc  # noqa: E402
 
 
 async def main() -> None:
-    number = mpc.SecInt(BITS)
-    own = number(int(sys.stdin.readline()))
+    own = float(sys.stdin.readline())
+    number = mpc.SecInt(BITS)(round(100 * own)) if KIND == "integers" else mpc.SecFxp(BITS)(own)
     mpc._loop.create_server = partial(mpc._loop.create_server, host="127.0.0.1")  # MPyC itself would listen everywhere
     await mpc.start()
-    up = time.time()
-    value = int(await mpc.output(statistics.median(mpc.input(own))))
-    sent = sum(party.protocol.nbytes_sent for party in mpc.parties if party.pid != mpc.pid)
-    print(json.dumps({"value": value, "up": up, "sent": sent}), flush=True)
+    up, cpu = time.time(), time.process_time()
+    found = await mpc.output(statistics.median(mpc.input(number)))
+    value = int(found) / 100 if KIND == "integers" else round(float(found), 2)
+    print(json.dumps({"value": value, "up": up, "cpu": time.process_time() - cpu}), flush=True)
     await mpc.shutdown()
 
 

@@ -198,7 +198,7 @@ def ping(edges: Edges, frame_size: int, rounds: int, *, through_midst: bool = Fa
             for one, port in zip(identities, free_ports(n), strict=True)
         ]
         named = [[names[i], names[j]] for i, j in edges]
-        plain = {"session": "bench", "participants": participants, "edges": named, "scale": 1.0}
+        plain = {"session": "bench", "method": "consensus", "participants": participants, "edges": named, "scale": 1.0}
         results: Queue[float] = spawn.Queue()
         shared = (results, plain, folder, frame_size, rounds, through_midst, spawn.Barrier(n))
         processes = [spawn.Process(target=_process, args=(i, *shared), daemon=True) for i in range(n)]

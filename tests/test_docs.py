@@ -211,10 +211,13 @@ def test_pictures_in_the_tree_are_small():
 def test_the_picture_on_the_first_page_is_that_of_the_demo():
     [command] = re.findall(r"\$\(BIN\)/midst (run .*)--plot demo.png", (ROOT / "Makefile").read_text())
     done = CliRunner().invoke(main, [*shlex.split(command), "--json"])
-    exposed = len(json.loads(done.stdout)["exposed"])
-    word = "none one two three four five six seven eight nine".split()[exposed]
+    results = json.loads(done.stdout)
+    word = "none one two three four five six seven eight nine".split()[len(results["consensus"]["exposed"])]
+    assert results["search"]["exposed"] == []
+    assert results["search"]["value"] == results["consensus"]["value"]
+    by = f"by consensus {word} of them send their own value, by a search nobody does"
     for path in ("README.md", "docs/index.md"):
-        assert f"![Fifteen nodes agree on the median; {word} sent their own value]" in PAGES[path]
+        assert f"![Fifteen nodes find the median in two ways: {by}]" in PAGES[path]
 
 
 def links(path: str) -> Iterator[str]:

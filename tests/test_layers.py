@@ -9,9 +9,8 @@ import midst
 
 ROOT = Path(midst.__file__).parent
 ORDER = """
-    _version errors files picture workers graphs update objectives protocol problems counting masks system node
-    certificate methods trace recorder net simnet engines result solving privacy federated paper sweep explorer plots
-    cli __main__
+    _version errors files picture workers graphs update objectives protocol problems system node certificate methods
+    trace recorder net simnet engines result solving privacy federated paper sweep explorer plots cli __main__
 """.split()
 SIDEWAYS = {("result", "plots"), ("errors", "result")}  # on call, or for a type checker only
 

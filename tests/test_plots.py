@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,26 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon, Rectangle
 from matplotlib.text import Text
 
 import midst
 from midst import graphs, plots
 from midst.errors import InputError
+from midst.funnel import make_rows
 
 
-def run(n: int, graph: Any = "ring", coordinates: int | None = None, **options: Any) -> midst.Result:
+def run(
+    n: int, graph: Any = "ring", coordinates: int | None = None, stop: Any = None, iterations: int = 300, **options: Any
+) -> midst.Result:
     values = np.random.default_rng(5).standard_normal(n if coordinates is None else (n, coordinates))
-    stop = options.pop("stop", midst.After(options.pop("iterations", 300)))
-    return midst.median(values, graph=graph, rng=7, method=midst.Consensus(stop=stop), **options)
+    options = {"method": midst.Consensus(stop=midst.After(iterations) if stop is None else stop)} | options
+    return midst.median(values, graph=graph, rng=7, **options)
+
+
+def search(n: int = 9, values: Any = None, **options: Any) -> midst.Result:
+    numbers = np.random.default_rng(5).standard_normal(n) if values is None else values
+    return midst.median(numbers, graph="ring", rng=7, **({"method": "search"} | options))
 
 
 def texts(figure: Figure) -> list[str]:
@@ -30,7 +41,8 @@ def texts(figure: Figure) -> list[str]:
 
 
 def legends(figure: Figure) -> list[str]:
-    return [text.get_text() for axes in figure.axes for text in axes.get_legend().get_texts()]
+    found = [axes.get_legend() for axes in figure.axes]
+    return [text.get_text() for legend in found if legend is not None for text in legend.get_texts()]
 
 
 @pytest.mark.parametrize("kind", graphs.KINDS)
@@ -83,7 +95,8 @@ def test_values_are_drawn_only_when_asked_for() -> None:
 
 def test_far_values_do_not_flatten_the_curves() -> None:
     values = [1.0, 2.0, 3.0, 1e6, 1e6]
-    result = midst.median(values, "complete", method=midst.Consensus(stop=midst.After(200)), scale=1.0, rng=7)
+    method = midst.Consensus(stop=midst.After(200))
+    result = midst.median(values, graph="complete", scale=1.0, rng=7, method=method)
     low, high = result.plot(values=True).axes[1].get_ylim()
     alone = result.plot().axes[1].get_ylim()
     assert high - low <= 2 * (alone[1] - alone[0]) * 1.001
@@ -102,8 +115,8 @@ def test_plateaus_are_where_a_node_is_inside() -> None:
     ("options", "title"),
     [
         ({"rng": 7}, r"5 nodes agree on the median; (all|none|\d) sent (its|their) own value"),
-        ({"method": "search"}, "5 nodes agree on the median; none sent its own value"),
         ({"method": midst.Consensus(stop=midst.After(2))}, "5 nodes have not yet agreed on the median; "),
+        ({"method": "search"}, "5 nodes agree on the median; none sent its own value"),
     ],
 )
 def test_headline(options: dict[str, Any], title: str) -> None:
@@ -132,40 +145,155 @@ def test_the_mean_speaks_of_z0() -> None:
 @pytest.mark.parametrize(
     ("options", "state"),
     [
-        ({"stop": midst.Exact()}, "probes find it after"),
-        ({"stop": midst.Certified()}, "; proved after"),
+        ({"stop": midst.Exact()}, r"; \d+ probes find it after \d+ iterations"),
+        ({"stop": midst.Certified()}, r"; proved after \d+ iterations"),
         ({"iterations": 2}, "; no proof after 2 iterations"),
     ],
 )
 def test_the_title_says_what_is_proved(options: dict[str, Any], state: str) -> None:
-    assert any(state in text for text in texts(run(9, **options).plot()))
+    assert any(re.search(state, text) for text in texts(run(9, **options).plot()))
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"bounds": (-9, 9)}, {"bounds": (-9, 9), "resolution": 0.1}, {"coordinates": 2}]
-)
-def test_a_search_shows_how_it_closed_in(options: dict[str, Any]) -> None:
-    """A row a probe with the totals of its cells, nobody marked, and no value unless asked for."""
-    shape = (15, options.pop("coordinates")) if "coordinates" in options else 15
-    values = np.random.default_rng(5).standard_normal(shape)
-    result = midst.median(values, "ring", method="search", **options)
-    figure = result.plot()
-    figure.draw_without_rendering()
-    assert "never sent its own value" in legends(figure)
-    assert not any("private" in name for name in legends(figure))
-    first = [probe for probe in result.trace.probes if probe.coordinate == 0]
-    assert len(figure.axes[1].patches) == sum(len(probe.totals) for probe in first)
-    assert any(name.startswith("private") for name in legends(result.plot(values=True)))
-
-
-def test_a_search_of_lists_can_be_drawn() -> None:
-    lists = [[1.0, 2.0], [3.0], [4.0, 5.0, 9.0]]
-    midst.median(lists, "ring", method="search", pooled=True).plot(values=True).draw_without_rendering()
+def test_curves_end_where_the_title_says() -> None:
+    result = run(9, stop=midst.Exact())
+    axes = result.plot().axes[1]
+    title = f"; {result.probes} probes find it after {result.iterations} iterations"
+    assert axes.get_title().endswith(title)
+    assert axes.get_xlim() == (1, result.iterations)
+    assert max(np.max(line.get_xdata()) for line in axes.lines if np.size(line.get_xdata()) > 2) == result.iterations
 
 
 def test_vectors_show_their_first_coordinate() -> None:
     figure = run(5, coordinates=3).plot(values=True)
     assert any("first of 3 coordinates" in text for text in texts(figure))
+
+
+# Of a search
+
+
+def boxes(axes: Any) -> list[Rectangle]:
+    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+
+
+def test_a_search_is_drawn_as_a_funnel_of_probes() -> None:
+    result = search(bounds=(-5, 5))
+    axes = result.plot().axes[1]
+    written = [text.get_text() for text in axes.texts]
+    totals = [f"{total}" for probe in result.trace.probes for total in probe.totals]
+    assert len(boxes(axes)) == len(totals) + 1
+    places = {text.get_position(): text.get_text() for text in axes.texts}
+    middles = [(box.get_x() + box.get_width() / 2, box.get_y() + box.get_height() / 2) for box in boxes(axes)]
+    assert [places[x, round(y)] for x, y in middles[:-1]] == totals
+    for row, probe in enumerate(result.trace.probes):
+        widths = [box.get_width() for box in boxes(axes) if round(box.get_y() + box.get_height() / 2) == row]
+        assert widths == pytest.approx([1 / len(probe.totals)] * len(probe.totals))
+    answer = f"{result.value:.10g}".replace("-", "−")
+    assert f"median {answer}" in written
+    assert f"probe {result.probes}\n(a sum)" in written
+    assert axes.get_title() == f"how many values lie in each cell; {result.probes} probes, {result.rounds} rounds"
+    # each opening leads from a chosen cell to the whole of the next row
+    openings = [patch.get_xy() for patch in axes.patches if isinstance(patch, Polygon)]
+    assert len(openings) == len(result.trace.probes)
+    assert all({0.0, 1.0} <= set(corners[:, 0]) for corners in openings)
+
+
+def test_no_private_value_is_in_the_picture_of_a_search() -> None:
+    values = np.random.default_rng(5).standard_normal(9)
+    result = search(values=values)
+    drawn = " ".join(texts(result.plot())).replace("−", "-")
+    others = [value for value in values if value != result.value]
+    assert not any(f"{value:.6g}" in drawn for value in others)
+    assert "private values" not in legends(result.plot())
+
+
+@pytest.mark.parametrize("bounds", [None, (-5, 5)])
+def test_values_that_are_asked_for_lie_in_their_cells(bounds: Any) -> None:
+    result = search(bounds=bounds)
+    axes = result.plot(values=True).axes[1]
+    (dots,) = [line for line in axes.lines if line.get_label() == "private values"]
+    at = np.column_stack([np.asarray(dots.get_xdata()), np.asarray(dots.get_ydata())])
+    for box, total in zip(boxes(axes), [n for probe in result.trace.probes for n in probe.totals], strict=False):
+        x, y = box.get_xy()
+        inside = (at[:, 0] > x) & (at[:, 0] < x + box.get_width())
+        inside &= (at[:, 1] > y) & (at[:, 1] < y + box.get_height())
+        assert inside.sum() == total
+
+
+def test_of_many_probes_the_first_and_the_last_are_drawn() -> None:
+    result = search(14, side="midpoint", resolution=0.01)  # from ±1e16
+    figure = result.plot()
+    figure.draw_without_rendering()
+    written = [text.get_text() for text in figure.axes[1].texts]
+    steps = {probe.step for probe in result.trace.probes}
+    rows = [text for text in written if re.fullmatch(r"probe \d+", text)]
+    assert len(steps) > 20
+    assert rows[:5] == [f"probe {k + 1}" for k in range(5)]
+    assert rows[-1] == f"probe {max(steps) + 1}"
+    assert len(rows) == 11
+    assert f"… {len(steps) - 11} more probes …" in written
+
+
+@pytest.mark.parametrize("probes", range(1, 16))
+def test_rows_do_not_touch_each_other(probes: int) -> None:
+    result = search(200, method=midst.Search(arity=1, spacing="value"), bounds=(-100, 100))
+    kept = tuple(probe for probe in result.trace.probes if probe.step < probes)
+    object.__setattr__(result, "trace", replace(result.trace, probes=kept))
+    figure = result.plot()
+    figure.draw_without_rendering()
+    words = [text for text in figure.axes[1].texts if text.get_text()]
+    extents = [text.get_window_extent() for text in words]
+    for i, one in enumerate(extents):
+        for other in extents[:i]:
+            assert not one.shrunk(0.9, 0.8).overlaps(other)
+
+
+def test_equal_values_are_closed_in_on() -> None:
+    result = search(values=[0.3] * 5 + [0.1, 0.7], bounds=(0, 1))
+    written = [text.get_text() for text in result.plot().axes[1].texts]
+    assert "= 0.3" in written
+    assert "answer" in written  # nothing was summed
+
+
+def test_a_midpoint_is_closed_in_on_from_both_sides() -> None:
+    result = search(14, side="midpoint", resolution=0.01, bounds=(-5, 5))
+    rows = make_rows(result.trace)
+    assert len(rows[-1].chosen) == 2 or any(a.step == b.step for a, b in pairwise(rows))
+    result.plot(values=True).draw_without_rendering()
+
+
+def test_vectors_and_lists_are_drawn_too() -> None:
+    rows = np.random.default_rng(3).standard_normal((9, 2))
+    found = search(values=rows)
+    assert "first of 2 coordinates" in found.plot(values=True).axes[1].get_title()
+    lists = [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]]
+    pooled = search(values=lists, pooled=True)
+    axes = pooled.plot(values=True).axes[1]
+    (dots,) = [line for line in axes.lines if line.get_label() == "private values"]
+    assert np.size(dots.get_xdata()) >= 6
+
+
+def test_a_search_that_asked_nothing_is_its_answer() -> None:
+    result = search(values=[2.0, 2.0, 2.0], bounds=(1.9, 2.1), resolution=1)
+    assert result.trace.probes == ()
+    result.plot(values=True).draw_without_rendering()
+
+
+def test_both_methods_side_by_side() -> None:
+    values = np.random.default_rng(5).standard_normal(9)
+    problem = midst.Problem(graphs.rgg(9, rng=1), values, objective=midst.Quantile(0.5, "low"))
+    consensus, found = (midst.solve(problem, name, rng=7) for name in ("consensus", "search"))  # type: ignore[arg-type]
+    figure = plots.draw_both(consensus, found)
+    figure.draw_without_rendering()
+    written = texts(figure)
+    assert f"consensus: {consensus.rounds} rounds, {len(consensus.exposed)} of 9 exposed" in written
+    assert f"search: {found.rounds} rounds, nobody exposed" in written
+    assert min(text.get_fontsize() for text in figure.findobj(Text) if isinstance(text, Text)) >= 8
+    assert legends(figure).count("sent its own value") == 1
+    assert not any("private" in name for name in legends(figure))
+    assert sum("private" in name for name in legends(plots.draw_both(consensus, found, values))) == 2
+
+
+# Names, sizes, files
 
 
 def test_short_labels_are_drawn_and_long_ones_numbered() -> None:

@@ -97,7 +97,7 @@ class Prover:
         if not (spread <= self._tolerance).all():
             return False
         if self._quantile:
-            below, above = self._tally(x)
+            below, above = self._weigh(x)
             return bool((below >= self._needed_below).all() and (above >= self._needed_above).all())
         return bool((spread + np.abs(self._weights @ (x - self._s)) <= self._tolerance).all())
 
@@ -105,10 +105,10 @@ class Prover:
         """The proof for x, in the units of the data."""
         spread = float(np.max((x.max(axis=0) - x.min(axis=0)) * unit))
         tolerance = float(np.max(self._tolerance * unit))
-        below, above = (int(np.min(tally)) for tally in self._tally(x)) if self._quantile else (None, None)
+        below, above = (int(np.min(weighed)) for weighed in self._weigh(x)) if self._quantile else (None, None)
         return Certificate(self.holds(x), tolerance, spread, below, above, self._total)
 
-    def _tally(self, x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _weigh(self, x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._counts @ (self._s <= x), self._counts @ (self._s >= x)
 
 

@@ -21,16 +21,18 @@ from scipy.sparse import csgraph
 
 from midst.errors import InputError, MissingExtra
 from midst.files import check_writable, write_whole
+from midst.funnel import Row, find_places, make_rows, plain
 from midst.graphs import Graph
 from midst.picture import Picture
 from midst.result import Result
-from midst.trace import Probe
 
 try:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.patches import Polygon, Rectangle
+    from matplotlib.patheffects import withStroke
     from matplotlib.ticker import MaxNLocator
 except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
@@ -50,13 +52,18 @@ _BELOW: dict[str, Any] = {
     "fontsize": 9,
 }
 
+_PUBLIC = "These totals and the answer are all that is made public."
+
 _NUMBERED = 30  # up to so many nodes are numbered, and have a curve each
 _CURVES = 400  # up to so many have a light curve each; beyond, bands
 _ARRANGED = 600  # up to so many nodes without positions are arranged by their distances
 _LINEAR = 50  # beyond so many iterations the axis is logarithmic
 _FRAMES = 1500  # points of a curve, evenly spread over the logarithmic axis
-_WIDER = 100  # times the last bracket of a search: wider ones are cut off
-_ROOM = 0.035  # of the axis: a cell that is as wide has its total written in it
+_ROWS_THAT_FIT = 7  # of a search, without a taller picture
+_MOST_ROWS, _TOP = 12, 5  # of a search: so many probes are drawn; of more, so many first ones, and the last
+_HALF = 0.22  # of a row: half the height of its cells
+_STRONG, _FAINT = 0.4, 0.12
+_LETTER = 0.016  # of the axis: about how wide a letter is
 _DOTS, _LINES = 20_000, 50_000  # nodes and edges drawn at most
 
 
@@ -67,7 +74,8 @@ def draw_result(result: Result, values: Array | None = None) -> Figure:
         result: of a run that recorded x, or of a search.
         values: the private values, to be drawn as ticks at the right edge.
     """
-    figure = Picture(figsize=(11, 5.2), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
+    tall = 0 if result.iterations else max(0, len(_levels(make_rows(result.trace))) - _ROWS_THAT_FIT)
+    figure = Picture(figsize=(11, 5.2 + 0.4 * tall), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
     figure.suptitle(headline(result), fontsize=13)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
     _draw_network(left, result)
@@ -75,6 +83,26 @@ def draw_result(result: Result, values: Array | None = None) -> Figure:
         _draw_curves(right, result, values)
     else:
         _draw_search(right, result, values)
+    return figure
+
+
+def draw_both(consensus: Result, search: Result, values: Array | None = None) -> Figure:
+    """Two ways to the same answer, side by side: for each the network with whoever was exposed, and below how it went.
+
+    Args:
+        consensus: of a run that recorded x.
+        search: of a search for the same.
+        values: the private values, to be drawn in both.
+    """
+    figure = Picture(figsize=(9.6, 8.2), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08))
+    figure.suptitle(f"{search.nodes:,} nodes find the {search.objective} of their values, in two ways", fontsize=14)
+    networks, courses = figure.subplots(2, 2, height_ratios=(1, 1.15))
+    for name, axes, result in zip(("consensus", "search"), networks, (consensus, search), strict=True):
+        _draw_network(axes, result)
+        exposed = f"{len(result.exposed):,} of {result.nodes:,}" if result.exposed else "nobody"
+        axes.set_title(f"{name}: {result.rounds:,} rounds, {exposed} exposed", fontsize=12, weight="bold")
+    _draw_curves(courses[0], consensus, values)
+    _draw_search(courses[1], search, values)
     return figure
 
 
@@ -261,47 +289,86 @@ def _draw_values(axes: Axes, values: Array) -> None:
 
 
 def _draw_search(axes: Axes, result: Result, values: Array | None) -> None:
-    """A row a probe: its bracket, cut by the thresholds, with the total of each cell."""
+    """A row a probe, its cells equally wide; the cell that is opened widens into the next row, down to the answer."""
     trace = result.trace
-    probes = [probe for probe in trace.probes if probe.coordinate == 0]
-    answer = float(np.ravel(result.value)[0])
-    low, high = _visible(probes, answer)
-    most = max((max(probe.totals) for probe in probes), default=1) or 1
-    for row, probe in enumerate(probes, start=1):
-        edges = np.clip([probe.keys.value(edge) for edge in (probe.edges[0] + 1, *probe.edges[1:])], low, high)
-        for left, right, total in zip(edges[:-1], edges[1:], probe.totals, strict=True):
-            axes.barh(
-                row, right - left, left=left, height=0.72, color=_HIDDEN, alpha=0.08 + 0.5 * total / most, linewidth=0
-            )
-            if right - left > _ROOM * (high - low):
-                axes.text((left + right) / 2, row, f"{total:,}", ha="center", va="center", fontsize=8)
-        axes.vlines(edges[1:-1], row - 0.36, row + 0.36, color=_ANSWER, linewidth=0.9)
-    axes.axvline(answer, color=_ANSWER, linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label=result.objective)
-    axes.plot([], [], color=_ANSWER, linewidth=0.9, label="threshold")
+    rows = make_rows(trace)
+    levels = _levels(rows)
+    end = max(levels.values(), default=-1) + 1
+    for k, row in enumerate(rows):
+        if row.step not in levels:
+            continue
+        level = levels[row.step]
+        _draw_row(axes, row, level)
+        if k == 0 or rows[k - 1].step != row.step:
+            _say(axes, level, f"probe {row.step + 1}")
+        if row.opens is not None and rows[row.opens[0]].step in levels and level != _TOP + (len(levels) < end):
+            _draw_opening(axes, rows[row.opens[0]], row.opens[1], level, row.left, row.right)
+        if level == end - 1:
+            for cell in row.chosen:
+                _draw_opening(axes, row, cell, end, 0.0, 1.0)
+    if len(levels) < end:
+        hidden = len({row.step for row in rows}) - len(levels)
+        axes.text(0.5, _TOP, f"… {hidden} more probes …", ha="center", va="center", fontsize=9)
+    summed = result.probes > 1 + max((row.step for row in rows), default=-1)
+    words = plain(f"{float(np.ravel(result.value)[0]):.10g}")
+    axes.add_patch(Rectangle((0, end - _HALF), 1, 2 * _HALF, facecolor=(_HIDDEN, _STRONG), linewidth=0))
+    axes.text(0.5, end, f"{result.objective} {words}", ha="center", va="center", fontsize=10, weight="bold")
+    _say(axes, end, f"probe {result.probes}\n(a sum)" if summed else "answer")
     if values is not None:
         own = values if trace.owners is not None or values.ndim == 1 else values[:, 0]
-        near = own[(own >= low) & (own <= high)]
-        at_edge: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False, "scalex": False}
-        axes.plot(near, np.full(near.size, -0.015), "|", color=_VALUE, markersize=9, label="private values", **at_edge)
-    axes.set_xlim(low, high)
-    axes.set_ylim(len(probes) + 0.6, 0.4)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        places = [(place, rows[k].step) for k, _, place in find_places(trace, own) if rows[k].step in levels]
+        x, y = [place for place, _ in places], [levels[step] - _HALF + 0.07 for _, step in places]
+        axes.plot(x, y, "o", color=_VALUE, markersize=4, markeredgewidth=0, label="private values")
+        axes.legend(ncols=3, **_BELOW)
     of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
-    axes.set_title(f"how many values each cell holds{of}: all that was made public", fontsize=10)
-    axes.set_xlabel("value", fontsize=9)
-    axes.set_ylabel("probe", fontsize=9)
-    axes.tick_params(labelsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(ncols=3, **_BELOW)
+    took = f"{result.probes} probes, {result.rounds:,} rounds"
+    axes.set_title(f"how many values lie in each cell{of}; {took}", fontsize=10)
+    axes.annotate(_PUBLIC, (0.5, -0.03), xycoords="axes fraction", ha="center", va="top", fontsize=9)
+    axes.set(xlim=(-0.15, 1.05), ylim=(end + 0.5, -0.5))
+    axes.axis("off")
 
 
-def _visible(probes: Sequence[Probe], answer: float) -> tuple[float, float]:
-    """What the axis shows: the first bracket that is not far wider than the last; wider ones are cut off."""
-    brackets = [(probe.keys.value(probe.edges[0] + 1), probe.keys.value(probe.edges[-1])) for probe in probes]
-    for low, high in brackets:
-        if high - low <= _WIDER * (brackets[-1][1] - brackets[-1][0]) and low < high:
-            return low, high
-    return answer - 1.0, answer + 1.0
+def _levels(rows: Sequence[Row]) -> dict[int, int]:
+    """On which line each step is drawn; of many steps the first and the last, with a line between them left free."""
+    steps = sorted({row.step for row in rows})
+    if len(steps) <= _MOST_ROWS:
+        return {step: level for level, step in enumerate(steps)}
+    last = len(steps) - _MOST_ROWS + _TOP + 1
+    return {step: level for level, step in enumerate(steps[:_TOP])} | {
+        step: level for level, step in enumerate(steps[last:], start=_TOP + 1)
+    }
+
+
+def _say(axes: Axes, level: int, words: str) -> None:
+    axes.text(-0.02, level, words, ha="right", va="center", fontsize=9)
+
+
+def _draw_row(axes: Axes, row: Row, level: int) -> None:
+    """The cells of a probe with their totals, and under their borders what fits of the thresholds."""
+    width = (row.right - row.left) / len(row.totals)
+    for cell, total in enumerate(row.totals):
+        left, held = row.place(cell), cell in row.chosen
+        colour = (_HIDDEN, _STRONG if held else _FAINT)
+        axes.add_patch(Rectangle((left, level - _HALF), width, 2 * _HALF, facecolor=colour, edgecolor="white"))
+        weight = "bold" if held else "normal"
+        axes.text(left + width / 2, level, f"{total:,}", ha="center", va="center", fontsize=9, weight=weight)
+    taken: list[tuple[float, float]] = []
+    for cells, words in row.marks:
+        place, room = row.place(cells), _LETTER * (len(words) + 1) / 2
+        if all(place + room < low or place - room > high for low, high in taken):
+            taken.append((place - room, place + room))
+            under = axes.text(place, level + _HALF + 0.03, words, ha="center", va="top", fontsize=8, zorder=3)
+            under.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+
+
+def _draw_opening(axes: Axes, row: Row, cell: int, level: int, left: float, right: float) -> None:
+    """From the ends of a cell down to the ends of what it is opened into."""
+    ends = [(row.place(cell), left), (row.place(cell + 1), right)]
+    high, low = level - 1 + _HALF, level - _HALF
+    corners = [(ends[0][0], high), (ends[1][0], high), (ends[1][1], low), (ends[0][1], low)]
+    axes.add_patch(Polygon(corners, facecolor=(_HIDDEN, _FAINT / 2), linewidth=0, zorder=0))
+    for top, bottom in ends:
+        axes.plot([top, bottom], [high, low], color=_EDGE, linewidth=0.8, zorder=0)
 
 
 def _thin(items: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from midst.counting import Rules, choose_patience
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Mean, Quantile
+from midst.objectives import Mean
 from midst.problems import Problem, binary_unit
 from midst.update import Terms
 
@@ -102,8 +101,6 @@ class System:
         c: convergence parameter.
         theta: averaging constant.
         start: z_{source|target}(0), aligned with the graph's directed edges, or its sums.
-        counts: weights, in units.
-        rules: of the count that ends the run; None where none does.
     """
 
     graph: Graph
@@ -111,8 +108,6 @@ class System:
     c: Array
     theta: float
     start: Array | Sums
-    counts: NDArray[np.int64]
-    rules: Rules | None
 
     @property
     def z0(self) -> Array:
@@ -222,7 +217,7 @@ def check_z0(problem: Problem, z0: ArrayLike) -> Array:
     return array
 
 
-def assemble(problem: Problem, parameters: Parameters, z0: Array | Sums, rules: Rules | None = None) -> System:
+def assemble(problem: Problem, parameters: Parameters, z0: Array | Sums) -> System:
     """The system in working units.
 
     f scales with unit^p (p = 1 for a quantile, 2 for the mean), hence c with unit^(p−2) and z with unit^(p−1).
@@ -241,7 +236,7 @@ def assemble(problem: Problem, parameters: Parameters, z0: Array | Sums, rules: 
         in_range = np.isfinite(reach / terms.weight) & np.isfinite(terms.weight) & (terms.weight > 0)
         if not in_range.all():
             raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
-    return System(problem.graph, terms, c, parameters.theta, start, problem.counts, rules)
+    return System(problem.graph, terms, c, parameters.theta, start)
 
 
 def _largest_sum(z: Array, graph: Graph) -> float:
@@ -257,28 +252,6 @@ def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     if not np.isfinite(array).all():
         raise InputError(f"{name} must be finite")
     return array
-
-
-def count_rules(problem: Problem, patience: int | None, root: int) -> Rules | None:
-    """The rules of a count, for an objective that is one of the values; None for any other.
-
-    Args:
-        problem: what is to be found.
-        patience: how many iterations in a row a node is inside before it proposes; chosen if not given.
-        root: the node at which sums meet.
-
-    Raises:
-        InputError: there is no such node, or the patience is no whole number.
-    """
-    objective, graph = problem.objective, problem.graph
-    total = int(problem.counts.sum())
-    if not isinstance(objective, Quantile) or not objective.is_one_value(total):
-        return None
-    if isinstance(root, bool) or not isinstance(root, int | np.integer) or not 0 <= root < graph.n:
-        raise InputError(f"root must be a node, from 0 to {graph.n - 1}")
-    bound = graph.diameter()
-    waits = choose_patience(bound) if patience is None else whole_number("patience", patience)
-    return Rules(waits, int(root), bound + 1, total, objective.level(total))
 
 
 def whole_number(name: str, number: int) -> int:

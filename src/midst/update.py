@@ -2,8 +2,7 @@
 
 Rules:
 - `next_x` before a node sends, `next_z` after it has received; `next_sums` is the same two lines added up over a node's
-  edges, and `offer` and `average` are `next_z` cut in two, for links that lose messages. Nothing else in midst computes
-  an x or a z.
+  edges. Nothing else in midst computes an x or a z.
 - No graph, no randomness, no I/O. Every argument is a number or an array of any shape that broadcasts, NumPy's or
   JAX's, so one node, all nodes, many runs at once and a GPU use the same lines. `Array` stands for all of these.
 - Whoever calls has made sure that every number is finite: a NaN makes every comparison false, and the paper's
@@ -97,26 +96,6 @@ def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
     return x, xp.greater(low, terms.s).astype(np.int8) - xp.less(high, terms.s).astype(np.int8)
 
 
-def offer(z: Array, A: Array | int, x: Array, c: Array) -> Array:
-    """What the far end of an edge averages its own z with: y = z + 2cA·x.
-
-    Args:
-        z: z_{j|i}(t), of the end that makes the offer.
-        A: its sign A_ji.
-        x: its x_j(t).
-        c: the convergence parameter.
-
-    Returns:
-        y_{j|i}(t). Where both ends keep both z's, whoever knows x_j can compute it; else it travels itself.
-    """
-    return z + 2.0 * c * A * x
-
-
-def average(z: Array, y: Array, theta: float) -> Array:
-    """The end of an edge that has heard an offer: (1 − θ)·z + θ·y."""
-    return (1.0 - theta) * z + theta * y
-
-
 def next_z(z: Array, mirror: Array, A: Array | int, x: Array, c: Array, theta: float) -> Array:
     """The z update of one end of an edge: (1 − θ)·z + θ·(mirror + 2cA·x).
 
@@ -131,7 +110,7 @@ def next_z(z: Array, mirror: Array, A: Array | int, x: Array, c: Array, theta: f
     Returns:
         z_{i|j}(t+1). With the roles exchanged the same line gives the mirror.
     """
-    return average(z, offer(mirror, A, x, c), theta)
+    return (1.0 - theta) * z + theta * (mirror + 2.0 * c * A * x)
 
 
 def next_sums(S: Array, R: Array, x: Array, a: Array, cd: Array, c: Array, theta: float) -> tuple[Array, Array]:

@@ -16,7 +16,8 @@ from midst.net.charter import Charter, parse_charter, read_charter
 
 SECRET = "31337.4242"
 PEOPLE = ("alice.crt@alice.example.org:7001", "bob.crt@bob.example.org:7001", "carol.crt")
-NEW = ("new", "--session", "s-1", "--bounds", "0:100")
+NEW = ("new", "--session", "s-1", "--method", "consensus", "--bounds", "0:100")
+SEARCH = ("new", "--session", "s-1", "--method", "search")
 
 
 def invoke(*arguments: str | Path) -> Result:
@@ -76,7 +77,7 @@ def test_new_into_a_file() -> None:
 def test_every_option_reaches_the_charter() -> None:
     options: dict[str, Any] = {
         "side": "high", "coordinates": 2, "c": 0.5, "theta": 0.4, "mu": 1.5, "sigma": 0.25, "tolerance": 1e-5,
-        "patience": 9, "root": "bob", "rounds": 77, "mode": "lockstep", "period": 0.5,
+        "rounds": 77, "resolution": 0.5, "arity": 5, "spacing": "key",
     }  # fmt: skip
     waits = {"start": 10.0, "wait": 11.0, "total": 12.0, "linger": 13.0}
     given = [word for name, value in (options | waits).items() for word in (f"--{name}", str(value))]
@@ -87,6 +88,7 @@ def test_every_option_reaches_the_charter() -> None:
     assert [one.weight for one in charter.participants] == [1, 3, 1]
     left = {
         "session",
+        "method",
         "participants",
         "edges",
         "midst",
@@ -94,9 +96,20 @@ def test_every_option_reaches_the_charter() -> None:
         "quantile",
         "bounds",
         "scale",
+        "pooled",
         "deadlines",
     }
     assert set(Charter.__struct_fields__) == left | set(options)
+
+
+def test_options_of_a_search_reach_the_charter() -> None:
+    done = invoke(*SEARCH, "--graph", "ring", "--pooled", "--arity", "2", "--spacing", "0,10.5,20", *PEOPLE)
+    charter = parse_charter(done.stdout, "stdout")
+    assert (charter.method, charter.bounds, charter.pooled) == ("search", None, True)
+    assert (charter.arity, charter.spacing) == (2, (0.0, 10.5, 20.0))
+    done = invoke(*SEARCH, "--graph", "ring", "--side", "midpoint", "--resolution", "0.01", *PEOPLE)
+    charter = parse_charter(done.stdout, "stdout")
+    assert (charter.side, charter.resolution, charter.spacing) == ("midpoint", 0.01, "rank")
 
 
 @pytest.mark.parametrize(
@@ -176,6 +189,20 @@ def test_from_a_quantile_to_a_median_and_back() -> None:
     assert (again.objective, again.quantile, again.bounds) == ("median", None, (-1.0, 1.0))
 
 
+def test_from_one_method_to_the_other() -> None:
+    """What only the old method uses is left behind."""
+    options = ("--sigma", "0.3", "--c", "2", "--arity", "2", "--tolerance", "1e-5")
+    Path("c.toml").write_text(invoke("new", "--from", "old.toml", "--session", "s-2", *options).stdout)
+    done = invoke("new", "--from", "c.toml", "--session", "s-3", "--method", "search", "--pooled")
+    found = parse_charter(done.stdout, "stdout")
+    assert (found.method, found.arity, found.sigma, found.c, found.tolerance) == ("search", 2, None, None, 1e-6)
+    Path("s.toml").write_text(done.stdout)
+    back = parse_charter(
+        invoke("new", "--from", "s.toml", "--session", "s-4", "--method", "consensus").stdout, "stdout"
+    )
+    assert (back.method, back.pooled, back.bounds) == ("consensus", False, (0.0, 100.0))
+
+
 # check
 
 
@@ -219,7 +246,8 @@ def test_show_for_people() -> None:
     assert said["finds"] == "the median of 3 participants"
     assert said["edges"] == "3: alice - bob, alice - carol, bob - carol"
     assert said["parameters"].startswith("theta = 0.5, c = 0.04 (chosen), mu = -2 (chosen), sigma = 0.1 (chosen)")
-    assert said["ends"] == "when a count proves the answer exactly; sums meet at alice, patience 8 rounds"
+    assert said["method"] == "consensus"
+    assert said["ends"].startswith("by a search once all x are close; when everybody has signed")
     assert said["digest"] == charter.digest.hex()
     for one in charter.participants:
         assert f"{one.name}  {one.address or 'only dials'}  {one.fingerprint}" in done.stdout
@@ -231,19 +259,42 @@ def test_show_as_json() -> None:
     charter = read_charter("old.toml")
     found = json.loads(invoke("show", "old.toml", "--json").stdout)
     assert found["digest"] == charter.digest.hex()
-    assert found["stop"] == "count"
+    assert found["stop"] == "exact"
     assert found["settled"] == {
-        "c": 0.04, "mu": -2.0, "sigma": 0.1, "scale": 25.0, "theta": 0.5, "patience": 8, "root": "alice",
+        "c": 0.04, "mu": -2.0, "sigma": 0.1, "scale": 25.0, "theta": 0.5, "arity": 3, "spacing": "rank",
     }  # fmt: skip
     assert found["charter"]["session"] == "s-1"
-    assert any("whose it is" in line for line in found["told"])
+    assert any("not whose value the answer is" in line for line in found["told"])
+    Path("search.toml").write_text(invoke(*SEARCH, "--graph", "ring", *PEOPLE).stdout)
+    found = json.loads(invoke("show", "search.toml", "--json").stdout)
+    assert found["settled"] == {"arity": 3, "spacing": "rank"}
+    assert found["charter"]["method"] == "search"
 
 
 @pytest.mark.parametrize(
     ("options", "told", "untold"),
     [
-        ((), ["whose value it is", "x is your value itself", "which closes in on it"], ["Give them a second"]),
-        (("--objective", "mean"), ["pool what they know: your value", "the largest and the smallest x"], ["whose"]),
+        (
+            (),
+            ["between public thresholds", "x is your value itself", "which closes in on it", "can choose which honest"],
+            ["Give them a second", "Weights differ"],
+        ),
+        (
+            ("--objective", "mean"),
+            ["pool what they know: your value", "the largest and the smallest x"],
+            ["between public thresholds", "can choose which honest"],
+        ),
+        (
+            ("--method", "search"),
+            [
+                "between public thresholds",
+                "not whose value the answer is",
+                "can choose which honest value is published",
+            ],
+            ["z(0)", "x is your value", "how many values each", "Each further run"],
+        ),
+        (("--method", "search", "--pooled"), ["how many values each participant has"], ["z(0)"]),
+        (("--method", "search", "--weight", "bob=2"), ["totals of weights can tell whose value lies where"], []),
         (("--edge", "alice-bob", "--edge", "bob-carol"), ["all the neighbours of: alice, carol"], []),
     ],
 )
@@ -253,21 +304,27 @@ def test_what_is_told_to_whom(options: tuple[str, ...], told: list[str], untold:
     for part in told:
         assert part in text
     for part in untold:
-        assert part not in text.replace("(not whose)", "")
+        assert part not in text
 
 
 def test_show_of_other_kinds() -> None:
-    options = ("--mode", "lossy", "--coordinates", "3", "--weight", "bob=2", "--quantile", "0.3", "--side", "high")
+    options = ("--coordinates", "3", "--weight", "bob=2", "--quantile", "0.3", "--side", "high")
     people = (*PEOPLE[:2], "carol.crt@carol.example.org:7001")
     done = invoke("new", "--from", "old.toml", "--session", "s-2", *options, *people)
     Path("new.toml").write_text(done.stdout)
     said = rows(invoke("show", "new.toml").stdout)
     assert said["finds"] == "the quantile 0.3 in each of 3 coordinates of 3 participants"
-    assert said["mode"] == "lossy, every node active each 0.05 s"
     assert ", weight 1" in said["participants"]
     Path("scale.toml").write_text(invoke("new", "--from", "old.toml", "--session", "s-2", "--scale", "2").stdout)
     said = rows(invoke("show", "scale.toml").stdout)
     assert said["public"] == "all values lie between -2000 and 2000, about 2 from each other"
+    options = ("--pooled", "--resolution", "0.5", "--spacing", "1,2,3")
+    Path("lists.toml").write_text(invoke(*SEARCH, "--graph", "ring", *options, *PEOPLE).stdout)
+    said = rows(invoke("show", "lists.toml").stdout)
+    assert said["finds"] == "the median of 3 participants, of all their values together"
+    assert said["public"] == "no bounds; values are told apart to 0.5"
+    assert said["parameters"] == "3 thresholds a probe, placed by 3 public quantiles"
+    assert said["ends"] == "when everybody has signed the answer that the totals prove"
 
 
 # What is refused
@@ -321,29 +378,39 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "falls apart": (nothing, (*NEW, "--edge", "alice-bob", *PEOPLE), "graph has 2 components"),
     # what
     "no session": (nothing, ("new", "--graph", "ring", *PEOPLE), "Missing option '--session'"),
-    "session odd": (nothing, ("new", "--session", "A b", "--graph", "ring", "--scale", "1", *PEOPLE), "session must"),
-    "nothing public": (nothing, ("new", "--session", "s", "--graph", "ring", *PEOPLE), "give exactly one of the two"),
+    "session odd": (nothing, ("new", "--session", "A b", "--method", "consensus", "--graph", "ring", "--scale", "1", *PEOPLE), "session must"),
+    "nothing public": (
+        nothing, ("new", "--session", "s", "--method", "consensus", "--graph", "ring", *PEOPLE), "give exactly one"),
     "both public": (nothing, (*RING, "--scale", "1", *PEOPLE), "give --bounds or --scale, not both"),
     "bounds of one": (nothing, (*RING, "--bounds", "5", *PEOPLE), "--bounds must be two numbers"),
     "bounds of words": (nothing, (*RING, "--bounds", f"a:{SECRET}", *PEOPLE), "--bounds must be two numbers"),
     "bounds reversed": (nothing, (*RING, "--bounds", "5:1", *PEOPLE), "bounds must be two finite numbers"),
-    "scale zero": (nothing, ("new", "--session", "s", "--graph", "ring", "--scale", "0", *PEOPLE), "scale must be"),
+    "scale zero": (nothing, ("new", "--session", "s", "--method", "consensus", "--graph", "ring", "--scale", "0", *PEOPLE), "scale must be"),
     "unknown objective": (nothing, (*RING, "--objective", "mode", *PEOPLE), "'mode' is not one of"),
     "two objectives": (nothing, (*RING, "--objective", "mean", "--quantile", "0.5", *PEOPLE), "not both"),
     "quantile too large": (nothing, (*RING, "--quantile", "1.5", *PEOPLE), "quantile must be in [0, 1]"),
     "side of a mean": (nothing, (*RING, "--objective", "mean", "--side", "high", *PEOPLE), "there is only one mean"),
-    "lossy mean": (
-        nothing, (*RING, "--objective", "mean", "--mode", "lossy", "--graph", "star", *PEOPLE[:2], "carol.crt@h:1"),
-        "mode: a mean"),
-    "lossy without address": (nothing, (*RING, "--mode", "lossy", *PEOPLE), "carol has no address"),
+    # how
+    "no method": (nothing, ("new", "--session", "s", "--graph", "ring", "--bounds", "0:1", *PEOPLE), "give --method"),
+    "unknown method": (nothing, (*RING, "--method", "guess", *PEOPLE), "'guess' is not one of"),
+    "a mean by search": (nothing, (*RING, "--method", "search", "--objective", "mean", *PEOPLE), "and no mean"),
+    "sigma of a search": (nothing, (*SEARCH, "--graph", "ring", "--sigma", "1", *PEOPLE), "sigma is for method"),
+    "scale of a search": (nothing, (*SEARCH, "--graph", "ring", "--scale", "1", *PEOPLE), "scale is for method"),
+    "lists in an iteration": (nothing, (*RING, "--pooled", *PEOPLE), "pooled is for method"),
+    "midpoint of an iteration": (nothing, (*RING, "--side", "midpoint", *PEOPLE), "side: the midpoint"),
+    "midpoint of floats": (nothing, (*SEARCH, "--graph", "ring", "--side", "midpoint", *PEOPLE), "a public resolution"),
+    "two of a search": (nothing, (*SEARCH, "--graph", "path", *PEOPLE[:2]), "a search needs at least three"),
+    "a histogram": (nothing, (*RING, "--arity", "8", *PEOPLE), "arity must be from 1 to 7"),
+    "spacing a word": (nothing, (*RING, "--spacing", "random", *PEOPLE), "--spacing must be rank, value, key"),
+    "spacing one number": (nothing, (*RING, "--spacing", "3", *PEOPLE), "spacing by quantiles needs"),
+    "resolution zero": (nothing, (*RING, "--resolution", "0", *PEOPLE), "resolution must be a positive"),
+    "resolution too fine": (nothing, (*RING, "--resolution", "1e-300", *PEOPLE), "resolution is too fine"),
     "c zero": (nothing, (*RING, "--c", "0", *PEOPLE), "c must be positive"),
     "c a word": (nothing, (*RING, "--c", "small", *PEOPLE), "'small' is not a valid float"),
     "theta one": (nothing, (*RING, "--theta", "1", *PEOPLE), "theta = 1 does not converge"),
     "sigma negative": (nothing, (*RING, "--sigma", "-1", *PEOPLE), "sigma must not be negative"),
     "mu nan": (nothing, (*RING, "--mu", "nan", *PEOPLE), "mu must be finite"),
     "no coordinates": (nothing, (*RING, "--coordinates", "0", *PEOPLE), "coordinates must be at least 1"),
-    "no patience": (nothing, (*RING, "--patience", "0", *PEOPLE), "patience must be from 1"),
-    "root nobody": (nothing, (*RING, "--root", "dave", *PEOPLE), "root: dave is no participant"),
     "no rounds": (nothing, (*RING, "--rounds", "0", *PEOPLE), "rounds must be from 1"),
     "no time": (nothing, (*RING, "--total", "0", *PEOPLE), "deadlines: total must be a positive"),
     "seed negative": (nothing, (*RING, "--seed", "-1", *PEOPLE), "'--seed'"),

@@ -26,7 +26,6 @@ from midst.net.keys import Identity
 from midst.net.local import free_ports
 from midst.net.tls import TlsTransport
 from midst.net.transport import Endpoint
-from midst.net.udp import UdpTransport
 from midst.net.wire import PROTOCOL, TALK_BYTES, Hello, encode_talk
 
 NAMES = ("alice", "bob", "carol")
@@ -63,14 +62,13 @@ def _plain(charter: Charter) -> dict[str, Any]:
 def agree(folder: Path, people: dict[str, Identity], **others: Any) -> Place:
     ports = free_ports(len(people))
     charter = Charter(
-        session="s-1",
+        **{"session": "s-1", "method": "consensus"} | others,
         participants=tuple(
             Participant(name=name, fingerprint=one.fingerprint, address=f"127.0.0.1:{port}")
             for (name, one), port in zip(people.items(), ports, strict=True)
         ),
         edges=(("alice", "bob"), ("bob", "carol")),
         bounds=(0.0, 100.0),
-        **others,
     )
     for name, one in people.items():
         keys.trust([other.certificate_file for other in people.values() if other is not one], folder / name)
@@ -117,8 +115,7 @@ def up(charter: Charter, identity: Identity, number: int | None = None, **settin
     loop = asyncio.new_event_loop()
 
     async def live() -> None:
-        kind, largest = (UdpTransport, 1024) if charter.mode == "lossy" else (TlsTransport, TALK_BYTES)
-        ears.transport = kind(Endpoint(charter, identity, ears.number, largest), **settings)
+        ears.transport = TlsTransport(Endpoint(charter, identity, ears.number, TALK_BYTES), **settings)
         await ears.transport.open(ears)
         ready.set()
         await over.wait()
@@ -335,13 +332,20 @@ def test_a_host_that_does_not_exist(place: Place, monkeypatch: pytest.MonkeyPatc
     assert "problem: bob: no host is called bob.example.org" in done.stdout
 
 
-def test_datagrams_in_lossy_mode(tmp_path: Path) -> None:
-    place = agree(tmp_path, {name: keys.make_identity(name, tmp_path / name) for name in NAMES}, mode="lossy")
+def test_a_search_is_looked_at_alike(tmp_path: Path) -> None:
+    people = {name: keys.make_identity(name, tmp_path / name) for name in NAMES}
+    place = agree(tmp_path, people, method="search")
     with up(place.charter, place.people["bob"]):
         done = ask(place, "alice")
     assert done.exit_code == 0
     assert lines(done)["bob"] == "ok: is up and has the same charter"
-    assert lines(ask(place, "bob", "--wait", "0.3"))["carol"].startswith("warning: ")
+
+
+def test_another_method_is_another_charter(place: Place) -> None:
+    with up(place.change(method="search"), place.people["bob"]):
+        done = ask(place, "alice")
+    failed(done)
+    assert "method" in lines(done)["bob"]
 
 
 # Files

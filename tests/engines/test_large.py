@@ -7,11 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from midst import After, Consensus, Problem, Quantile, graphs, solve
+from midst import Problem, Quantile, graphs, solve
 from midst.engines import arrays, large
+from midst.methods import After, Consensus
 from midst.system import assemble, draw_z0, settle
-
-SOME = Consensus(stop=After(30))
 
 
 def graph_of(kind, n):
@@ -80,7 +79,9 @@ def test_order(monkeypatch, positions):
     local = graphs.from_edges(2000, np.argsort(order)[pairs])
     assert large.arrange(local) is None
     problem = Problem(graph, np.random.default_rng(2).normal(size=(2000, 2)))
-    arranged, plain = (solve(problem, method=SOME, rng=3, engine=engine) for engine in ("arrays", "edges"))
+    arranged, plain = (
+        solve(problem, Consensus(stop=After(30)), rng=3, engine=engine) for engine in ("arrays", "edges")
+    )
     np.testing.assert_allclose(arranged.trace.x, plain.trace.x, rtol=0, atol=1e-12)
     assert arranged.exposed == plain.exposed
 
@@ -89,10 +90,10 @@ def test_order(monkeypatch, positions):
 def test_threads(monkeypatch, cores):
     """Any number of threads gives the same numbers, to the last bit."""
     problem = Problem(graphs.grid(30, 40), np.random.default_rng(2).normal(size=1200))
-    expected = solve(problem, method=SOME, rng=3)
+    expected = solve(problem, Consensus(stop=After(30)), rng=3)
     monkeypatch.setattr(arrays, "_BLOCK", 50)
     monkeypatch.setattr(arrays, "_cores", lambda: cores)
-    np.testing.assert_array_equal(solve(problem, method=SOME, rng=3).trace.x, expected.trace.x)
+    np.testing.assert_array_equal(solve(problem, Consensus(stop=After(30)), rng=3).trace.x, expected.trace.x)
 
 
 @pytest.mark.parametrize("kind", ["complete", "grid", "rgg"])

@@ -52,7 +52,7 @@ def test_a_network_of_processes_is_followed(visit: Visit) -> None:
 
 
 def test_a_real_node_s_page_shows_itself_and_nobody_else(visit: Visit, tmp_path: Path) -> None:
-    with make_party(graphs.ring(3), bounds=[0, 10]) as party:
+    with make_party(graphs.ring(3), method="consensus", bounds=[0, 10]) as party:
         (tmp_path / "charter.toml").write_text(party.charter.to_toml())
         for i, identity in enumerate(party.identities):
             trusted = identity.key_file.parent / "trusted"

@@ -67,7 +67,7 @@ def make_party(
         for i, one in enumerate(identities)
     ]
     named = [[identities[i].name, identities[j].name] for i, j in edges]
-    plain = {"session": session, "participants": participants, "edges": named, "bounds": [0, 1]}
+    plain = {"method": "consensus", "session": session, "participants": participants, "edges": named, "bounds": [0, 1]}
     return Party(make_charter(plain, "charter"), tuple(identities))
 
 

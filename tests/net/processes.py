@@ -32,8 +32,9 @@ from midst.graphs import Graph
 from midst.net import keys
 from midst.net.charter import Charter, make_charter
 from midst.net.journal import Journal
+from midst.net.notary import CertifiedNotary
 from midst.net.records import Began, Inputs, Record, decode_record
-from midst.net.seat import Opening, take_seat
+from midst.net.seat import Opening, Seat, take_seat
 from midst.net.wire import Step, pack_numbers
 
 
@@ -100,6 +101,14 @@ class Network:
     def journal(self, name: str) -> Path:
         return self.state(name) / f"{self.charter.session}.{self.charter.digest.hex()[:12]}.{name}.journal"
 
+    def seats(self) -> list[Seat]:
+        """Everybody's, with its own key."""
+        loaded = [keys.load_identity(self.key(name)) for name in self.charter.names]
+        return [
+            take_seat(self.charter, one.name, value, CertifiedNotary(self.charter, one))
+            for one, value in zip(loaded, self.values, strict=True)
+        ]
+
     def value_file(self, name: str) -> Path:
         """The value of a participant, in a file."""
         path = self.folder / f"{name}.txt"
@@ -158,7 +167,13 @@ class Network:
 
 @contextmanager
 def network(
-    folder: Path, graph: Graph, values: Sequence[Any], *, listening: Sequence[int] | None = None, **settings: Any
+    folder: Path,
+    graph: Graph,
+    values: Sequence[Any],
+    *,
+    listening: Sequence[int] | None = None,
+    weights: Sequence[int] | None = None,
+    **settings: Any,
 ) -> Iterator[Network]:
     """A network that is ready to be started.
 
@@ -167,7 +182,8 @@ def network(
         graph: who talks to whom.
         values: one, or one row, a participant.
         listening: ports to bind, where those of the charter are somebody else's (a relay that listens in).
-        settings: further keys of the charter.
+        weights: of the participants, where they are not all 1.
+        settings: further keys of the charter; None leaves one out.
     """
     names = [f"p{i}" for i in range(graph.n)]
     made = [keys.make_identity(name, folder / "keys" / name) for name in names]
@@ -177,10 +193,11 @@ def network(
         keys.trust(near, one.key_file.parent)
     ports = [free_port() for _ in names]
     participants = [
-        {"name": one.name, "fingerprint": one.fingerprint, "address": f"127.0.0.1:{port}"}
-        for one, port in zip(made, ports, strict=True)
+        {"name": one.name, "fingerprint": one.fingerprint, "address": f"127.0.0.1:{port}", "weight": weight}
+        for one, port, weight in zip(made, ports, weights or [1] * len(made), strict=True)
     ]
-    plain = {"session": "s1", "participants": participants, "edges": edges, "bounds": [0, 100], **settings}
+    plain = {"session": "s1", "method": "consensus", "participants": participants, "edges": edges, "bounds": [0, 100]}
+    plain |= settings
     plain = {key: setting for key, setting in plain.items() if setting is not None}
     plain["deadlines"] = {"start": 120, "wait": 60, "total": 300, "linger": 10} | settings.get("deadlines", {})
     charter = make_charter(plain, "charter.toml")
@@ -278,35 +295,47 @@ class Shelf:
 
 
 def check_journals(net: Network, shelf: Shelf) -> int:
-    """What must hold of what was ever on disk; how many frames were looked at.
+    """What must hold of what was ever on disk; how many frames and statements were looked at.
 
-    z(0) was drawn once. Nobody has sent two different frames of one round to one neighbour. And nobody has sent a frame
-    of a round that it had no right to by its own journal: the state is on disk before the message leaves.
+    What is random was drawn once. Nobody has sent two different frames of one round to one neighbour, nor signed two
+    statements for one step. And nobody has sent a frame, or signed a statement, of a round that it had no right to by
+    its own journal: the state is on disk before the message leaves.
     """
-    seats = {name: take_seat(net.charter, name, net.values[i]) for i, name in enumerate(net.charter.names)}
+    seats = net.seats()
     frames: dict[tuple[int, int, int], bytes] = {}
+    signed: dict[tuple[int, int], bytes] = {}
     most: dict[int, int] = {}
-    for i, name in enumerate(net.charter.names):
-        codec, neighbours = seats[name].codec, seats[name].node.neighbours
-        assert len(set(shelf.openings(name))) == 1, f"{name} has drawn z(0) twice"
-        for records in shelf.versions(name):
+    searched: dict[int, int] = {}
+    for i, seat in enumerate(seats):
+        assert len(set(shelf.openings(seat.name))) == 1, f"{seat.name} has drawn twice"
+        for records in shelf.versions(seat.name):
             steps = [record.frames for record in records if isinstance(record, Inputs)]
-            most[i] = max(most.get(i, 0), len(steps))
-            size = codec.step_bytes
-            for t, step in enumerate(steps):
-                for k, j in enumerate(neighbours):
+            iterated = [step for step in steps if step[:1] == b"S"]
+            told = [seat.codec.decode_all(step) for step in steps if step[:1] == b"G"]
+            most[i] = max(most.get(i, 0), len(iterated))
+            searched[i] = max(searched.get(i, 0), len(told))
+            size = seat.codec.step_bytes
+            for t, step in enumerate(iterated):
+                for k, j in enumerate(seat.neighbours):
                     frame = step[k * size : (k + 1) * size]
                     assert frames.setdefault((j, i, t), frame) == frame, f"{j} sent {i} two frames of round {t}"
+            for t, statements in enumerate(told):
+                assert [one.signer for one in statements] == list(range(len(seats)))
+                for one in statements:
+                    assert one.step == t
+                    assert signed.setdefault((one.signer, t), one.body) == one.body, f"{one.signer} signed two"
     for (j, i, t), frame in frames.items():
-        decoded = seats[net.charter.names[i]].codec.decode(frame)
+        decoded = seats[i].codec.decode(frame)
         assert isinstance(decoded, Step)
         assert decoded.message.round == t
         assert t <= most[j], f"{j} sent round {t} with {most[j]} rounds on disk"
         if t == 0:
-            own = seats[net.charter.names[j]]
-            drawn = own.z_of(shelf.openings(own.name)[0])[own.node.neighbours.index(i)]
+            own = seats[j]
+            drawn = own.z_of(shelf.openings(own.name)[0])[own.neighbours.index(i)]
             assert pack_numbers(decoded.message.number) == pack_numbers(drawn)
-    return len(frames)
+    for signer, t in signed:
+        assert t <= searched[signer], f"{signer} signed step {t} with {searched[signer]} steps on disk"
+    return len(frames) + len(signed)
 
 
 # Sockets

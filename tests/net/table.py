@@ -10,6 +10,7 @@ from midst.net.journal import Journal
 from midst.net.peer import Peer
 from midst.net.seat import take_seat
 from midst.simnet.disk import SimFile
+from midst.simnet.notary import SimNotary
 
 NAMES = ("ann", "ben", "cat", "dan", "eve", "fay", "gus")
 
@@ -21,7 +22,13 @@ def charter_of(n=3, edges=None, **settings):
     ]
     pairs = edges or [(i, (i + 1) % n) for i in range(n if n > 2 else 1)]
     plain = {"session": "s", "participants": people, "edges": [[names[i], names[j]] for i, j in pairs]}
-    return make_charter(plain | {"bounds": [-10, 10]} | settings, "charter")
+    return make_charter(plain | {"method": "consensus", "bounds": [-10, 10]} | settings, "charter")
+
+
+def seat_of(charter, name, value):
+    """A seat whose signatures are simulated."""
+    number = charter.names.index(name) if name in charter.names else 0
+    return take_seat(charter, name, value, SimNotary(number))
 
 
 class Table:
@@ -29,7 +36,7 @@ class Table:
 
     def __init__(self, charter, values, seed=0):
         self.charter = charter
-        self.seats = [take_seat(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
+        self.seats = [seat_of(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
         self.files = [SimFile(Random(0)) for _ in self.seats]
         self.mail = deque()
         self.sent = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from midst.net.charter import (
     split_address,
     strangers,
 )
+from midst.protocol.keys import Grid
+from midst.protocol.search import Goal
 
 
 def participant(k: int, name: str, **others: Any) -> dict[str, Any]:
@@ -38,14 +41,19 @@ def participant(k: int, name: str, **others: Any) -> dict[str, Any]:
 
 
 def plain(**others: Any) -> dict[str, Any]:
-    """A charter of three on a path, as plain values."""
+    """A charter of three on a path, as plain values; None leaves a key out."""
     three = [participant(k, name) for k, name in enumerate(("alice", "bob", "carol"))]
     edges = [["alice", "bob"], ["bob", "carol"]]
-    return {"session": "s-1", "participants": three, "edges": edges, "bounds": [0.0, 100.0]} | others
+    whole = {"session": "s-1", "method": "consensus", "participants": three, "edges": edges, "bounds": [0.0, 100.0]}
+    return whole | others
 
 
 def make(**others: Any) -> Charter:
     return make_charter(plain(**others), "charter.toml")
+
+
+def searching(**others: Any) -> Charter:
+    return make(method="search", **others)
 
 
 # Charters of all kinds
@@ -59,44 +67,52 @@ hosts = st.one_of(
 positive = st.floats(1e-3, 1e3)
 
 
+spacings = st.sampled_from(["rank", "value", "key"]) | st.lists(
+    st.integers(-1000, 1000), min_size=2, max_size=5, unique=True
+).map(lambda numbers: tuple(float(number) for number in sorted(numbers)))
+
+
 @st.composite
 def charters(draw: st.DrawFn) -> Charter:
-    called = draw(st.lists(names, min_size=2, max_size=6, unique=True))
+    method = draw(st.sampled_from(["consensus", "search"]))
+    called = draw(st.lists(names, min_size=3 if method == "search" else 2, max_size=6, unique=True))
     n = len(called)
-    objective = draw(st.sampled_from(["median", "maximum", "minimum", "mean", "quantile"]))
+    kinds = ["median", "maximum", "minimum", "quantile"] + (["mean"] if method == "consensus" else [])
+    objective = draw(st.sampled_from(kinds))
     side = draw(st.sampled_from(["low", "high"])) if objective in ("median", "quantile") else "low"
-    mode = "lockstep" if objective == "mean" else draw(st.sampled_from(["lockstep", "lossy"]))
-    dialling = set(draw(st.sets(st.integers(1, n - 1), max_size=1))) if mode == "lockstep" else set()
+    dialling = set(draw(st.sets(st.integers(1, n - 1), max_size=1)))
     ports = draw(st.lists(st.integers(1, 65535), min_size=n, max_size=n, unique=True))
     tree = {(draw(st.integers(0, k - 1)) if k not in dialling else 0, k) for k in range(1, n)}
     tree = {(a if a not in dialling else 0, b) for a, b in tree}
     more = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=5))
     pairs = tree | {(a, b) for a, b in more if a < b and not {a, b} & dialling}
     low = draw(st.floats(-1e6, 1e6))
-    public: dict[str, Any] = draw(
-        st.one_of(
-            st.fixed_dictionaries({"bounds": st.tuples(st.just(low), positive.map(lambda width: low + 1 + width))}),
-            st.fixed_dictionaries({"scale": positive}),
-        )
-    )
+    bounds = st.fixed_dictionaries({"bounds": st.tuples(st.just(low), positive.map(lambda width: low + 1 + width))})
+    instead = st.just({}) if method == "search" else st.fixed_dictionaries({"scale": positive})
+    of_method: dict[str, st.SearchStrategy[Any]] = {
+        "c": positive,
+        "theta": st.floats(0.01, 0.99),
+        "mu": st.floats(-1e3, 1e3),
+        "sigma": st.floats(0, 1e3),
+        "tolerance": st.floats(1e-12, 1),
+        "coordinates": st.integers(1, 3),
+    }
+    if method == "search":
+        of_method = draw(st.sampled_from([{"pooled": st.just(True)}, {"coordinates": st.integers(1, 3)}]))
     optional = st.fixed_dictionaries(
         {},
         optional={
-            "coordinates": st.integers(1, 3),
-            "c": positive,
-            "theta": st.floats(0.01, 0.99),
-            "mu": st.floats(-1e3, 1e3),
-            "sigma": st.floats(0, 1e3),
-            "tolerance": st.floats(1e-12, 1),
-            "root": st.sampled_from(called),
+            "arity": st.integers(1, 7),
+            "spacing": spacings,
+            "resolution": st.sampled_from([0.01, 0.1, 1.0, 25.0]),
             "rounds": st.integers(1, 10**9),
-            "period": positive,
             "deadlines": st.builds(Deadlines, start=positive, wait=positive, total=positive, linger=positive),
-        }
-        | ({} if objective == "mean" else {"patience": st.integers(1, 10**9)}),
+            **of_method,
+        },
     )
     return Charter(
         session=draw(names),
+        method=method,
         participants=tuple(
             Participant(
                 name=name,
@@ -110,8 +126,7 @@ def charters(draw: st.DrawFn) -> Charter:
         objective=objective,
         quantile=draw(st.floats(0, 1)) if objective == "quantile" else None,
         side=side,
-        mode=mode,
-        **public,
+        **draw(st.one_of(bounds, instead)),
         **draw(optional),
     )
 
@@ -131,11 +146,9 @@ def test_what_is_written_is_read(charter: Charter) -> None:
 def test_the_digest_is_of_what_was_settled(charter: Charter, data: st.DataObject) -> None:
     """Other orders, other spellings, and what was chosen written out: the same run."""
     written: dict[str, Any] = msgspec.to_builtins(charter)
-    parameters = charter.parameters
-    written |= {name: float(getattr(parameters, name).flat[0]) for name in ("c", "mu", "sigma")}
-    written |= {"root": charter.root or charter.names[0]}
-    if charter.rules is not None:
-        written["patience"] = charter.rules.patience
+    if charter.method == "consensus":
+        parameters = charter.parameters
+        written |= {name: float(getattr(parameters, name).flat[0]) for name in ("c", "mu", "sigma")}
     written["edges"] = [list(edge)[:: data.draw(st.sampled_from([1, -1]))] for edge in reversed(written["edges"])]
     shuffled = {key: written[key] for key in data.draw(st.permutations(sorted(written))) if written[key] is not None}
     again = make_charter(shuffled, "charter.toml")
@@ -150,14 +163,19 @@ def test_formatting_changes_nothing() -> None:
     assert other != text
     assert parse_charter(other, "other.toml").digest == make().digest
     short = re.sub(
-        r"^(midst|objective|side|coordinates|theta|tolerance|rounds|mode|period) = .*\n", "", text, flags=re.M
+        r"^(midst|objective|side|coordinates|pooled|arity|spacing|theta|tolerance|rounds) = .*\n", "", text, flags=re.M
     )
     assert parse_charter(short.replace(tables[1], ""), "short.toml").digest == make().digest
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [({"mu": 0.0}, {"mu": -0.0}), ({"c": 1}, {"c": 1.0}), ({"bounds": [-0.0, 100]}, {}), ({"root": "alice"}, {})],
+    [
+        ({"mu": 0.0}, {"mu": -0.0}),
+        ({"c": 1}, {"c": 1.0}),
+        ({"bounds": [-0.0, 100]}, {}),
+        ({"resolution": 1}, {"resolution": 1.0}),
+    ],
 )
 def test_equal_numbers_are_the_same(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert make(**one).digest == make(**other).digest
@@ -165,7 +183,8 @@ def test_equal_numbers_are_the_same(one: dict[str, Any], other: dict[str, Any]) 
 
 def test_a_charter_made_in_python_is_the_one_in_the_file() -> None:
     three = tuple(Participant(**one) for one in plain()["participants"])
-    made = Charter(session="s-1", participants=three, edges=(("alice", "bob"), ("bob", "carol")), bounds=(0, 100))
+    edges = (("alice", "bob"), ("bob", "carol"))
+    made = Charter(session="s-1", method="consensus", participants=three, edges=edges, bounds=(0, 100))
     assert made.digest == make().digest
     with pytest.raises(InputError, match="theta must be in"):
         msgspec.structs.replace(made, theta=2.0)
@@ -178,17 +197,16 @@ CHANGES: dict[str, Any] = {
     "objective": "maximum",
     "side": "high",
     "bounds": [0.0, 101.0],
+    "resolution": 0.5,
+    "arity": 4,
+    "spacing": "value",
     "coordinates": 2,
     "c": 0.5,
     "theta": 0.4,
     "mu": 0.25,
     "sigma": 0.2,
     "tolerance": 1e-7,
-    "patience": 9,
-    "root": "carol",
     "rounds": 7,
-    "mode": "lossy",
-    "period": 0.1,
     "deadlines": {"wait": 61.0},
 }
 
@@ -198,16 +216,29 @@ def test_what_differs_is_named(key: str) -> None:
     own, other = make(), make(**{key: CHANGES[key]})
     assert own.digest != other.digest
     found = differing(own.field_digests(), other.field_digests())
-    follows = {"bounds": {"c", "mu"}, "c": {"mu"}, "participants": {"edges", "root"}}.get(key, set())
+    follows = {"bounds": {"c", "mu"}, "c": {"mu"}, "participants": {"edges"}}.get(key, set())
     assert key in found
     assert set(found) - {key} <= follows
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("bounds", None), ("resolution", 0.1), ("pooled", True), ("arity", 1), ("spacing", [0.0, 1.0, 50.0])],
+)
+def test_what_differs_between_two_searches_is_named(key: str, value: Any) -> None:
+    own, other = searching(resolution=0.01), searching(**{"resolution": 0.01} | {key: value})
+    assert differing(own.field_digests(), other.field_digests()) == [key]
+
+
+def test_the_method_is_the_first_thing_to_agree_on() -> None:
+    assert "method" in differing(make().field_digests(), searching().field_digests())
 
 
 def test_every_key_has_its_digest() -> None:
     digests = make().field_digests()
     assert digests.keys() == set(Charter.__struct_fields__)
     assert {len(digest) for digest in digests.values()} == {8}
-    assert set(CHANGES) | {"midst", "quantile", "scale"} == digests.keys()
+    assert set(CHANGES) | {"midst", "method", "quantile", "scale", "pooled"} == digests.keys()
     assert len(make().digest) == 32
 
 
@@ -233,14 +264,14 @@ def test_numbers_neighbours_and_graph() -> None:
 @pytest.mark.parametrize(
     ("others", "goal", "stop"),
     [
-        ({}, Quantile(0.5, "low"), "count"),
-        ({"side": "any"}, Quantile(0.5, "any"), "count"),
+        ({}, Quantile(0.5, "low"), "exact"),
+        ({"side": "any"}, Quantile(0.5, "any"), "exact"),
         ({"side": "any", "participants": [participant(0, "alice", weight=2), *plain()["participants"][1:]]},
          Quantile(0.5, "any"), "certified"),
-        ({"objective": "maximum"}, Quantile(1), "count"),
-        ({"objective": "minimum"}, Quantile(0), "count"),
+        ({"objective": "maximum"}, Quantile(1), "exact"),
+        ({"objective": "minimum"}, Quantile(0), "exact"),
         ({"objective": "mean"}, Mean(), "certified"),
-        ({"objective": "quantile", "quantile": 0.9, "side": "high"}, Quantile(0.9, "high"), "count"),
+        ({"objective": "quantile", "quantile": 0.9, "side": "high"}, Quantile(0.9, "high"), "exact"),
     ],
 )  # fmt: skip
 def test_goals(others: dict[str, Any], goal: Quantile | Mean, stop: str) -> None:
@@ -254,11 +285,29 @@ def test_parameters_are_the_simulators() -> None:
     np.testing.assert_allclose(charter.parameters.c, [1 / 25] * 2)
     np.testing.assert_allclose(charter.parameters.mu, [-2] * 2)
     np.testing.assert_allclose(charter.parameters.sigma, [0.3] * 2)
-    assert charter.rules is not None
-    assert charter.rules.patience == 8
+
+
+def test_the_rules_of_a_search() -> None:
+    weights = (2, 0, 2)
+    people = [one | {"weight": weight} for one, weight in zip(plain()["participants"], weights, strict=True)]
+    rules = searching(participants=people, pooled=True, resolution=0.5, arity=2).search_rules([3, 4, 5])
+    assert (rules.total, rules.unit, rules.arity, rules.spacing) == (16, 2, 2, "rank")
+    assert rules.keys == Grid(Fraction(1, 2))
+    assert rules.brackets == ((2**63 - 1, 2**63 + 200),)
+    assert rules.goals == (Goal(0, (8,)),)
+    assert make().search_rules([1, 1, 1], ((5, 6),)).opening == ((5, 6),)
+    assert searching(coordinates=3).search_rules([1, 1, 1]).goals == tuple(Goal(k, (2,)) for k in range(3))
+    assert searching(spacing=[1, 2, 3]).search_rules([1, 1, 1]).quantiles == (1.0, 2.0, 3.0)
+
+
+def test_a_search_may_have_an_even_median_s_midpoint() -> None:
+    heavy = [participant(0, "alice", weight=2), *plain()["participants"][1:]]
+    rules = searching(participants=heavy, side="midpoint", resolution=0.01).search_rules([1, 1, 1])
+    assert rules.goals == (Goal(0, (2, 3)),)
 
 
 def test_values_range() -> None:
+    assert searching(bounds=None).value_range == (-1.7976931348623157e308, 1.7976931348623157e308)
     assert make().value_range == (0, 100)
     assert make(bounds=None, scale=2.0).value_range == (-2000, 2000)
     with pytest.raises(InputError, match="value of node 1 lies outside"):
@@ -341,7 +390,7 @@ def add(line: str) -> Change:
 BIG = "9" * 400
 REFUSED: dict[str, tuple[Change, str]] = {
     # the file
-    "nothing": (lambda _: "", "missing required field session"),
+    "nothing": (lambda _: "", "missing required field method"),
     "a number": (lambda _: "31337.4242\n", "not TOML"),
     "not toml": (lambda _: "{", "not TOML"),
     "cut": (lambda text: text[:-40], "not TOML"),
@@ -353,8 +402,56 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "unknown key of a participant": (put("weight = 1", "wieght = 1"), "participants[0]: Object contains unknown field"),
     "unknown deadline": (put("[deadlines]", "[deadlines]\nend = 1"), "deadlines: Object contains unknown field"),
     # the format
-    "future": (put("midst = 1", "midst = 2"), "this midst reads 1"),
-    "format as text": (put("midst = 1", 'midst = "1"'), "midst: Expected int"),
+    "future": (put("midst = 2", "midst = 3"), "this midst reads 2"),
+    "past": (put("midst = 2", "midst = 1"), "this midst reads 2"),
+    "format as text": (put("midst = 2", 'midst = "2"'), "midst: Expected int"),
+    # the method
+    "method missing": (put('method = "consensus"\n', ""), "missing required field method"),
+    "method unknown": (put('"consensus"', '"guess"'), "method: Invalid enum value 'guess'"),
+    "method a number": (put('"consensus"', "2"), "method: Expected str"),
+    "a mean by search": (lambda text: text.replace('"consensus"', '"search"').replace('"median"', '"mean"'),
+                         "objective, side: a search finds quantiles, and no mean"),
+    "c of a search": (lambda text: "c = 1.0\n" + text.replace('"consensus"', '"search"'), 'c is for method = "consensus"'),
+    "theta of a search": (lambda text: text.replace('"consensus"', '"search"').replace("theta = 0.5", "theta = 0.4"),
+                          'theta is for method = "consensus"'),
+    "mu of a search": (lambda text: "mu = 0.0\n" + text.replace('"consensus"', '"search"'), 'mu is for method'),
+    "sigma of a search": (lambda text: "sigma = 0.1\n" + text.replace('"consensus"', '"search"'), 'sigma is for method'),
+    "scale of a search": (
+        lambda text: text.replace('"consensus"', '"search"').replace("bounds = [0.0, 100.0]", "scale = 2.0"),
+        'scale is for method = "consensus"',
+    ),
+    "tolerance of a search": (
+        lambda text: text.replace('"consensus"', '"search"').replace("tolerance = 1e-06", "tolerance = 1e-7"),
+        'tolerance is for method = "consensus"',
+    ),
+    "lists in an iteration": (put("pooled = false", "pooled = true"), 'pooled is for method = "search"'),
+    "lists of vectors": (
+        lambda text: text.replace('"consensus"', '"search"')
+        .replace("pooled = false", "pooled = true")
+        .replace("coordinates = 1", "coordinates = 2"),
+        "pooled: lists of values have one coordinate",
+    ),
+    # a search
+    "no thresholds": (put("arity = 3", "arity = 0"), "arity, spacing: arity must be a whole number"),
+    "a histogram": (put("arity = 3", "arity = 8"), "arity, spacing: arity must be from 1 to 7"),
+    "half a threshold": (put("arity = 3", "arity = 2.5"), "arity: Expected int"),
+    "spacing unknown": (put('"rank"', '"random"'), "spacing"),
+    "spacing by one": (put('"rank"', "[1.0]"), "spacing by quantiles needs at least two"),
+    "spacing reversed": (put('"rank"', "[2.0, 1.0]"), "in increasing order"),
+    "spacing nan": (put('"rank"', "[1.0, nan]"), "spacing by quantiles"),
+    "resolution zero": (add("resolution = 0.0"), "resolution must be a positive"),
+    "resolution negative": (add("resolution = -0.01"), "resolution must be a positive"),
+    "resolution nan": (add("resolution = nan"), "resolution must be a positive"),
+    "resolution infinite": (add("resolution = inf"), "resolution must be a positive"),
+    "resolution as text": (add('resolution = "0.01"'), "resolution: Expected"),
+    "resolution too fine": (add("resolution = 1e-300"), "resolution: the resolution is too fine for these bounds"),
+    "midpoint of an iteration": (put('"low"', '"midpoint"'), "side: the midpoint of two values needs"),
+    "midpoint without resolution": (
+        lambda text: text.replace('"consensus"', '"search"').replace('"low"', '"midpoint"'),
+        'side: the midpoint of two values needs method = "search" and a public resolution',
+    ),
+    "lossy mode": (add('mode = "lossy"'), "unknown field mode"),
+    "patience": (add("patience = 9"), "unknown field patience"),
     # the session
     "session missing": (put('session = "s-1"\n', ""), "session"),
     "session empty": (put('"s-1"', '""'), "session must be 1 to 64"),
@@ -419,7 +516,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "side of a mean": (lambda text: text.replace('"median"', '"mean"').replace('"low"', '"any"'), "only one mean"),
     # what is public
     "nothing public": (put("bounds = [0.0, 100.0]\n", ""), "give exactly one of the two"),
-    "both": (add("scale = 1.0"), "give exactly one of the two"),
+    "both": (add("scale = 1.0"), "bounds, scale: give one of the two"),
     "bounds reversed": (put("[0.0, 100.0]", "[100.0, 0.0]"), "bounds must be two finite"),
     "bounds equal": (put("[0.0, 100.0]", "[1.0, 1.0]"), "bounds must be two finite"),
     "bounds infinite": (put("[0.0, 100.0]", "[0.0, inf]"), "bounds must be two finite"),
@@ -457,21 +554,9 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "tolerance zero": (put("tolerance = 1e-06", "tolerance = 0.0"), "tolerance must be a positive"),
     "tolerance nan": (put("tolerance = 1e-06", "tolerance = nan"), "tolerance must be a positive"),
     "tolerance infinite": (put("tolerance = 1e-06", "tolerance = inf"), "tolerance must be a positive"),
-    "patience zero": (add("patience = 0"), "patience must be from 1"),
-    "patience of a mean": (lambda text: "patience = 9\n" + text.replace('"median"', '"mean"'), "leave patience out"),
-    "root nobody": (add('root = "dave"'), "root: dave is no participant"),
-    "root a number": (add("root = 0"), "root: Expected str"),
     # how
     "no rounds": (put("rounds = 100000", "rounds = 0"), "rounds must be from 1"),
     "too many rounds": (put("rounds = 100000", "rounds = 1000000001"), "rounds must be from 1"),
-    "unknown mode": (put('"lockstep"', '"async"'), "mode: Invalid enum value"),
-    "lossy mean": (lambda text: text.replace('"median"', '"mean"').replace('"lockstep"', '"lossy"'), "mode: a mean"),
-    "lossy without address": (
-        lambda text: text.replace('address = "127.0.0.1:7003"\n', "").replace('"lockstep"', '"lossy"'),
-        "carol has no address; in lossy mode everybody needs one",
-    ),
-    "period zero": (put("period = 0.05", "period = 0.0"), "period must be from"),
-    "period nan": (put("period = 0.05", "period = nan"), "period must be from"),
     "no start": (put("start = 300.0", "start = 0.0"), "deadlines: start must be a positive"),
     "wait negative": (put("wait = 60.0", "wait = -1.0"), "deadlines: wait must be a positive"),
     "endless": (put("total = 3600.0", "total = inf"), "deadlines: total must be a positive"),
@@ -498,6 +583,23 @@ def test_refusals(case: str, tmp_path: Path) -> None:
     for command in (["check", str(path)], ["show", str(path)], ["new", "--from", str(path), "--session", "s-2"]):
         done = CliRunner().invoke(main, ["charter", *command])
         assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"midst: error: {said}\n")
+
+
+def test_two_participants_of_a_search() -> None:
+    two, edges = plain()["participants"][:2], plain()["edges"][:1]
+    with pytest.raises(InputError, match="participants: a search needs at least three"):
+        searching(participants=two, edges=edges)
+    assert make(participants=two, edges=edges).stop == "exact"
+
+
+def test_a_search_of_more_than_a_frame_can_tell_is_refused() -> None:
+    with pytest.raises(InputError, match="coordinates, arity: all participants together"):
+        searching(coordinates=1_000_000)
+    crowd = [participant(k, f"p{k}", address=f"h{k}:1") for k in range(8_001)]
+    edges = [["p0", one["name"]] for one in crowd[1:]]
+    with pytest.raises(InputError, match="participants: a search has at most 8,000"):
+        searching(participants=crowd, edges=edges)
+    assert len(searching(participants=crowd[:8000], edges=edges[:7999]).names) == 8000
 
 
 def test_one_participant_alone() -> None:
@@ -535,12 +637,12 @@ anything = st.recursive(
 )
 
 
-@given(st.sampled_from([*Charter.__struct_fields__]), anything)
+@given(st.sampled_from([*Charter.__struct_fields__]), anything, st.sampled_from(["consensus", "search"]))
 @settings(max_examples=400)
-def test_any_value_of_a_key_is_accepted_or_refused(key: str, value: Any) -> None:
+def test_any_value_of_a_key_is_accepted_or_refused(key: str, value: Any, method: str) -> None:
     """No value brings anything but an InputError, and what is accepted can be written and read."""
     try:
-        charter = make(**{key: value})
+        charter = make(**{"method": method, key: value})
     except InputError as refused:
         assert str(refused).startswith("charter.toml: ")  # noqa: PT017
         return
@@ -551,12 +653,13 @@ def test_any_value_of_a_key_is_accepted_or_refused(key: str, value: Any) -> None
     st.fixed_dictionaries(
         {},
         optional={name: st.floats() | st.sampled_from([1e308, 1e-308]) for name in ("c", "theta", "mu", "sigma")}
-        | {"bounds": st.tuples(st.floats(), st.floats())},
-    )
+        | {"bounds": st.tuples(st.floats(), st.floats()), "resolution": st.floats()},
+    ),
+    st.sampled_from(["consensus", "search"]),
 )
-@settings(max_examples=200)
-def test_numbers_at_the_end_of_the_range(numbers: dict[str, Any]) -> None:
+@settings(max_examples=300)
+def test_numbers_at_the_end_of_the_range(numbers: dict[str, Any], method: str) -> None:
     try:
-        make(**numbers)
+        make(**numbers, method=method)
     except InputError as refused:
         assert len(str(refused).splitlines()) == 1  # noqa: PT017

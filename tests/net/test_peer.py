@@ -5,14 +5,19 @@ import pytest
 from table import Table, charter_of
 
 from midst.errors import Aborted, InputError
-from midst.net.lockstep import LockStep
-from midst.net.wire import Abort, Done, Hello, Step, Want, Welcome, encode_talk
+from midst.net.exact import ExactFinish
+from midst.net.wire import PROTOCOL, Abort, Done, Hello, Step, Want, Welcome, encode_talk
 
 VALUES = [1.0, -2.0, 5.0]
+METHODS = ["consensus", "search"]
 
 
 def steps(frame):
     return frame[:1] == b"S"
+
+
+def told(frame):
+    return frame[:1] == b"G"
 
 
 @pytest.mark.parametrize(
@@ -22,11 +27,13 @@ def steps(frame):
         ({"objective": "maximum"}, 5.0),
         ({"objective": "minimum"}, -2.0),
         ({"objective": "quantile", "quantile": 0.9}, 5.0),
-        ({"mode": "lossy"}, 1.0),
+        ({"objective": "quantile", "quantile": 0.1}, -2.0),
+        ({"resolution": 0.5}, 1.0),
     ],
 )
-def test_all_find_the_same_proved_answer(settings, answer):
-    endings = Table(charter_of(**settings), VALUES).run()
+@pytest.mark.parametrize("method", METHODS)
+def test_all_find_the_same_proved_answer(settings, answer, method):
+    endings = Table(charter_of(method=method, **settings), VALUES).run()
     assert {ending.found.value for ending in endings} == {(answer,)}
     assert {ending.found.counts[0][2] for ending in endings} == {3}
     assert len({ending.found.rounds for ending in endings}) == 1
@@ -45,20 +52,46 @@ def test_an_even_median_between_two_values_is_proved_to_the_tolerance():
     assert endings[0].found.counts == ()
 
 
-def test_weights_count():
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_count(method):
     people = charter_of()
     heavy = charter_of(
+        method=method,
         participants=[
             {"name": one.name, "fingerprint": one.fingerprint, "address": one.address, "weight": weight}
             for one, weight in zip(people.participants, (1, 5, 1), strict=True)
-        ]
+        ],
     )
     assert Table(heavy, VALUES).run()[0].found.value == (-2.0,)
 
 
-def test_vectors_coordinate_by_coordinate():
+def test_lists_are_pooled():
+    lists = [[1.0, 2.0, 9.0], [-2.0], [5.0, 5.0, 5.0, -7.0]]
+    endings = Table(charter_of(method="search", pooled=True, objective="quantile", quantile=0.75), lists).run()
+    assert {ending.found.value for ending in endings} == {(5.0,)}
+    assert endings[0].found.counts == ((4, 1, 8),)
+
+
+def test_the_midpoint_of_an_even_number_of_values():
+    settings = {"method": "search", "side": "midpoint", "resolution": 0.25}
+    endings = Table(charter_of(4, **settings), [1.0, 2.0, 3.5, 4.0]).run()
+    assert {ending.found.value for ending in endings} == {(2.75,)}
+
+
+def test_a_search_needs_no_bounds():
+    values = [1e-300, -2.0, 1.7e308, 5.0, 4.0]
+    endings = Table(charter_of(5, method="search", bounds=None), values).run()
+    assert {ending.found.value for ending in endings} == {(4.0,)}
+
+
+def test_nobody_is_exposed_by_a_search():
+    assert not any(ending.found.exposed for ending in Table(charter_of(method="search"), VALUES).run())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_vectors_coordinate_by_coordinate(method):
     rows = [[1.0, 7.0], [2.0, -3.0], [3.0, 0.5]]
-    endings = Table(charter_of(coordinates=2), rows).run()
+    endings = Table(charter_of(coordinates=2, method=method), rows).run()
     assert endings[0].found.value == (2.0, 0.5)
     assert endings[0].found.to_dict()["value"] == [2.0, 0.5]
 
@@ -81,24 +114,34 @@ def test_nothing_drawn_leaves_before_the_neighbour_has_our_number_on_disk():
 # Resuming
 
 
-def test_a_participant_killed_after_any_frame_goes_on_to_the_same_end():
-    calm = Table(charter_of(), VALUES)
+def said_by(table):
+    """All that was said of the iteration, and all that was signed."""
+    codec = table.seats[0].codec
+    iterated = {(i, j, frame) for i, j, frame in table.sent if steps(frame)}
+    signed = {one.body for _, _, frame in table.sent if told(frame) for one in codec.decode_all(frame)}
+    return iterated, signed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_participant_killed_after_any_frame_goes_on_to_the_same_end(method):
+    charter = charter_of(method=method)
+    calm = Table(charter, VALUES)
     calm.run()
-    frames = [(i, j, frame) for i, j, frame in calm.sent if steps(frame)]
     for victim in range(3):
-        for moment in range(1, 60, 7):
-            table = Table(charter_of(), VALUES)
+        for moment in range(1, len(calm.sent), 7):
+            table = Table(charter, VALUES)
             table.pass_time()
             table.deliver(most=moment)
             table.mail.clear()
             table.sit(victim)
             endings = table.run()
             assert {ending.found.value for ending in endings} == {(1.0,)}
-            assert {frame for frame in table.sent if steps(frame[2])} == set(frames)
+            assert said_by(table) == said_by(calm)
 
 
-def test_who_has_ended_says_so_again_and_needs_nobody():
-    table = Table(charter_of(), VALUES)
+@pytest.mark.parametrize("method", METHODS)
+def test_who_has_ended_says_so_again_and_needs_nobody(method):
+    table = Table(charter_of(method=method), VALUES)
     first = table.run()[0].found
     again = table.sit(0)
     assert again.over
@@ -106,18 +149,21 @@ def test_who_has_ended_says_so_again_and_needs_nobody():
     assert b"S" not in table.files[0].data[20:21]
 
 
-def test_after_the_end_no_secret_is_kept():
-    table = Table(charter_of(), VALUES)
+@pytest.mark.parametrize("method", METHODS)
+def test_after_the_end_no_secret_is_kept(method):
+    table = Table(charter_of(method=method), VALUES)
+    assert all(peer.opening.secret in file.data for peer, file in zip(table.peers, table.files, strict=True))
     table.run()
     for seat, file, peer in zip(table.seats, table.files, table.peers, strict=True):
-        assert peer.opening.z not in file.data
-        assert peer.opening.value not in file.data or peer.opening.value == table.seats[0].plain_value()
-        assert all(share not in file.data for share in peer.opening.shares)
+        assert not peer.opening.z or peer.opening.z not in file.data
+        assert peer.opening.value not in file.data
+        assert peer.opening.secret not in file.data
         assert seat.session in file.data
 
 
-def test_a_lost_journal_is_noticed_and_refused():
-    table = Table(charter_of(), VALUES)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_lost_journal_is_noticed_and_refused(method):
+    table = Table(charter_of(method=method), VALUES)
     table.pass_time()
     table.deliver(most=12)
     table.mail.clear()
@@ -143,8 +189,9 @@ def test_a_journal_of_another_session_is_refused():
         table.sit(0, seat=Table(charter_of(session="other"), VALUES).seats[0])
 
 
-def test_a_full_disk_stops_before_anything_is_sent():
-    table = Table(charter_of(), VALUES)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_full_disk_stops_before_anything_is_sent(method):
+    table = Table(charter_of(method=method), VALUES)
     table.pass_time()
     table.deliver(most=14)
     table.files[2].full = True
@@ -152,11 +199,28 @@ def test_a_full_disk_stops_before_anything_is_sent():
     endings = table.run()
     assert {ending.aborted.kind for ending in endings} == {"disk"}
     assert {ending.aborted.about for ending in endings} == {"cat"}
+    own = table.peers[2].part.round - (method == "consensus")
     assert not [1 for i, _, frame in table.sent[before:] if i == 2 and steps(frame)]
+    signed = [
+        one for i, _, frame in table.sent if i == 2 and told(frame) for one in table.seats[0].codec.decode_all(frame)
+    ]
+    assert all(one.step <= own for one in signed if one.signer == 2)
     table.files[2].full = False
     for i in range(3):
         table.sit(i)
     assert {ending.found.value for ending in table.run()} == {(1.0,)}
+
+
+def test_the_x_of_a_round_that_is_not_made_is_told_to_nobody():
+    """Not even to who asks for it after the iteration is over."""
+    for settings in ({}, {"objective": "mean"}):
+        table = Table(charter_of(**settings), VALUES)
+        table.run()
+        codec, part = table.seats[0].codec, table.peers[0].part
+        rounds = [codec.decode(frame).message.round for _, _, frame in table.sent if steps(frame)]
+        for since in range(max(rounds) + 3):
+            kept = [codec.decode(frame) for frame in part.frames(1, since)]
+            assert max([step.message.round for step in kept if isinstance(step, Step)], default=0) <= max(rounds)
 
 
 # Distrust
@@ -183,7 +247,7 @@ def test_two_frames_for_one_round_are_equivocation():
     def twice(i, j, frame):
         if (i, j) == (0, 1) and steps(frame) and (step := table.seats[0].codec.decode(frame)).message.round == 4:
             message = step.message
-            other = type(message)(message.round, message.number + 0.25, message.words, message.share)
+            other = type(message)(message.round, message.number + 0.25)
             table.peers[1].hear(0, frame, table.now)
             return table.seats[0].codec.encode_step(other, step.digest, step.level)
         return frame
@@ -197,9 +261,7 @@ def test_mirrors_that_come_apart_stop_the_run():
 
     def lie(codec, step):
         message = step.message
-        return codec.encode_step(
-            type(message)(message.round, message.number + 0.25, message.words), step.digest, step.level
-        )
+        return codec.encode_step(type(message)(message.round, message.number + 0.25), step.digest, step.level)
 
     endings = table.run(change=forge(table, 1, make=lie))
     assert {ending.aborted.kind for ending in endings} == {"diverged"}
@@ -223,9 +285,7 @@ def test_a_round_far_ahead_is_a_broken_protocol():
 
     def ahead(codec, step):
         message = step.message
-        return codec.encode_step(
-            type(message)(message.round + 5, message.number, message.words), step.digest, step.level
-        )
+        return codec.encode_step(type(message)(message.round + 5, message.number), step.digest, step.level)
 
     endings = table.run(change=forge(table, 1, make=ahead))
     assert {(ending.aborted.kind, ending.aborted.about) for ending in endings} == {("broken protocol", "ann")}
@@ -247,7 +307,7 @@ def test_a_hello_that_is_not_accepted_is_answered_in_words(change, kind, words):
     table = Table(charter_of(2), [1.0, 2.0])
     charter, ann = table.charter, table.peers[0]
     plain = {
-        "version": 1, "sender": "ben", "receiver": "ann", "digest": charter.digest,
+        "version": PROTOCOL, "sender": "ben", "receiver": "ann", "digest": charter.digest,
         "fields": charter.field_digests(), "instance": bytes(16), "wants": 0,
     }  # fmt: skip
     ann.hear(1, encode_talk(Hello(**(plain | change))), 0.0)
@@ -257,33 +317,58 @@ def test_a_hello_that_is_not_accepted_is_answered_in_words(change, kind, words):
 
 
 def test_a_different_charter_is_refused_by_what_differs():
-    ours, theirs = charter_of(sigma=0.5), charter_of(sigma=0.6, patience=40)
+    ours, theirs = charter_of(sigma=0.5), charter_of(sigma=0.6, arity=4)
     table, other = Table(ours, VALUES), Table(theirs, VALUES)
     table.peers[1] = other.peers[1]
     other.peers[1]._send = lambda j, frame: table.mail.append((1, j, frame))
     table.run(most=2)
     assert other.peers[1].ending.aborted.kind == "refused"
     assert "sigma" in str(other.peers[1].ending.aborted)
-    assert "patience" in str(other.peers[1].ending.aborted)
+    assert "arity" in str(other.peers[1].ending.aborted)
     assert {peer.ending.aborted.about for peer in (table.peers[0], table.peers[2])} == {"ben"}
     for i in range(3):  # nothing has begun: with the right charter it goes on from there
         table.sit(i)
     assert {ending.found.value for ending in table.run()} == {(1.0,)}
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "key"),
+    [
+        ({"resolution": 0.5}, {"resolution": 0.25}, "resolution"),
+        ({"resolution": 0.5}, {}, "resolution"),
+        ({}, {"spacing": "key"}, "spacing"),
+        ({}, {"pooled": True}, "pooled"),
+        ({}, {"method": "consensus"}, "method"),
+        ({}, {"bounds": None}, "bounds"),
+    ],
+)
+def test_charters_of_a_search_that_differ_are_refused_by_the_keys_name(ours, theirs, key):
+    searching = {"method": "search"}
+    table, other = Table(charter_of(**searching | ours), VALUES), Table(charter_of(**searching | theirs), VALUES)
+    table.peers[1] = other.peers[1]
+    other.peers[1]._send = lambda j, frame: table.mail.append((1, j, frame))
+    table.run(most=2)
+    assert other.peers[1].ending.aborted.kind == "refused"
+    assert key in str(other.peers[1].ending.aborted)
+    assert {peer.ending.aborted.about for peer in (table.peers[0], table.peers[2])} == {"ben"}
+    assert not any(told(frame) for _, _, frame in table.sent)
+
+
 # Deadlines
 
 
-def test_whoever_never_comes_is_named():
-    table = Table(charter_of(deadlines={"start": 30}), VALUES)
+@pytest.mark.parametrize("method", METHODS)
+def test_whoever_never_comes_is_named(method):
+    table = Table(charter_of(method=method, deadlines={"start": 30}), VALUES)
     table.peers[2] = None
     endings = table.run()
     assert {(ending.aborted.kind, ending.aborted.about) for ending in endings[:2]} == {("waited", "cat")}
     assert "30 s" in str(endings[0].aborted) or "31 s" in str(endings[0].aborted)
 
 
-def test_whoever_falls_silent_is_named_by_all_although_most_do_not_see_it():
-    table = Table(charter_of(7, deadlines={"wait": 20}), [float(k) for k in range(7)])
+@pytest.mark.parametrize("method", METHODS)
+def test_whoever_falls_silent_is_named_by_all_although_most_do_not_see_it(method):
+    table = Table(charter_of(7, method=method, deadlines={"wait": 20}), [float(k) for k in range(7)])
     table.pass_time()
     table.deliver(most=120)
     table.peers[3] = None
@@ -298,13 +383,15 @@ def test_the_whole_run_has_a_deadline():
     assert {ending.aborted.kind for ending in endings} == {"waited"}
 
 
-def test_no_proof_within_the_rounds_is_an_abort():
-    endings = Table(charter_of(rounds=4), VALUES).run()
+@pytest.mark.parametrize("method", METHODS)
+def test_no_proof_within_the_rounds_is_an_abort(method):
+    endings = Table(charter_of(method=method, rounds=3), VALUES).run()
     assert {ending.aborted.kind for ending in endings} == {"no proof"}
 
 
-def test_stopping_tells_the_others():
-    table = Table(charter_of(), VALUES)
+@pytest.mark.parametrize("method", METHODS)
+def test_stopping_tells_the_others(method):
+    table = Table(charter_of(method=method), VALUES)
     table.pass_time()
     table.deliver(most=14)
     table.peers[0].stop("stopped", "was stopped by its operator")
@@ -331,14 +418,20 @@ def test_an_abort_about_nobody_known_is_put_down_to_whoever_said_it():
     assert (aborted.about, aborted.kind, str(aborted)) == ("ben", "waited ", "so what")
 
 
-def test_step_and_replay_are_the_same_code():
+@pytest.mark.parametrize("searching", [False, True])
+def test_step_and_replay_are_the_same_code(searching):
+    """In the middle of the iteration, and of the search after it."""
     table = Table(charter_of(), VALUES)
     table.pass_time()
     table.deliver(most=40)
+    while searching and table.peers[0].part.search is None:
+        table.deliver(most=1)
     peer = table.peers[0]
-    assert isinstance(peer.part, LockStep)
+    assert isinstance(peer.part, ExactFinish)
     again = table.sit(0)
-    assert again.part.state.round == peer.part.state.round > 1
+    assert again.part.round == peer.part.round > 1
     assert again.part.state.z == peer.part.state.z
-    assert dict(again.part.newest()) == dict(peer.part.newest())
-    assert isinstance(table.seats[0].codec.decode(next(iter(again.part.newest().values()))), Step)
+    assert again.part.search == peer.part.search
+    assert (peer.part.search is not None) == searching
+    assert again.part.frames(1, 0)[:2] == peer.part.frames(1, 0)[:2]
+    assert isinstance(table.seats[0].codec.decode(again.part.frames(1, 0)[0]), Step)

@@ -17,16 +17,23 @@ import pytest
 from parties import free_port
 from processes import Network, Shelf, check_journals, network, until
 
+import midst
 from midst import graphs
 from midst.engines import reference
+from midst.engines.searching import search_values
 from midst.graphs import Graph
 from midst.net.driver import Driver
+from midst.net.finding import Found
 from midst.net.journal import DiskFile, Journal
 from midst.net.keys import load_identity
 from midst.net.peer import Ending, Peer
 from midst.net.seat import Opening, Seat, take_seat
 from midst.net.tls import TlsTransport
 from midst.net.transport import Endpoint
+from midst.protocol.search import SearchState
+from midst.simnet.faults import ROUGH
+from midst.simnet.notary import SimNotary
+from midst.simnet.world import World
 from midst.system import System, assemble
 
 pytestmark = pytest.mark.timeout(300)
@@ -43,20 +50,24 @@ def draw(n: int, *more: int) -> Any:
 # Processes
 
 
+@pytest.mark.parametrize("method", ["consensus", "search"])
 @pytest.mark.parametrize(("kind", "n"), [("ring", 5), ("rgg", 15)])
-def test_everybody_prints_the_exact_median(tmp_path: Path, kind: str, n: int) -> None:
+def test_everybody_prints_the_exact_median(tmp_path: Path, kind: str, n: int, method: str) -> None:
     values = draw(n)
-    with network(tmp_path, make(kind, n), values) as net, Shelf(net) as shelf:
+    with network(tmp_path, make(kind, n), values, method=method) as net, Shelf(net) as shelf:
         found = [one.answer for one in net.run()]
     assert {one["value"] for one in found} == {float(np.median(values))}
     assert [one["name"] for one in found] == list(net.charter.names)
     assert len({one["rounds"] for one in found}) == 1
     half = {"below": n // 2, "above": n // 2, "total": n}
     assert all(one["certified"] and one["bound"] == 0 and one["counts"] == [half] for one in found)
-    holder = int(np.argsort(values)[n // 2])
-    assert found[holder]["exposed"]
+    assert len({one["probes"] for one in found}) == 1
+    if method == "search":
+        assert not any(one["exposed"] for one in found)
     assert sum(one["sent"] for one in found) == sum(one["received"] for one in found) > 0
-    assert check_journals(net, shelf) == len(net.charter.graph.source) * found[0]["rounds"]
+    steps = (found[0]["probes"] + 2) * n
+    iterated = found[0]["rounds"] - (found[0]["probes"] + 2) * net.charter.graph.diameter()
+    assert check_journals(net, shelf) == len(net.charter.graph.source) * iterated + steps
 
 
 def test_a_mean_ends_by_residuals_and_everybody_prints_the_same(tmp_path: Path) -> None:
@@ -105,11 +116,42 @@ def test_zenoh(tmp_path: Path) -> None:
     assert {one["value"] for one in found} == {float(np.median(values))}
 
 
-def test_lossy_mode_talks_by_udp(tmp_path: Path) -> None:
-    values = draw(3)
-    with network(tmp_path, make("ring", 3), values, mode="lossy", period=0.01) as net:
-        found = [one.answer for one in net.run()]
-    assert {one["value"] for one in found} == {float(np.median(values))}
+@pytest.mark.parametrize("transport", ["tls", "zenoh", "udp"])
+def test_a_search_of_lists_by_any_transport(tmp_path: Path, transport: str) -> None:
+    lists = [[1.5, 2.5, 99.0], [40.0], [7.0, 7.0, 7.0, 8.0]]
+    settings = {"method": "search", "pooled": True, "bounds": None, "resolution": 0.5}
+    with network(tmp_path, make("path", 3), lists, **settings) as net:
+        found = [one.answer for one in net.run("--transport", transport)]
+    assert {one["value"] for one in found} == {7.0}
+    assert found[0]["counts"] == [{"below": 2, "above": 3, "total": 8}]
+
+
+def test_a_search_and_a_simulation_ask_the_same_and_are_told_the_same(tmp_path: Path) -> None:
+    """Probes, totals and answer over TLS, in the fault simulator, and of the engine that has all values at hand."""
+    values = draw(6)
+    settings = {"method": "search", "objective": "quantile", "quantile": 0.3, "arity": 2}
+    with network(tmp_path, make("rgg", 6), values, weights=(1, 2, 1, 1, 3, 1), **settings) as net:
+        charter = net.charter
+        endings = asyncio.run(live(net, tuple(net.seats()), seed=1))[0]
+    over_tls = [ending.found for ending in endings]
+    notaries = [SimNotary(i) for i in range(6)]
+    seats = [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+    simulated = World(seats, 3, ROUGH).run()
+    rules = charter.search_rules([1] * 6)
+    weights = np.array([one.weight for one in charter.participants])
+    search, steps = search_values(rules, charter.keys.keys(values), weights)
+    for found in [*over_tls, *simulated]:
+        assert isinstance(found, Found)
+        assert found.transcript is not None
+        assert found.transcript.totals == tuple(step.totals for step in steps)
+        assert found.value == (search.value(0),)
+        assert found.counts == (search.proof(0),)
+        assert found.probes == len(steps)
+        played = SearchState.begin(rules)
+        for step, totals in zip(steps, found.transcript.totals, strict=True):
+            assert played.question == step.question
+            played = played.fold(totals)
+    assert not any(found.contradicted for found in over_tls)
 
 
 def test_another_charter_is_refused_by_what_differs(tmp_path: Path) -> None:
@@ -141,7 +183,7 @@ def joined(seats: tuple[Seat, ...], openings: tuple[Opening, ...], values: Any) 
     """The system that the reference engine runs, with what each participant drew as its z(0)."""
     charter = seats[0].charter
     start = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
-    return replace(assemble(charter.problem(values), charter.parameters, start, charter.rules), start=start)
+    return replace(assemble(charter.problem(values), charter.parameters, start), start=start)
 
 
 async def live(net: Network, seats: tuple[Seat, ...], seed: int) -> tuple[list[Ending], list[Any], tuple[Opening, ...]]:
@@ -151,11 +193,12 @@ async def live(net: Network, seats: tuple[Seat, ...], seed: int) -> tuple[list[E
     for i, seat in enumerate(seats):
 
         def watch(peer: Peer, i: int = i) -> None:
-            if peer.part.state.x is not None:
-                seen[i].append(np.array(peer.part.state.x))
+            state = getattr(peer.part, "state", None)
+            if state is not None and state.x is not None and len(seen[i]) < state.round:
+                seen[i].append(np.array(state.x))
 
         identity = load_identity(net.key(seat.name))
-        transport = TlsTransport(Endpoint(net.charter, identity, i, seat.codec.largest(False)))
+        transport = TlsTransport(Endpoint(net.charter, identity, i, seat.codec.largest()))
         files.append(DiskFile(net.journal(seat.name)))
         entropy = Random(f"{seed}/{i}").randbytes
         drivers.append(Driver(seat, Journal(files[-1], seat.name), transport, entropy=entropy, watch=watch))
@@ -184,17 +227,41 @@ def test_the_trajectory_is_the_reference_engines_bit_for_bit(
     shape = (settings["coordinates"],) if "coordinates" in settings else ()
     values = draw(n, *shape) * (1e-2 if "scale" in settings else 1)
     with network(tmp_path, make(kind, n), values, **settings) as net:
-        seats = tuple(take_seat(net.charter, name, values[i]) for i, name in enumerate(net.charter.names))
+        seats = tuple(net.seats())
         endings, seen, openings = asyncio.run(live(net, seats, seed=5))
     found = [ending.found for ending in endings if ending.found is not None]
     assert (len(found), len({one.value for one in found})) == (n, 1)
-    rounds = {one.rounds for one in found}
+    rounds = {one.rounds - (one.probes + 2) * net.charter.graph.diameter() * bool(one.probes) for one in found}
     assert len(rounds) == 1
-    assert [len(one) for one in seen] == [*rounds] * n
+    # the x of the last iteration is not sent: nothing is asked of it
+    made = rounds.pop()
+    assert [len(one) for one in seen] == [made] * n
     engine = reference.iterate(joined(seats, openings, values))
-    for t in range(*rounds):
+    for t in range(made):
         x, _ = next(engine)
         assert np.array([one[t] for one in seen]).tobytes() == x.tobytes(), f"x({t})"
+
+
+@pytest.mark.parametrize("settings", [{}, {"objective": "quantile", "quantile": 0.3, "theta": 0.4}, {"resolution": 0.01}])
+def test_a_network_turns_to_the_search_where_a_simulation_does(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """In the same iteration, with the same thresholds: so it asks the same, and is told the same."""
+    values = draw(6)
+    with network(tmp_path, make("ring", 6), values, **settings) as net:
+        seats, charter = tuple(net.seats()), net.charter
+        endings, _, openings = asyncio.run(live(net, seats, seed=7))
+    found = endings[0].found
+    assert found is not None
+    assert found.transcript is not None
+    z0 = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
+    public = {"objective": charter.goal, "bounds": charter.bounds, "resolution": charter.resolution}
+    problem = midst.Problem(charter.graph, values, **public)
+    solved = midst.solve(problem, method=midst.Consensus(theta=charter.theta, z0=z0), record="audit")
+    assert solved.value == found.value[0]
+    assert solved.rounds == found.rounds
+    assert solved.iterations == found.rounds - (found.probes + 2) * charter.graph.diameter()
+    told = tuple(probe.totals for probe in solved.trace.probes)  # but for the sum that is the answer
+    assert told == found.transcript.totals[: len(told)]
+    assert len(found.transcript.totals) - len(told) <= 1
 
 
 def test_another_z0_gives_another_trajectory(tmp_path: Path) -> None:
@@ -202,6 +269,6 @@ def test_another_z0_gives_another_trajectory(tmp_path: Path) -> None:
     seen = []
     for seed in (1, 2):
         with network(tmp_path / str(seed), make("ring", 3), values, session=f"s{seed}") as net:
-            seats = tuple(take_seat(net.charter, name, values[i]) for i, name in enumerate(net.charter.names))
+            seats = tuple(net.seats())
             seen.append(asyncio.run(live(net, seats, seed))[1])
     assert seen[0][0][0] != seen[1][0][0]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from table import charter_of
+from table import charter_of, seat_of
 
 from midst.errors import InputError
-from midst.net.seat import normals, take_seat
+from midst.net.seat import normals
 from midst.simnet.faults import NONE
 from midst.simnet.trial import random_charter
 from midst.simnet.world import World
@@ -26,51 +26,53 @@ def test_draws_are_standard_normal_and_never_further_out_than_the_limits_allow()
 
 
 def test_z0_has_the_charters_mean_and_deviation():
-    seat = take_seat(charter_of(7, [(3, j) for j in (0, 1, 2, 4, 5, 6)], mu=0.7, sigma=0.2), "dan", 1.0)
+    seat = seat_of(charter_of(7, [(3, j) for j in (0, 1, 2, 4, 5, 6)], mu=0.7, sigma=0.2), "dan", 1.0)
     rng = Random(2)
     z = np.array([seat.z_of(seat.draw(rng.randbytes)) for _ in range(4000)])
-    sign = seat.node.sign
+    sign = seat.iteration.node.sign
     assert (z * sign).mean() == pytest.approx(0.7, abs=0.01)
     assert z.std(axis=0) == pytest.approx(0.2, abs=0.01)
     assert np.abs(np.corrcoef((z * sign).T) - np.eye(6)).max() < 0.06
 
 
 def test_two_draws_have_nothing_in_common():
-    seat = take_seat(charter_of(), "ann", 1.0)
+    seat = seat_of(charter_of(), "ann", 1.0)
     one, other = seat.draw(os.urandom), seat.draw(os.urandom)
-    for name in ("instance", "z", "shares"):
+    for name in ("instance", "z", "secret"):
         assert getattr(one, name) != getattr(other, name)
 
 
 @pytest.mark.parametrize("value", [10.5, -11.0, float("nan"), float("inf"), [1.0, 2.0], []])
 def test_a_value_the_charter_does_not_allow_is_refused_without_being_repeated(value):
     with pytest.raises(InputError) as caught:
-        take_seat(charter_of(), "ann", value)
+        seat_of(charter_of(), "ann", value)
     assert "10.5" not in str(caught.value)
     assert "ann" in str(caught.value)
 
 
 def test_a_stranger_has_no_seat():
     with pytest.raises(InputError, match="no participant"):
-        take_seat(charter_of(), "zoe", 1.0)
+        seat_of(charter_of(), "zoe", 1.0)
 
 
 def test_a_seat_shows_nothing_of_its_value():
-    seat = take_seat(charter_of(), "ann", 1.2345678)
-    assert "1.23" not in repr(seat) + repr(seat.node) + repr(seat.draw(Random(0).randbytes).name)
+    seat = seat_of(charter_of(), "ann", 1.2345678)
+    assert "1.23" not in repr(seat) + repr(seat.iteration) + repr(seat.iteration.node) + repr(
+        seat.draw(Random(0).randbytes).name
+    )
 
 
 @given(st.integers(0, 2**32))
 def test_an_honest_run_stays_far_inside_the_limits(seed):
     """No frame of a fault-free run is refused, and x keeps a wide margin."""
     charter, values = random_charter(seed)
-    seats = [take_seat(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
+    seats = [seat_of(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
     world = World(seats, seed, NONE)
     world.run()
     largest = max(abs(np.frombuffer(x)[0]) for one in world.participants for x in one.trajectory.values())
-    assert largest * 2 < seats[0].limits.x[1]
+    assert largest * 2 < seats[0].iteration.limits.x[1]
 
 
 def test_limits_depend_on_the_charter_alone():
-    limits = {take_seat(charter_of(), name, value).limits for name, value in (("ann", 1.0), ("ben", -9.0))}
+    limits = {seat_of(charter_of(), name, value).iteration.limits for name, value in (("ann", 1.0), ("ben", -9.0))}
     assert len(limits) == 1

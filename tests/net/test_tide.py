@@ -9,7 +9,7 @@ from table import Table, charter_of
 
 from midst import Mean, Problem, Quantile, graphs
 from midst.certificate import residual_bounds, slack
-from midst.net.tide import make_tide, still
+from midst.net.tide import Tide, certifying
 from midst.system import assemble, draw_z0, settle
 from midst.update import next_x, next_z
 
@@ -44,10 +44,10 @@ def test_everybody_judges_alike_and_rightly(n, what, seed):
     problem = Problem(graph, rng.normal(size=n), objective=Mean() if what == "mean" else Quantile(0.5), scale=1.0)
     parameters = settle(problem)
     system = assemble(problem, parameters, draw_z0(problem, parameters, rng))
-    tide = make_tide(problem, graph.diameter(), np.array(1e-4))
+    tide = certifying(problem, graph.diameter(), np.array(1e-4))
     source, target, reverse = graph.source, graph.target, graph.reverse
     sign, z = graph.sign.astype(float), system.z0.copy()
-    levels = [still(tide) for _ in range(n)]
+    levels = [tide.still() for _ in range(n)]
     for round in range(1, 100_000):  # some draws converge slowly
         S = np.bincount(source, sign * z, n)
         x, _ = next_x(S, system.terms)
@@ -61,15 +61,44 @@ def test_everybody_judges_alike_and_rightly(n, what, seed):
             ]
         )
         heard = [[levels[j] for j in graph.neighbours(i)] for i in range(n)]
-        levels = [tide.rise(levels[i], round, x[i], largest[i], heard[i]) for i in range(n)]
+        own = [[x[i], -x[i], largest[i]] if tide.begins(round) else [] for i in range(n)]
+        levels = [tide.rise(levels[i], own[i], heard[i]) for i in range(n)]
         verdicts = [tide.judge(level, round) for level in levels]
         assert len({verdict is None for verdict in verdicts}) == 1
         if verdicts[0] is not None:
-            assert len({float(verdict.value) for verdict in verdicts}) == 1
-            assert problem.distance(verdicts[0].value * parameters.unit) <= verdicts[0].spread * parameters.unit
+            assert len({(float(verdict.low), float(verdict.high)) for verdict in verdicts}) == 1
+            middle = (verdicts[0].low + verdicts[0].high) / 2
+            assert problem.distance(middle * parameters.unit) <= verdicts[0].bound * parameters.unit
             return
         z = next_z(z, z[reverse], -sign, x[target], system.c, system.theta)
     raise AssertionError("no verdict")
+
+
+@given(st.integers(2, 9), st.sampled_from(["ring", "path", "star", "complete"]), st.integers(0, 2**32))
+def test_the_largest_and_the_smallest_reach_everybody_in_a_diameter(n, kind, seed):
+    """Without residuals: in the last round of an epoch all hold the range of the x of its first, and stop alike."""
+    rng = np.random.default_rng(seed)
+    graph = graphs.make(kind, max(n, 3), rng=rng)
+    width = rng.uniform(0.1, 3.0)
+    tide = Tide(graph.diameter(), np.array(width))
+    assert tide.levels == 2
+    levels = [tide.still() for _ in range(graph.n)]
+    for round in range(1, 4 * (graph.diameter() + 1)):
+        x = rng.normal(size=graph.n)
+        if tide.begins(round):
+            sampled, first = x, round - 1
+        heard = [[levels[j] for j in graph.neighbours(i)] for i in range(graph.n)]
+        own = [[x[i], -x[i]] if tide.begins(round) else [] for i in range(graph.n)]
+        levels = [tide.rise(levels[i], own[i], heard[i]) for i in range(graph.n)]
+        verdicts = [tide.judge(level, round) for level in levels]
+        if round < graph.diameter() + 1 or round % (graph.diameter() + 1) != graph.diameter():
+            assert verdicts == [None] * graph.n
+            continue
+        close = np.ptp(sampled) <= width
+        assert [verdict is not None for verdict in verdicts] == [close] * graph.n
+        for verdict in verdicts if close else []:
+            assert (float(verdict.low), float(verdict.high)) == (sampled.min(), sampled.max())
+            assert verdict.sampled == first
 
 
 def test_the_bound_of_a_mean_holds_to_the_last_digit():

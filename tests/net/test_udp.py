@@ -160,7 +160,7 @@ def test_a_name_that_cannot_be_found_is_told_and_looked_up_again(party: Party, m
             [("alice", "127.0.0.1"), ("bob", "bob.test")], party.identities[:2], strict=True
         )
     ]
-    plain = {"session": "s", "participants": people, "edges": [["alice", "bob"]], "scale": 1.0}
+    plain = {"method": "consensus", "session": "s", "participants": people, "edges": [["alice", "bob"]], "scale": 1.0}
 
     charter = make_charter(plain, "charter")
 

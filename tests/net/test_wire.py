@@ -11,66 +11,86 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table import Table, charter_of
 
-from midst.counting import Candidate, Proposal, Sum, Verdict, Word
 from midst.net import wire
-from midst.net.wire import BadFrame, Codec, Limits, Loose, Step
+from midst.net.wire import BadFrame, Codec, Limits, Statements, Step
 from midst.node import Message
+from midst.protocol.participant import Statement
 
-LIMITS = Limits(nodes=9, total=50, z=(-2.0, 2.0), x=(-100.0, 100.0), y=(-300.0, 300.0), value=(-10.0, 10.0))
-u32 = st.integers(0, 2**32 - 1)
-u64 = st.integers(0, 2**64 - 1)
-node = st.integers(0, 8)
-value = st.floats(-10, 10)
-verdicts = st.tuples(st.integers(0, 50), st.integers(0, 50)).filter(lambda pair: sum(pair) <= 50)
-words = st.builds(
-    Word,
-    distance=st.none() | node,
-    parent=st.none() | node,
-    proposal=st.none() | st.builds(Proposal, u32, node, value),
-    sum=st.none() | st.builds(Sum, u32, u64, u64),
-    candidate=st.none() | st.builds(Candidate, u32, value, node, u32, u32),
-    verdict=st.none() | st.builds(lambda n, pair, t: Verdict(n, *pair, t), u32, verdicts, u32),
+LIMITS = Limits(z=(-2.0, 2.0), x=(-100.0, 100.0))
+statements = st.lists(st.builds(Statement, st.binary(max_size=600), st.binary(max_size=72)), max_size=9)
+
+
+def make(coordinates=None, levels=2, numbers=4, digest=b"d" * 32):
+    return Codec(digest, coordinates, levels, LIMITS, numbers)
+
+
+@given(
+    st.integers(1, 2**32 - 1),
+    st.lists(st.floats(-100, 100), min_size=2, max_size=2),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=6, max_size=6),
+    st.sampled_from([2, 3]),
 )
-
-
-def make(coordinates=None, counted=True):
-    return Codec(b"d" * 32, coordinates, counted, LIMITS)
-
-
-@given(st.integers(1, 2**32 - 1), st.lists(st.floats(-100, 100), min_size=2, max_size=2), st.tuples(words, words))
-def test_steps_come_back_as_they_went(round, numbers, said):
-    codec = make(2)
-    frame = codec.encode_step(Message(round, np.array(numbers), said), b"e" * 16, np.zeros((2, 3)))
+def test_steps_come_back_as_they_went(round, numbers, level, levels):
+    codec, level = make(2, levels), np.array(level[: 2 * levels]).reshape(2, levels)
+    frame = codec.encode_step(Message(round, np.array(numbers)), b"e" * 16, level)
     step = codec.decode(frame)
     assert isinstance(step, Step)
     assert len(frame) == codec.step_bytes
-    assert (step.message.round, step.message.words, step.digest) == (round, said, b"e" * 16)
+    assert (step.message.round, step.digest) == (round, b"e" * 16)
     assert step.message.number.tobytes() == np.array(numbers).tobytes()
+    assert step.level.tobytes() == level.tobytes()
 
 
-def test_round_zero_carries_the_share():
+@given(statements)
+def test_statements_come_back_as_they_went(said):
     codec = make()
-    step = codec.decode(codec.encode_step(Message(0, np.array(0.5), (Word(),), b"s" * 32), bytes(16), np.zeros(3)))
-    assert step.message.share == b"s" * 32
-    assert step.message.number == 0.5
+    frames = codec.encode(said)
+    assert all(isinstance(codec.decode(frame), Statements) for frame in frames)
+    assert [each for frame in frames for each in codec.decode(frame).statements] == said
+    assert list(codec.decode_all(codec.encode_all(said))) == said
+    for frame in frames:  # of more than one, none is longer than the longest of talk and contributions
+        assert len(frame) <= max(codec.largest(b""), 12 + max(len(one.body) + len(one.signature) for one in said))
 
 
-@given(words, words, u32, u32, st.floats(-300, 300))
-def test_loose_frames_come_back_as_they_went(now, before, sequence, round, number):
+@given(statements.filter(bool), st.data())
+def test_statements_that_are_cut_off_are_refused(said, data):
     codec = make()
-    frame = codec.encode_loose(sequence, b"s" * 32, np.array(number), round, (now,), (before,))
-    loose = codec.decode(frame)
-    assert isinstance(loose, Loose)
-    assert len(frame) == codec.loose_bytes
-    assert (loose.sequence, loose.share, loose.round, loose.words, loose.previous) == (
-        sequence, b"s" * 32, round, (now,), (before,)
-    )  # fmt: skip
-    assert loose.number == number
+    (frame,) = [codec.encode_all(said)]
+    ends = {9}
+    for one in said:
+        ends.add(max(ends) + codec_overhead(codec) + len(one.body) + len(one.signature))
+    cut = data.draw(st.integers(0, len(frame) - 1).filter(lambda place: place not in ends))
+    with pytest.raises(BadFrame):
+        codec.decode(frame[:cut])
 
 
-def test_levels_travel_where_there_is_no_count():
-    codec, level = make(counted=False), np.array([1.0, -2.0, 0.25])
-    assert (codec.decode(codec.encode_step(Message(3, np.array(1.0)), bytes(16), level)).level == level).all()
+def codec_overhead(codec):
+    return len(codec.encode_all([Statement(b"", b"")])) - len(codec.encode_all([]))
+
+
+def test_a_contribution_of_many_coordinates_fits():
+    """As the iteration takes any number of coordinates, so does the search after it."""
+    codec, body = make(20_000, 2, 20_000 * 4), bytes(5 + 32 + 8 * 20_000 * 4)
+    (frame,) = codec.encode([Statement(body, bytes(72))])
+    assert len(frame) <= codec.largest()
+    assert codec.decode(frame).statements == (Statement(body, bytes(72)),)
+
+
+@pytest.mark.parametrize(
+    ("codec", "kinds"), [(make(levels=0), b"S"), (make(numbers=0), b"G"), (make(levels=0, numbers=0), b"SG")]
+)
+def test_what_a_charter_has_no_use_for_is_refused(codec, kinds):
+    full = make()
+    frames = {
+        b"S": full.encode_step(Message(1, np.array(0.0)), bytes(16), np.zeros(2)),
+        b"G": full.encode_all([Statement(b"body", b"signature")]),
+    }
+    for kind, frame in frames.items():
+        if kind in kinds:
+            with pytest.raises(BadFrame, match="unknown kind"):
+                codec.decode(frame)
+        else:
+            codec.decode(frame)
 
 
 BAD_NUMBERS = (np.nan, np.inf, -np.inf, 100.5, -1e300)
@@ -80,59 +100,47 @@ BAD_NUMBERS = (np.nan, np.inf, -np.inf, 100.5, -1e300)
 def test_numbers_beyond_what_can_be_are_refused(number):
     codec = make()
     with pytest.raises(BadFrame, match="not finite, or beyond"):
-        codec.decode(codec.encode_step(Message(1, np.array(number), (Word(),)), bytes(16), np.zeros(3)))
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        Word(distance=9),
-        Word(parent=9),
-        Word(proposal=Proposal(1, 9, 0.0)),
-        Word(proposal=Proposal(1, 0, float("nan"))),
-        Word(proposal=Proposal(1, 0, 10.5)),
-        Word(candidate=Candidate(1, 0.0, 77, 0, 0)),
-        Word(candidate=Candidate(1, float("inf"), 0, 0, 0)),
-        Word(verdict=Verdict(1, 30, 21, 0)),
-    ],
-    ids=str,
-)
-def test_words_about_what_cannot_be_are_refused(word):
-    codec = make()
-    with pytest.raises(BadFrame):
-        codec.decode(codec.encode_step(Message(1, np.array(0.0), (word,)), bytes(16), np.zeros(3)))
+        codec.decode(codec.encode_step(Message(1, np.array(number)), bytes(16), np.zeros(2)))
+    with pytest.raises(BadFrame, match="level"):
+        codec.decode(codec.encode_step(Message(1, np.array(0.0)), bytes(16), np.array([0.0, np.nan])))
 
 
 def test_every_byte_counts():
     """One meaning, one encoding: a frame with any one bit turned is refused, or says something else."""
     codec = make()
-    word = Word(distance=3, candidate=Candidate(1, 2.5, 4, 5, 6))
-    frame = codec.encode_step(Message(7, np.array(1.5), (word,)), b"e" * 16, np.zeros(3))
-    for place in range(len(frame)):
-        for bit in range(8):
-            changed = bytearray(frame)
-            changed[place] ^= 1 << bit
-            try:
-                step = codec.decode(bytes(changed))
-            except BadFrame:
-                continue
-            again = codec.encode_step(step.message, step.digest, step.level)
-            assert again == bytes(changed), f"byte {place}"
+    step = codec.encode_step(Message(7, np.array(1.5)), b"e" * 16, np.array([2.5, -1.5]))
+    told = codec.encode_all([Statement(b"one body", b"its signature"), Statement(b"another", b"and its")])
+    for frame in (step, told):
+        for place in range(len(frame)):
+            for bit in range(8):
+                changed = bytearray(frame)
+                changed[place] ^= 1 << bit
+                try:
+                    said = codec.decode(bytes(changed))
+                except BadFrame:
+                    continue
+                if isinstance(said, Step):
+                    again = codec.encode_step(said.message, said.digest, said.level)
+                else:
+                    again = codec.encode_all(said.statements)
+                assert again == bytes(changed), f"byte {place}"
 
 
-@pytest.mark.parametrize("length", [0, 1, 12, 60, 10**6])
-@pytest.mark.parametrize("kind", [b"S", b"L", b"T", b"R", b"\x00"])
+@pytest.mark.parametrize("length", [0, 1, 8, 12, 60, 10**6])
+@pytest.mark.parametrize("kind", [b"S", b"G", b"T", b"R", b"\x00"])
 def test_wrong_lengths_are_refused(kind, length):
     with pytest.raises(BadFrame):
         make().decode((kind + bytes(length))[:length])
 
 
 def test_a_frame_of_another_session_is_refused():
-    frame = Codec(b"other123" * 4, None, True, LIMITS).encode_step(
-        Message(1, np.array(0.0), (Word(),)), bytes(16), np.zeros(3)
-    )
-    with pytest.raises(BadFrame, match="another session"):
-        make().decode(frame)
+    other = make(digest=b"other123" * 4)
+    for frame in (
+        other.encode_step(Message(1, np.array(0.0)), bytes(16), np.zeros(2)),
+        other.encode_all([Statement(b"body", b"signature")]),
+    ):
+        with pytest.raises(BadFrame, match="another session"):
+            make().decode(frame)
 
 
 @given(st.binary(max_size=1100))
@@ -152,12 +160,13 @@ def fuzz(runs, seed):
     """Frames of a real session with bytes changed, cut, joined and repeated, through the decoder."""
     rng = random.Random(seed)
     corpus, codecs = [], []
-    for settings in ({}, {"objective": "mean"}, {"mode": "lossy"}, {"coordinates": 2}):
+    for settings in ({}, {"objective": "mean"}, {"method": "search"}, {"coordinates": 2}):
         rows = [[1.0, 2.0]] * 3 if "coordinates" in settings else [1.0, -2.0, 5.0]
         table = Table(charter_of(**settings), rows)
         table.run()
         corpus += [frame for _, _, frame in table.sent][:: max(1, len(table.sent) // 40)]
-        codecs.append((table.seats[0].codec, table.seats[0].limits))
+        iteration = table.seats[0].iteration
+        codecs.append((table.seats[0].codec, iteration.limits.x[1] if iteration else 0.0))
     accepted = 0
     for _ in range(runs):
         frame = bytearray(rng.choice(corpus))
@@ -174,15 +183,15 @@ def fuzz(runs, seed):
                     frame[start : start + 8] = rng.choice(
                         (b"\xff" * 8, b"\x00" * 8, b"\x00\x00\x00\x00\x00\x00\xf8\x7f")
                     )
-        codec, limits = rng.choice(codecs)
+        codec, farthest = rng.choice(codecs)
         try:
             said = codec.decode(bytes(frame))
         except BadFrame:
             continue
         accepted += 1
-        number = said.message.number if isinstance(said, Step) else said.number if isinstance(said, Loose) else 0.0
+        number = said.message.number if isinstance(said, Step) else 0.0
         assert np.isfinite(number).all()
-        assert np.abs(number).max(initial=0.0) <= max(limits.x[1], limits.y[1])
+        assert np.abs(number).max(initial=0.0) <= farthest
     return accepted
 
 

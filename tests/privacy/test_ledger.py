@@ -309,6 +309,37 @@ def test_a_changed_byte_never_passes_unnoticed(tmp_path_factory, data):
         assert Ledger.open(path, DATUM).totals() == totals  # white space, or the same number written otherwise
 
 
+def test_a_search_again_counts_once(path):
+    """The same transcript adds neither bits nor floor; another way to the same answer adds bits alone."""
+    ledger = Ledger.new(path, datum=DATUM)
+    search = Entry(bits=1.5, floor=0.5, told="a", answer="b")
+    assert ledger.add(search).excess == 1.0
+    assert (ledger.add(search).bits, ledger.totals().floor, ledger.totals().runs) == (1.5, 0.5, 2)
+    totals = ledger.add(Entry(bits=2.0, floor=0.5, answer="b"))
+    assert (totals.bits, totals.floor, totals.excess) == (3.5, 0.5, 3.0)
+    totals = ledger.add(Entry(bits=1.0, floor=0.25, told="c", answer="d"))
+    assert (totals.bits, totals.floor) == (4.5, 0.75)
+    shown = json.loads(CliRunner().invoke(command, ["show", str(path), "--json"]).output)
+    assert (shown["floor"], shown["excess"]) == (0.75, 3.75)
+    assert "0.75: what the answers alone tell" in CliRunner().invoke(command, ["show", str(path)]).output
+    unknown = ledger.add(Entry(bits=1.0))
+    assert (unknown.floor, unknown.excess) == (None, None)
+    assert "not known" in CliRunner().invoke(command, ["show", str(path)]).output
+
+
+def test_a_ledger_of_format_1_is_read(path):
+    Ledger.new(path, datum=DATUM).add(Entry(lower=48_000, bits=1.25))
+
+    def age(content):
+        content["format_version"] = 1
+        for name in ("floor", "told", "answer"):
+            del content["entries"][0][name]
+
+    tamper(path, age)
+    assert Ledger.open(path, DATUM).add(Entry(bits=1)).bits == 2.25
+    assert json.loads(path.read_text())["format_version"] == 2
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [
@@ -316,7 +347,7 @@ def test_a_changed_byte_never_passes_unnoticed(tmp_path_factory, data):
         (b"[" * 100_000, "not a midst ledger, or a damaged one"),
         (b"[]", "not a midst ledger$"),
         (b'{"format": "other"}', "not a midst ledger$"),
-        (b'{"format": "midst-ledger", "format_version": 2}', "ledger format 2, this midst reads 1"),
+        (b'{"format": "midst-ledger", "format_version": 3}', "ledger format 3, this midst reads 2"),
         (b'{"format": "midst-ledger", "format_version": 1}', "damaged ledger; take it from a backup"),
     ],
 )

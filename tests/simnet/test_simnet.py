@@ -68,7 +68,7 @@ def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
     problem = charter.problem(values)
     z0 = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
     smooth = charter.objective == "mean"
-    system = assemble(problem, charter.parameters, z0 * charter.parameters.unit if smooth else z0, charter.rules)
+    system = assemble(problem, charter.parameters, z0 * charter.parameters.unit if smooth else z0)
     last = min(len(one.trajectory) for one in world.participants)
     for t, (x, _) in zip(range(last), iterate(system), strict=False):
         for i, one in enumerate(world.participants):

@@ -10,6 +10,7 @@ from midst.privacy.audit import audit
 from midst.privacy.dp import Mechanism, information
 from midst.privacy.ledger import Entry, Ledger
 from midst.privacy.priors import Prior
+from midst.privacy.published import digests
 from midst.problems import Problem
 from midst.result import Result
 
@@ -37,7 +38,10 @@ class Account:
             self.ledger.add(Entry(bits=bits, mechanism=self.mechanism))
             return
         leak, i = audit(result.trace, prior=self.prior), self.node
-        entry = Entry(leak.lower[i], leak.upper[i], leak.exposed[i], float(leak.bits[i]))
+        told, answer = digests(result.trace)
+        floor = None if math.isnan(leak.floor[i]) else float(leak.floor[i])
+        exposed, bits = leak.exposed[i], float(leak.bits[i])
+        entry = Entry(leak.lower[i], leak.upper[i], exposed, bits, floor=floor, told=told, answer=answer)
         self.ledger.add(entry, lambda lower, upper: -self.prior.log_mass(lower[0], upper[0]) / math.log(2))
 
 

@@ -46,7 +46,8 @@ def command(
     who, believed = parse_adversary(adversary, init), parse_prior(prior)
     record = load(trace)
     found = reconstruct(view(record, who, coordinate), believed, tolerance)
-    truth = None if record.values is None else record.values.reshape(record.graph.n, -1)[:, coordinate or 0]
+    compared = record.values is not None and record.owners is None
+    truth = record.values.reshape(record.graph.n, -1)[:, coordinate or 0] if compared else None  # type: ignore[union-attr]
     nodes: list[dict[str, Any]] = []
     for i in range(record.graph.n):
         corrupt = i in who.corrupt

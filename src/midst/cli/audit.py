@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,7 +69,7 @@ def command(
     resolution: float | None,
     plot: Path | None,
 ) -> None:
-    """Tell what a saved run gave away: exposed or not, bounds, and bits.
+    """Tell what a saved run gave away: exposed or not, bounds, bits; how many of them the answer alone gives away.
 
     The report shows what the adversary knows, so an exposed value stands in it.
     """
@@ -98,7 +99,7 @@ def _show(leakage: Leakage) -> None:
     rows = []
     for node in leakage.to_dict()["nodes"]:
         if node["corrupt"]:
-            rows.append([str(node["node"]), "corrupt", "", "", "", "", ""])
+            rows.append([str(node["node"]), "corrupt", *[""] * (len(_COLUMNS) - 2)])
             continue
         seen = "yes" if node["exposed_at"] is None else f"at t = {node['exposed_at']}"
         error = f" ± {node['bits_error']:.2f}" if node["bits_error"] else ""
@@ -111,18 +112,24 @@ def _show(leakage: Leakage) -> None:
                 "−∞" if node["lower"] is None else f"{node['lower']:.6g}",
                 "∞" if node["upper"] is None else f"{node['upper']:.6g}",
                 f"{node['bits']:.2f}{error}",
+                *("?" if node[part] is None else f"{node[part]:.2f}" for part in ("floor", "excess")),
             ]
         )
     exposed = [bool(is_exposed) for is_exposed in leakage.exposed]
-    show_table(f"what was given away to {leakage.adversary}", _COLUMNS, rows, exposed, words=("exposed", "value lies"))
+    show_table(f"what was given away to {leakage.audience}", _COLUMNS, rows, exposed, words=("exposed", "value lies"))
     resolution = leakage.resolution
     told = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"
     click.echo(
         f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed; {leakage.total_bits:.2f} bits in all, "
         f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {told}"
     )
+    if isfinite(leakage.mean_floor):
+        click.echo(
+            f"of these {leakage.mean_floor:.2f} a node are the floor, which the answer alone gives away, and "
+            f"{leakage.mean_excess:.2f} the excess, by how it was found"
+        )
     for note in leakage.notes:
         click.echo(f"note: {note}")
 
 
-_COLUMNS = ("node", "exposed", "value lies", "chance", "lower", "upper", "bits")
+_COLUMNS = ("node", "exposed", "value lies", "chance", "lower", "upper", "bits", "floor", "excess")

@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from midst.net.charter import Charter
 
 _A_FILE = click.Path(path_type=Path)
+_OF_METHODS = ("c", "theta", "mu", "sigma", "scale", "tolerance", "pooled")  # not taken along to the other method
 _DEADLINES = ("start", "wait", "total", "linger")
+_METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
+_RUNS = 5  # simulated of each method for what is expected
+_MOST_EXPECTED = 200  # participants up to which it is
+_APART = 3  # participants: a run that differs from another by fewer tells about those
 _MOST_EDGES = 20  # shown to people
 _EXAMPLES = """\b
 Examples:
-  midst charter new --session pay-2026 --graph ring --bounds 0:500000 --out pay.toml \\
+  midst charter new --session pay-2026 --method search --graph ring --bounds 0:500000 --out pay.toml \\
       alice.crt@alice.example.org:7001 bob.crt@bob.example.org:7001 carol.crt
   midst charter new --from pay.toml --session pay-2027 --out pay-2027.toml
   midst charter check pay.toml --name alice --key keys/alice.key
@@ -42,6 +47,7 @@ def command() -> None:
 @click.argument("certificates", nargs=-1, metavar="CERT[@HOST:PORT]...")
 @click.option("--out", type=_A_FILE, metavar="FILE", help="A new file. Default: to stdout.")
 @click.option("--session", required=True, help="The name of this one run.")
+@click.option("--method", type=click.Choice(["search", "consensus"]), help=_METHOD)
 @click.option("--from", "old", type=_A_FILE, metavar="FILE", help="Another charter to start from.")
 @click.option("--graph", metavar="KIND|FILE", help="A kind of graph, or a file of edges, as for midst run.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of a graph that is drawn.")
@@ -51,20 +57,21 @@ def command() -> None:
 )
 @click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
-@click.option("--side", type=click.Choice(["low", "high", "any"]), help="Where there are two answers. Default: low.")
+@click.option("--side", type=click.Choice(["low", "high", "midpoint", "any"]), help="Of two answers. Default: low.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
 @click.option("--scale", type=float, help="Public, in place of bounds: about how far values lie from each other.")
+@click.option("--resolution", type=float, help="Public: values are told apart to this, as 0.01.")
+@click.option("--pooled", is_flag=True, default=None, help="Search: every participant brings a list of values.")
+@click.option("--arity", type=int, metavar="K", help="Search: thresholds a probe, from 1 to 7. Default: 3.")
+@click.option("--spacing", metavar="WAY|Q,Q,…", help="Search: rank, value, key, or public quantiles. Default: rank.")
 @click.option("--coordinates", type=int, metavar="M", help="How many numbers each value has. Default: 1.")
 @click.option("--c", type=float, help="Convergence parameter. Default: chosen from what is public.")
 @click.option("--theta", type=float, help="Averaging constant, in (0, 1). Default: 0.5.")
 @click.option("--mu", type=float, help="Mean of z(0). Default: chosen from what is public.")
 @click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1; see midst plan.")
-@click.option("--tolerance", type=float, help="Where no count ends the run, relative to the scale. Default: 1e-6.")
-@click.option("--patience", type=int, metavar="K", help="Rounds inside before a node proposes. Default: chosen.")
-@click.option("--root", metavar="NAME", help="Where a count's sums meet. Default: the first participant.")
+@click.option("--tolerance", type=float, help="Where no search ends the run, relative to the scale. Default: 1e-6.")
 @click.option("--rounds", type=int, metavar="N", help="The most there may be. Default: 100000.")
-@click.option("--mode", type=click.Choice(["lockstep", "lossy"]), help="Default: lockstep.")
-@click.option("--period", type=float, help="Lossy mode: seconds between a node's activations. Default: 0.05.")
+@click.option("--spread", type=float, help="For what is expected: the values' own. Default: a tenth of the bounds.")
 @click.option("--start", type=float, metavar="S", help="Seconds until every neighbour must be heard. Default: 300.")
 @click.option("--wait", type=float, metavar="S", help="Seconds without progress of a neighbour. Default: 60.")
 @click.option("--total", type=float, metavar="S", help="Seconds for the whole run. Default: 3600.")
@@ -79,6 +86,7 @@ def new(
     edges: tuple[str, ...],
     weights: tuple[str, ...],
     bounds: str | None,
+    spread: float | None,
     **settings: Any,
 ) -> None:
     """Write a charter for the participants with these certificates.
@@ -110,7 +118,13 @@ def new(
     elif old is None:
         raise InputError("who talks to whom? give --graph, such as --graph ring, or --edge A-B for every edge")
     _settle_on(plain, bounds, settings)
+    if "method" not in plain:
+        raise InputError("how is the answer to be found? give --method search (exposes nobody) or --method consensus")
     charter = make_charter(plain, "charter")
+    if old is not None and (warning := differencing(read_charter(old), charter)):
+        click.echo(f"midst: {warning}", err=True)
+    for line in expectations(charter, spread):
+        click.echo(line, err=True)
     text = charter.to_toml()
     if out is None:
         click.echo(text, nl=False)
@@ -160,6 +174,46 @@ def show(file: Path, as_json: bool) -> None:
     click.echo("\nWhat the run tells whom")
     for line in told(charter):
         click.echo(click.wrap_text(line, 100, initial_indent="- ", subsequent_indent="  "))
+    click.echo()
+    for line in expectations(charter, None):
+        click.echo(line)
+
+
+def expectations(charter: Charter, spread: float | None) -> list[str]:
+    """What to expect of this charter by either method, in lines; none where there is nothing to compare."""
+    from midst.errors import InputError
+    from midst.objectives import Mean
+    from midst.privacy.expectation import assumed_prior, expect, in_words
+
+    if spread is not None and not 0 < spread < float("inf"):
+        raise InputError("--spread must be a positive number")
+    if (
+        isinstance(charter.goal, Mean)
+        or charter.bounds is None
+        or charter.pooled
+        or len(charter.names) > _MOST_EXPECTED
+    ):
+        return []
+    if charter.side not in ("low", "high"):
+        return []
+    prior = assumed_prior(charter.bounds, spread)
+    middle, width = prior.quantile(0.5), prior.scale
+    found = expect(charter.graph, charter.bounds, prior, objective=charter.goal, runs=_RUNS)
+    told = f"if values lie about {middle:g}, {width:.3g} apart (--spread), to one curious participant"
+    return [f"What to expect, {told}:", *in_words(found, len(charter.names))]
+
+
+def differencing(before: Charter, after: Charter) -> str | None:
+    """What a charter with nearly the same participants as another gives away, in words; None where it is the same."""
+    changed = sorted({*before.names} ^ {*after.names})
+    if not changed or len(changed) >= _APART:
+        return None
+    return (
+        f"the participants are those of {before.session} but for {', '.join(changed)}: if both runs are on the same"
+        " values, the two answers together tell more about the difference than either does about anybody. Of one in 16"
+        " that is about 2 bits instead of 0.4, and its value itself in 3 runs of 100; of one in 6, in 8 or 9. Who"
+        " stays away, or makes a run fail, can bring this about; change three or more at a time, or use other values"
+    )
 
 
 # What was asked for
@@ -247,6 +301,14 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
     from midst.errors import InputError
 
     given = {name: value for name, value in settings.items() if value is not None}
+    if "spacing" in given and given["spacing"] not in ("rank", "value", "key"):
+        try:
+            given["spacing"] = [float(word) for word in given["spacing"].split(",")]
+        except ValueError:
+            raise InputError("--spacing must be rank, value, key, or numbers with commas between") from None
+    if "method" in given and given["method"] != plain.get("method"):
+        for key in _OF_METHODS:
+            plain.pop(key, None)
     if "quantile" in given:
         if "objective" in given:
             raise InputError("give --objective or --quantile, not both")
@@ -268,11 +330,12 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
 
 
 def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
-    parameters = charter.parameters.to_dict()
     weighted = any(one.weight != 1 for one in charter.participants)
     size = "" if charter.coordinates == 1 else f" in each of {charter.coordinates} coordinates"
+    lists = ", of all their values together" if charter.pooled else ""
     yield "session", charter.session
-    yield "finds", f"the {charter.problem().title}{size} of {len(charter.names)} participants"
+    yield "finds", f"the {charter.title}{size} of {len(charter.names)} participants{lists}"
+    yield "method", charter.method
     for number, one in enumerate(charter.participants):
         weight = f", weight {one.weight}" if weighted else ""
         place = one.address or "only dials"
@@ -282,41 +345,74 @@ def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
     yield "edges", f"{len(charter.edges)}: {listed}{more}"
     low, high = charter.value_range
     about = "" if charter.scale is None else f", about {charter.scale:g} from each other"
-    yield "public", f"all values lie between {low:g} and {high:g}{about}"
-    chosen = {name: "" if getattr(charter, name) is not None else " (chosen)" for name in ("c", "mu", "sigma")}
-    numbers = {name: _one(parameters[name]) for name in ("c", "mu", "sigma")}
-    settled = ", ".join(f"{name} = {numbers[name]:g}{chosen[name]}" for name in numbers)
-    yield "parameters", f"theta = {charter.theta:g}, {settled}"
+    known = f"all values lie between {low:g} and {high:g}{about}" if charter.bounds or charter.scale else "no bounds"
+    finest = "" if charter.resolution is None else f"; values are told apart to {charter.resolution:g}"
+    yield "public", known + finest
+    yield "parameters", _parameters(charter)
     yield "ends", _ending(charter)
-    lossy = f", every node active each {charter.period:g} s" if charter.mode == "lossy" else ""
-    yield "mode", charter.mode + lossy
     limits = charter.deadlines
     waits = f"{limits.start:g} s to start, {limits.wait:g} s without progress, {limits.total:g} s in all"
     yield "gives up", f"after {charter.rounds:,} rounds; {waits}"
     yield "digest", charter.digest.hex()
 
 
+def _parameters(charter: Charter) -> str:
+    if charter.method == "search":
+        by = charter.spacing if isinstance(charter.spacing, str) else f"{len(charter.spacing)} public quantiles"
+        return f"{charter.arity} thresholds a probe, placed by {by}"
+    parameters = charter.parameters.to_dict()
+    chosen = {name: "" if getattr(charter, name) is not None else " (chosen)" for name in ("c", "mu", "sigma")}
+    numbers = {name: _one(parameters[name]) for name in ("c", "mu", "sigma")}
+    settled = ", ".join(f"{name} = {numbers[name]:g}{chosen[name]}" for name in numbers)
+    return f"theta = {charter.theta:g}, {settled}"
+
+
 def _ending(charter: Charter) -> str:
-    if charter.rules is None:
+    if charter.stop == "certified":
         return f"when all x are certified to lie within {charter.tolerance:g} of the scale of the answer"
-    meet = charter.names[charter.rules.root]
-    return f"when a count proves the answer exactly; sums meet at {meet}, patience {charter.rules.patience} rounds"
+    if charter.method == "search":
+        return "when everybody has signed the answer that the totals prove"
+    return "by a search once all x are close; when everybody has signed the answer that its totals prove"
 
 
 def told(charter: Charter) -> list[str]:
     """What a run by this charter tells whom, in plain words."""
     lines = ["Everybody: this charter, and the answer."]
-    if charter.rules is not None:
+    if charter.pooled:
+        lines.append("Everybody: how many values each participant has.")
+    if charter.stop == "exact":
         lines.append(
-            "Everybody: each candidate for the answer (the value itself, and whose it is), and how much weight lies"
-            " below and above it. The last candidate is the answer, so everybody learns whose value it is."
+            "Everybody: how much weight lies between public thresholds, in total, a few of them in every probe;"
+            " a coalition knows the same of the others together. Nobody's own part, and not whose value the answer is."
         )
-    else:
+    if charter.method == "consensus":
+        lines += _told_by_iteration(charter)
+    if charter.method == "search" and len({one.weight for one in charter.participants if one.weight}) > 1:
+        lines.append("Weights differ: totals of weights can tell whose value lies where.")
+    lines.append(
+        "Who records the network: who talks to whom, when, and how much, but not the numbers; all rounds look alike."
+    )
+    if charter.stop == "exact":
         lines.append(
-            "Everybody: every few rounds the largest and the smallest x (not whose), and how far neighbours are from"
-            " agreement."
+            "One participant that lies about its own part can choose which honest value is published; midst does not"
+            " hold anybody to its vote yet."
         )
-    lines.append("Your neighbours: the start numbers z(0) of your common edge, and your number x in every round.")
+    if charter.method == "consensus":
+        lines.append("A neighbour that breaks the rules and sends what it likes can find out more, up to your value.")
+    again = "" if charter.method == "search" else "Each further run on the same values tells more. "
+    lines.append(
+        f"{again}A second run on the same values with a participant more or fewer, or because somebody stayed away:"
+        " the difference of the two answers is about that one. Keep account with midst ledger."
+    )
+    return lines
+
+
+def _told_by_iteration(charter: Charter) -> list[str]:
+    lines = [
+        "Everybody: every few rounds the largest and the smallest x (not whose)"
+        + (", and how far neighbours are from agreement." if charter.stop == "certified" else "."),
+        "Your neighbours: the start numbers z(0) of your common edge, and your number x in every round.",
+    ]
     if charter.objective == "mean":
         lines.append(
             "All your neighbours together, should they pool what they know: your value. What hides it from fewer is"
@@ -325,7 +421,7 @@ def told(charter: Charter) -> list[str]:
     else:
         lines.append(
             "All your neighbours together, should they pool what they know: in every round on which side of your x"
-            " your value lies, which closes in on it; and in a count, your own answer."
+            " your value lies, which closes in on it."
         )
         lines.append(
             "Your neighbours: in a round in which your value falls inside your interval, x is your value itself."
@@ -334,26 +430,19 @@ def told(charter: Charter) -> list[str]:
     if lonely:
         shown = ", ".join(lonely[:8]) + (f" and {len(lonely) - 8} more" if len(lonely) > 8 else "")
         lines.append(f"One neighbour alone is all the neighbours of: {shown}. Give them a second one.")
-    lines.append(
-        "Who records the network: who talks to whom, when, and how much, but not the numbers; all rounds look alike."
-    )
-    lines.append("A neighbour that breaks the rules and sends what it likes can find out more, up to your value.")
-    lines.append("Each further run on the same values tells more; keep account with midst ledger.")
     return lines
 
 
 def _to_dict(charter: Charter) -> dict[str, Any]:
     import msgspec
 
-    parameters = charter.parameters.to_dict()
-    rules = charter.rules
-    settled: dict[str, Any] = {name: _one(parameters[name]) for name in ("c", "mu", "sigma", "scale")}
-    settled["theta"] = charter.theta
-    if rules is not None:
-        settled |= {"patience": rules.patience, "root": charter.names[rules.root]}
+    settled: dict[str, Any] = {"arity": charter.arity, "spacing": charter.spacing}
+    if charter.method == "consensus":
+        parameters = charter.parameters.to_dict()
+        settled |= {name: _one(parameters[name]) for name in ("c", "mu", "sigma", "scale")} | {"theta": charter.theta}
     return {
         "charter": msgspec.to_builtins(charter),
-        "finds": charter.problem().title,
+        "finds": charter.title,
         "stop": charter.stop,
         "settled": settled,
         "told": told(charter),

@@ -75,12 +75,16 @@ def command(charter_file: Path, name: str, key_file: Path, wait: float, as_json:
 
 def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Iterator[Line]:
     """All checks, as they are made."""
+    from midst.cli.charter import expectations
     from midst.net.charter import check_identity, read_charter
     from midst.net.keys import load_identity
 
     now = datetime.now(UTC)
     charter = _attempt("charter", lambda: read_charter(charter_file))
     yield charter if isinstance(charter, Line) else Line("ok", "charter", f"digest {charter.digest.hex()}")
+    if not isinstance(charter, Line):
+        for text in expectations(charter, None):
+            yield Line("ok", "expect", " ".join(text.split()))
     identity = _attempt("key", lambda: load_identity(key_file))
     if isinstance(identity, Line):
         yield identity
@@ -208,16 +212,19 @@ class _Calls:
 
 async def _meet(charter: Charter, identity: Identity, number: int, wait: float) -> list[Line]:
     """Bind, dial, be dialled, and listen, for as long as it takes or `wait` seconds."""
+    import numpy as np
+
     from midst.errors import InputError
-    from midst.net.local import make_transport
+    from midst.net.local import largest_frame, make_transport
+    from midst.net.notary import CertifiedNotary
     from midst.net.seat import take_seat
     from midst.net.transport import Endpoint
 
     lines = await _find_names(charter, number)
-    lossy = charter.mode == "lossy"
-    seat = take_seat(charter, identity.name, charter.problem().values[number])  # any value will do: none is sent
-    endpoint = Endpoint(charter, identity, number, seat.codec.largest(lossy))
-    transport = make_transport("udp" if lossy else "tls", endpoint)
+    low, high = charter.value_range
+    any_value = np.full(charter.coordinates, min(max(0.0, low), high))  # none is sent
+    seat = take_seat(charter, identity.name, any_value, CertifiedNotary(charter, identity))
+    transport = make_transport("tls", Endpoint(charter, identity, number, largest_frame(seat, "tls")))
     calls = _Calls(charter, set(charter.neighbours(identity.name)))
     address = charter.participants[number].address
     try:

@@ -87,7 +87,7 @@ def _read_datum(path: str) -> NDArray[Any]:
 
 
 def _as_dict(ledger: Ledger) -> dict[str, Any]:
-    totals = dict(vars(ledger.totals()))
+    totals = vars(ledger.totals()) | {"excess": ledger.totals().excess}
     totals |= {end: [x if isfinite(x) else None for x in totals[end]] for end in ("lower", "upper")}
     totals |= {"epsilon": totals["epsilon"] if isfinite(totals["epsilon"]) else None}
     return {"file": str(ledger.path), "sealed": ledger.sealed, **totals, "budget": vars(ledger.budget)}
@@ -111,6 +111,8 @@ def _rows(ledger: Ledger) -> list[tuple[str, str]]:
         ("exposed", f"in {totals.exposed_runs} runs"),
         ("bounds", ", ".join(f"({low:.10g}, {high:.10g})" for low, high in ends)),
         ("bits", f"{totals.bits:.4g}{of(budget.max_bits)}"),
+        ("floor", "not known" if totals.floor is None else f"{totals.floor:.4g}: what the answers alone tell"),
+        ("excess", "not known" if totals.excess is None else f"{totals.excess:.4g}: what the ways to them told more"),
         ("epsilon", epsilon),
         ("datum", "sealed in" if ledger.sealed else "none yet; the first it is opened with"),
     ]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from midst.explorer.live import Feed
     from midst.net.charter import Charter
     from midst.net.driver import Tell
+    from midst.net.finding import Found
     from midst.net.journal import Journal
     from midst.net.local import TransportName
     from midst.net.peer import Ending, Peer
@@ -48,7 +49,8 @@ Examples:
   midst node --charter pay.toml --name alice --key keys/alice.key --value-file salary.txt
   get-salary | midst node --charter pay.toml --name alice --key keys/alice.key --json"""
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
-_TRANSPORT = "How to reach the neighbours. Default: tls, and udp for a charter in lossy mode."
+_TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
+_OUT = "Write the answer with everybody's signature, for midst verify."
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
@@ -63,6 +65,7 @@ _TRANSPORT = "How to reach the neighbours. Default: tls, and udp for a charter i
 @click.option("--listen", metavar="HOST:PORT", help="Bind here, where that is not the charter's address.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /healthz there.")
 @click.option("--explore", is_flag=True, help="Serve a page on this machine that follows this node.")
+@click.option("--out", type=_A_FILE, metavar="FILE", help=_OUT)
 @click.option("--log", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
 def command(
@@ -77,6 +80,7 @@ def command(
     listen: str | None,
     metrics: str | None,
     explore: bool,
+    out: Path | None,
     log: str,
     as_json: bool,
 ) -> None:
@@ -89,7 +93,8 @@ def command(
     from midst.net.charter import check_identity, read_charter, split_address
     from midst.net.journal import DiskFile, Journal
     from midst.net.keys import load_identity
-    from midst.net.local import make_transport
+    from midst.net.local import largest_frame, make_transport
+    from midst.net.notary import CertifiedNotary
     from midst.net.seat import take_seat
     from midst.net.transport import Endpoint
 
@@ -98,7 +103,9 @@ def command(
     number = check_identity(charter, name, identity)
     own_address, watched = (None if text is None else split_address(text) for text in (listen, metrics))
     kind = _choose_transport(charter, transport)
-    seat = take_seat(charter, name, read_value(value_file, value_command))
+    if out is not None:
+        check_out(charter, out)
+    seat = take_seat(charter, name, read_value(value_file, value_command), CertifiedNotary(charter, identity))
     tell = make_teller(log)
     problem = check_certificate(identity.certificate, name, identity.fingerprint, _now())
     if problem is not None:
@@ -106,8 +113,8 @@ def command(
     warning = expiry_warning(identity.certificate, _now())
     if warning:
         tell("expiry", warning)
-    largest = seat.codec.largest(charter.mode == "lossy")
-    carrier = make_transport(kind, Endpoint(charter, identity, number, largest, own_address), routers)
+    endpoint = Endpoint(charter, identity, number, largest_frame(seat, kind), own_address)
+    carrier = make_transport(kind, endpoint, routers)
     folder = state or _default_state()
     file = DiskFile(folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal")
     try:
@@ -121,13 +128,38 @@ def command(
     report = {
         "name": name,
         "session": charter.session,
-        "objective": charter.problem().title,
+        "objective": charter.title,
         **ending.found.to_dict(),
         "seconds": round(time.monotonic() - started, 3),
         "sent": carrier.sent,
         "received": carrier.received,
     }
+    if ending.found.contradicted:
+        tell(
+            "contradicted",
+            "the totals leave no room for your own value: somebody lied about theirs; talk to the others",
+        )
+    if out is not None:
+        write_out(charter, ending.found, out)
     _report(report, as_json)
+
+
+def check_out(charter: Charter, path: Path) -> None:
+    """Refuses to write a result where nobody signs one, or where it cannot be written."""
+    from midst.files import check_writable
+
+    if charter.stop != "exact":
+        raise InputError(f"--out: a {charter.title} is proved by residuals, which nobody signs; leave it out")
+    check_writable(path)
+
+
+def write_out(charter: Charter, found: Found, path: Path) -> None:
+    """Writes a result, whole or not at all."""
+    from midst.files import write_whole
+    from midst.net.results import result_json
+
+    text = result_json(charter, found)
+    write_whole(path, lambda file: file.write(text), mode=0o644)
 
 
 async def _run(
@@ -179,8 +211,9 @@ def _page(seat: Seat, tell: Tell) -> Iterator[Feed]:
         {
             "kind": "start",
             "names": list(charter.names),
-            "edges": [[seat.number, j] for j in seat.node.neighbours],
-            "objective": charter.problem().title,
+            "edges": [[seat.number, j] for j in seat.neighbours],
+            "objective": charter.title,
+            "method": charter.method,
             "all": False,
             "self": seat.number,
         }
@@ -224,12 +257,9 @@ def _output(shell: str) -> str:
 
 
 def _choose_transport(charter: Charter, asked: TransportName | None) -> TransportName:
-    lossy = charter.mode == "lossy"
-    if asked is None:
-        return "udp" if lossy else "tls"
-    if lossy != (asked == "udp"):
-        raise InputError(f'--transport {asked} is not for mode = "{charter.mode}"; leave it out')
-    return asked
+    if asked == "udp" and charter.method != "search":
+        raise InputError('--transport udp is for method = "search", which repeats what was lost; use tls')
+    return asked or "tls"
 
 
 def _default_state() -> Path:
@@ -263,8 +293,12 @@ def _report(report: dict[str, Any], as_json: bool) -> None:
         (report["objective"], str(report["value"])),
         ("proof", proof or f"residuals: within {report['bound']:.3g}"),
         ("exposed", "yes: this node sent its own value" if report["exposed"] else "no"),
-        ("rounds", f"{report['rounds']} in {report['seconds']:.1f} s"),
+        ("rounds", f"{report['rounds']} in {report['seconds']:.1f} s" + _probes(report)),
         ("bytes", f"{report['sent']:,} sent, {report['received']:,} received"),
     ]
     width = max(len(head) for head, _ in rows)
     click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+
+
+def _probes(report: dict[str, Any]) -> str:
+    return f", {report['probes']} probes" if report["probes"] else ""

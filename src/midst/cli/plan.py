@@ -1,4 +1,4 @@
-"""`midst plan`: which c and sigma to choose, by simulation."""
+"""`midst plan`: what to expect of both methods, and which c and sigma to choose, by simulation."""
 
 from __future__ import annotations
 
@@ -9,69 +9,156 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from midst.cli.audit import who_listens
 from midst.cli.terminal import show_table, task_bar
+from midst.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from midst.graphs import Graph
     from midst.privacy.adversaries import Init
+    from midst.privacy.expectation import Expectation
     from midst.privacy.planner import Plan
+    from midst.privacy.priors import Prior
 
 _EXAMPLES = """\b
 Examples:
-  midst plan --graph rgg --nodes 15 --rounds-budget 100
-  midst plan --graph ring --nodes 9 --prior uniform:0,100 --init sealed --rounds-budget 500 --plot plan.png"""
-_COLUMNS = ("c · scale", "sigma", "bits a node", "exposed", "rounds", "9 runs of 10", "")
+  midst plan --charter pay.toml --spread 12000
+  midst plan --graph ring --nodes 5 --bounds 0:60
+  midst plan --graph rgg --nodes 15 --prior normal:0,1 --rounds-budget 100 --plot plan.png"""
+_COLUMNS = ("c", "sigma", "bits a node", "exposed", "rounds", "9 runs of 10", "")
+_METHODS = ("method", "rounds", "exposed", "bits a node", "floor", "excess", "kB a node")
+_BUDGET = "How many rounds nine runs of ten may take: also compares choices of c and sigma for consensus."
+_PRIOR = "What values are like: normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE. Default: from the bounds."
+_WHO = "As for midst audit. Default: one curious participant; with --rounds-budget, eavesdropper."
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
-@click.option("--graph", required=True, metavar="KIND|FILE", help="A kind of graph, or a file, as for midst run.")
+@click.option("--charter", "charter_file", type=click.Path(path_type=Path), metavar="FILE", help="What all agreed on.")
+@click.option("--graph", metavar="KIND|FILE", help="In place of a charter: as for midst run.")
 @click.option("--nodes", type=int, metavar="N", help="How many; not needed for a file.")
-@click.option("--rounds-budget", type=float, required=True, help="How many rounds nine runs of ten may take.")
-@who_listens
-@click.option("--runs", type=int, default=20, show_default=True, help="Of each choice of c and sigma.")
+@click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
+@click.option("--spread", type=float, help="The values' own standard deviation. Default: a tenth of the bounds.")
+@click.option("--prior", metavar="KIND:A,B", help=_PRIOR)
+@click.option("--adversary", metavar="WHO", help=_WHO)
+@click.option("--init", type=click.Choice(["clear", "sealed"]), default="clear", show_default=True, help="Of z(0).")
+@click.option("--rounds-budget", type=float, help=_BUDGET)
+@click.option("--runs", type=int, default=20, show_default=True, help="Of each method, and each choice.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw bits against rounds.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of a table.")
 def command(
-    graph: str,
+    charter_file: Path | None,
+    graph: str | None,
     nodes: int | None,
-    rounds_budget: float,
-    adversary: str,
+    bounds: str | None,
+    spread: float | None,
+    prior: str | None,
+    adversary: str | None,
     init: Init,
-    prior: str,
+    rounds_budget: float | None,
+    runs: int,
+    seed: int,
+    workers: int,
     plot: Path | None,
     as_json: bool,
-    **how: Any,
 ) -> None:
-    """Compare choices of c and sigma: bits given away, nodes exposed, rounds.
+    """Compare search and consensus before anybody takes part: rounds, exposed, bits, floor, bytes.
 
-    Every choice is simulated on the same data, drawn from the prior, until the median is proved by a count.
+    Both are simulated on the same values, drawn from a prior within the public bounds, until the median is proved.
+    With --rounds-budget, choices of c and sigma for consensus are compared too, in the units of the data.
     """
-    from midst.cli.options import read_graph
     from midst.privacy.adversaries import parse_adversary
+    from midst.privacy.expectation import expect
     from midst.privacy.planner import Setting, make_plan
-    from midst.privacy.priors import parse_prior
-    from midst.system import streams
 
-    who, believed = parse_adversary(adversary, init), parse_prior(prior)
+    if runs < 2:
+        raise InputError("at least 2 runs are needed to tell an average from chance")
     if plot is not None:
         from midst.plots import check_picture
 
         check_picture(plot)
-    network = read_graph(graph, nodes, streams(how["seed"]).graph)
-    who.check(network)
-    with task_bar("plan") as progress:
-        plan = make_plan(Setting(network, believed, who), rounds_budget, progress=progress, **how)
-    if plot is not None:
+        if rounds_budget is None:
+            raise InputError("--plot draws the choices of c and sigma; give --rounds-budget too")
+    network, known, believed = _what_is_planned(charter_file, graph, nodes, bounds, spread, prior, seed)
+    who = None if adversary is None else parse_adversary(adversary, init)
+    if who is not None:
+        who.check(network)
+    expected = expect(network, known, believed, adversary=who, runs=runs, seed=seed)
+    plan = None
+    if rounds_budget is not None:
+        setting = Setting(network, believed, parse_adversary("eavesdropper", init) if who is None else who)
+        with task_bar("plan") as progress:
+            plan = make_plan(setting, rounds_budget, runs=runs, seed=seed, workers=workers, progress=progress)
+    if plot is not None and plan is not None:
         from midst.plots import save_figure
         from midst.privacy.plots import draw_plan
 
         save_figure(draw_plan(plan), plot)
     if as_json:
-        click.echo(json.dumps(_to_dict(plan)))
-    else:
+        methods = [asdict(each) for each in expected]
+        click.echo(json.dumps({"methods": methods} | ({} if plan is None else _to_dict(plan))))
+        return
+    _show_methods(expected, network.n)
+    if plan is not None:
         _show(plan)
+
+
+def _what_is_planned(
+    charter_file: Path | None,
+    graph: str | None,
+    nodes: int | None,
+    bounds: str | None,
+    spread: float | None,
+    prior: str | None,
+    seed: int,
+) -> tuple[Graph, tuple[float, float] | None, Prior]:
+    """The graph, the public bounds and what values are like."""
+    from midst.cli.options import parse_bounds, read_graph
+    from midst.net.charter import read_charter
+    from midst.privacy.expectation import assumed_prior
+    from midst.privacy.priors import Normal, Within, parse_prior
+    from midst.system import streams
+
+    if (charter_file is None) == (graph is None):
+        raise InputError("give --charter or --graph, and not both")
+    if spread is not None and (prior is not None or not 0 < spread < float("inf")):
+        raise InputError("--spread must be a positive number, and without --prior")
+    known = parse_bounds(bounds)
+    if charter_file is not None:
+        charter = read_charter(charter_file)
+        if nodes is not None or known is not None:
+            raise InputError("the charter says how many take part and between which bounds; leave those options out")
+        network, known = charter.graph, charter.bounds
+    else:
+        assert graph is not None
+        network = read_graph(graph, nodes, streams(seed).graph)
+    if known is not None and not known[0] < known[1]:
+        raise InputError("--bounds must be two numbers, the lower first")
+    if prior is not None:
+        believed = parse_prior(prior)
+        return network, known, believed if known is None else Within(believed, *known)
+    if known is None:
+        return network, None, Normal(0, spread or 1)
+    return network, known, assumed_prior(known, spread)
+
+
+def _show_methods(expected: Sequence[Expectation], nodes: int) -> None:
+    def number(part: float | None) -> str:
+        return "" if part is None else f"{part:.2f}"
+
+    rows = [
+        [
+            one.method,
+            f"{one.rounds:g}",
+            f"{one.exposed:.1f} of {nodes}",
+            *map(number, (one.bits, one.floor, one.excess)),
+            f"{one.bytes_per_node / 1000:.0f}",
+        ]
+        for one in expected
+    ]
+    show_table("what each method costs and gives away", _METHODS, rows, [False] * len(rows))
 
 
 def _to_dict(plan: Plan) -> dict[str, Any]:
@@ -88,7 +175,7 @@ def _to_dict(plan: Plan) -> dict[str, Any]:
 def _show(plan: Plan) -> None:
     rows = [
         [
-            f"{outcome.c:g}",
+            f"{outcome.c:.3g}",
             f"{outcome.sigma:g}",
             f"{outcome.bits:.2f} ± {outcome.bits_error:.2f}",
             f"{outcome.exposed:.0%}",
@@ -98,5 +185,6 @@ def _show(plan: Plan) -> None:
         ]
         for outcome in plan.outcomes
     ]
-    show_table("what each choice costs and gives away", _COLUMNS, rows, [row[-1] == "recommended" for row in rows])
+    title = "what each choice costs and gives away by consensus, c in the units of the data"
+    show_table(title, _COLUMNS, rows, [row[-1] == "recommended" for row in rows])
     click.echo(plan.reason)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -35,9 +35,10 @@ from midst.protocol.search import WAYS
 from midst.result import Result
 from midst.solving import Progress, solve
 from midst.system import streams
+from midst.update import Array
 
-_METHOD = """The paper's iteration, which exposes who sends its own value; or a search by masked sums, which exposes
-nobody."""
+_METHOD = """The paper's iteration, which exposes who sends its own value; a search by masked sums, which exposes
+nobody; or both, to compare."""
 _STOP = """Of the iteration: when x are close enough for a search to find the exact answer, or when it is certified to
 within the tolerance. Default: exact where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
@@ -47,7 +48,8 @@ _EXAMPLES = """\b
 Examples:
   midst run --graph rgg --nodes 15 --seed 7 --plot run.png
   midst run --graph ring --values values.txt --quantile 0.9 --json
-  midst run --graph ring --values values.txt --method search --bounds 0:100"""
+  midst run --graph ring --values values.txt --method search --bounds 0:100
+  midst run --graph ring --values values.txt --method both --plot both.png"""
 SIDES = ("low", "high", "midpoint", "any")
 _OF_SEARCH = ("arity", "spacing")
 _A_FILE = click.Path(path_type=Path)
@@ -65,7 +67,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
 @click.option("--resolution", metavar="R", help="Public: exact answers are those of the values rounded to it.")
-@click.option("--method", type=click.Choice(METHODS), default="consensus", show_default=True, help=_METHOD)
+@click.option("--method", type=click.Choice([*METHODS, "both"]), default="consensus", show_default=True, help=_METHOD)
 @click.option("--arity", type=int, metavar="K", help="Thresholds a probe of a search, from 1 to 7. Default: 3.")
 @click.option("--spacing", type=click.Choice(list(WAYS)), help="Where a search places them. Default: rank.")
 @click.option("--c", type=float, help="Convergence parameter. Default: chosen from the public scale.")
@@ -101,7 +103,7 @@ def command(
     scale: float | None,
     bounds: str | None,
     resolution: str | None,
-    method: MethodName,
+    method: MethodName | Literal["both"],
     dp: str | None,
     ledger: str | None,
     ledger_node: int,
@@ -131,34 +133,36 @@ def command(
     )
     mechanism = None if dp is None else parse_mechanism(dp)
     problem = honest if mechanism is None else privatise(honest, mechanism, seed)
-    how = _method(method, problem, parameters)
+    names: tuple[MethodName, ...] = METHODS if method == "both" else (method,)
+    if len(names) > 1 and (save is not None or ledger is not None):
+        raise InputError("--save and --ledger are of one run; leave them out, or choose one --method")
+    methods = {name: _method(name, problem, parameters, alone=len(names) == 1) for name in names}
     kept: Any = int(record) if record.isdecimal() else record
     account = None
     if ledger is not None:
         if record == "none":
             raise InputError("--ledger needs what --record none leaves out; try --record audit")
         account = open_account(ledger, honest, ledger_node, parse_prior(prior), mechanism, over_budget)
-    failure = None
-    try:
-        with _progress(parameters["iterations"]) as progress:
-            result = solve(
-                problem, how, engine=engine, rng=seed, record=kept, keep_values=keep_values, progress=progress
-            )
-    except NotCertified as error:
-        result, failure = error.result, error
-    # with noise on the values, what the answer is off by includes what the noise costs
-    result = replace(result, error=float(honest.distance(result.value).max()))
+    results, failure = {}, None
+    for name, how in sorted(methods.items(), reverse=True):  # the search first: it refuses before anything is run
+        try:
+            with _progress(parameters["iterations"]) as progress:
+                result = solve(
+                    problem, how, engine=engine, rng=seed, record=kept, keep_values=keep_values, progress=progress
+                )
+        except NotCertified as error:
+            result, failure = error.result, error
+        # with noise on the values, what the answer is off by includes what the noise costs
+        results[name] = replace(result, error=float(honest.distance(result.value).max()))
     try:
         if account is not None:
-            account.book(result)
+            account.book(results[names[0]])
         if save is not None:
-            result.trace.save(save)
+            results[names[0]].trace.save(save)
         if plot is not None:
-            from midst.plots import save_figure
-
-            save_figure(result.plot(values=show_values), plot)
+            _draw(results, problem.values if show_values else None, plot)
     finally:  # a full disk does not cost the answer
-        _report(result, seed, as_json, hint=method == "consensus" and problem.has_one_value)
+        _report({name: results[name] for name in names}, seed, as_json, hint=problem.has_one_value)
     if failure is not None:
         raise failure
 
@@ -204,11 +208,11 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
     return Quantile(LEVELS[name or "median"] if quantile is None else quantile, side or "low")
 
 
-def _method(name: MethodName, problem: Problem, parameters: dict[str, Any]) -> Method:
-    """The method with its parameters, of which those of the other one must not be given."""
+def _method(name: MethodName, problem: Problem, parameters: dict[str, Any], alone: bool) -> Method:
+    """The method with its parameters; where it is alone, those of the other one must not be given."""
     given = click.get_current_context().get_parameter_source
     others = [each for each in parameters if (each in _OF_SEARCH) != (name == "search")]
-    for other in others:
+    for other in others if alone else ():
         if given(other) is ParameterSource.COMMANDLINE:
             raise InputError(f"--{other} is no option of --method {name}; leave it out")
     own = {each: value for each, value in parameters.items() if each not in others and value is not None}
@@ -243,13 +247,25 @@ def _progress(iterations: int | None) -> Iterator[Progress | None]:
         yield lambda t, spread: display.update(task, completed=t + 1, spread=spread)
 
 
-def _report(result: Result, seed: int, as_json: bool, hint: bool) -> None:
-    """The result on stdout: one JSON object, or a table; and what another method would have spared."""
+def _draw(results: dict[MethodName, Result], values: Array | None, path: Path) -> None:
+    """The picture of a run, or of two side by side."""
+    from midst.plots import draw_both, draw_result, save_figure
+
+    [first, *others] = [results[name] for name in METHODS if name in results]
+    save_figure(draw_both(first, others[0], values) if others else draw_result(first, values), path)
+
+
+def _report(results: dict[MethodName, Result], seed: int, as_json: bool, hint: bool) -> None:
+    """What came out on stdout: one JSON object, or a table each; and what another method would have spared."""
     if as_json:
-        click.echo(json.dumps(result.to_dict() | {"seed": seed}))
+        told = {name: result.to_dict() | {"seed": seed} for name, result in results.items()}
+        click.echo(json.dumps(told if len(told) > 1 else next(iter(told.values()))))
         return
-    _print_rows(result, [*result.rows(), ("seed", str(seed))])
-    if hint:
+    for name, result in results.items():
+        named = [("method", name)] if len(results) > 1 else []
+        _print_rows(result, [*named, *result.rows(), ("seed", str(seed))])
+    if hint and tuple(results) == ("consensus",):
+        [result] = results.values()
         click.echo(f"{len(result.exposed)} of {result.nodes} exposed; --method search exposes nobody")
 
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from midst.errors import InputError
 
+if TYPE_CHECKING:
+    from midst.methods import MethodName
+
 _EXAMPLES = """\b
 Examples:
   midst simnet --seed 17
-  midst simnet --seed 0 --runs 1000 --workers 2
+  midst simnet --seed 0 --runs 1000 --workers 2 --method search
   midst simnet --seed 17 --loss 0.6 --crashes 10 --json"""
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
 @click.option("--seed", type=click.IntRange(min=0), required=True, metavar="N", help="Which faults; the first of many.")
 @click.option("--runs", type=click.IntRange(min=1), default=1, show_default=True, help="So many seeds, from --seed on.")
-@click.option("--mode", type=click.Choice(["lockstep", "lossy"]), default="lockstep", show_default=True)
+@click.option("--method", type=click.Choice(["consensus", "search"]), default="consensus", show_default=True)
 @click.option("--loss", type=click.FloatRange(0, 0.95), default=0.3, show_default=True, help="Share of frames lost.")
 @click.option("--duplicates", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Share sent twice.")
 @click.option("--delay", type=click.FloatRange(0.001, 10), default=0.3, show_default=True, help="Longest, in seconds.")
@@ -30,7 +33,7 @@ Examples:
 @click.option("--forgetful", is_flag=True, help="A crash takes the journal with it; try --crashes 1.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 @click.option("--json", "as_json", is_flag=True, help="Write a JSON object a line.")
-def command(seed: int, runs: int, mode: str, workers: int, as_json: bool, **faults: Any) -> None:
+def command(seed: int, runs: int, method: MethodName, workers: int, as_json: bool, **faults: Any) -> None:
     """Run participants on a simulated network that loses, doubles, delays and cuts, with crashes and bad disks.
 
     Every seed is a random charter, run once on a perfect network and once on the bad one. Exit code 0 if every run
@@ -47,7 +50,7 @@ def command(seed: int, runs: int, mode: str, workers: int, as_json: bool, **faul
         raise InputError("a rate or a delay is not a number")
     plan = Faults(**faults)
     with task_bar("simnet", of="seeds") as bar:
-        trials = spread(partial(run_trial, faults=plan, mode=mode), range(seed, seed + runs), workers, bar)
+        trials = spread(partial(run_trial, faults=plan, method=method), range(seed, seed + runs), workers, bar)
     wrong = [trial for trial in trials if trial.wrong]
     if as_json:
         for trial in trials:

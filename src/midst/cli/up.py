@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -26,15 +27,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from midst.graphs import Graph
+    from midst.methods import MethodName
     from midst.net.charter import Charter
     from midst.net.local import Event, TransportName
 
 _EXAMPLES = """\b
 Examples:
   midst up --graph ring --nodes 5
+  midst up --graph ring --nodes 5 --method search --out result.json
   midst up --graph rgg --nodes 15 --seed-values 7 --explore
   midst up --graph complete --values values.txt --quantile 0.9 --json"""
 _VALUES = "One number (or row of numbers) a line. Default: N(0, 1), drawn."
+_OUT = "Write the answer with everybody's signature; with its charter beside it, for midst verify."
 _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 
 
@@ -46,8 +50,12 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie. Default: read off the values.")
-@click.option("--mode", type=click.Choice(["lockstep", "lossy"]), default="lockstep", show_default=True)
-@click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), help="Default: tls, and udp in lossy mode.")
+@click.option("--method", type=click.Choice(["consensus", "search"]), default="consensus", show_default=True)
+@click.option("--arity", type=int, default=3, show_default=True, help="Search: thresholds a probe, from 1 to 7.")
+@click.option("--resolution", type=float, help="Public: values are told apart to this, as 0.01.")
+@click.option("--pooled", is_flag=True, help="Search: a line of --values is a participant's list, of any length.")
+@click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), default="tls", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help=_OUT)
 @click.option("--deadline", type=click.FloatRange(1, 86_400), default=600.0, show_default=True, help="Seconds, in all.")
 @click.option("--explore", is_flag=True, help="Open a page that follows the network.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
@@ -59,8 +67,12 @@ def command(
     objective: str | None,
     quantile: float | None,
     bounds: str | None,
-    mode: str,
-    transport: TransportName | None,
+    method: MethodName,
+    arity: int,
+    resolution: float | None,
+    pooled: bool,
+    transport: TransportName,
+    out: Path | None,
     deadline: float,
     explore: bool,
     as_json: bool,
@@ -68,31 +80,44 @@ def command(
     """Start a whole network on this machine: real processes, throw-away keys, mutual TLS on loopback."""
     import numpy as np
 
+    from midst.cli.node import check_out
     from midst.cli.options import parse_bounds, read_graph
-    from midst.cli.values import read_numbers
+    from midst.files import check_writable
     from midst.net.local import make_party, run_party, unanimous
-    from midst.problems import check_values
 
     seed = secrets.randbits(32) if seed_values is None else seed_values
     rng = np.random.default_rng(seed)
-    numbers = None if values is None else check_values(read_numbers(values), nodes)
+    numbers = _read_values(values, pooled, nodes)
     network = read_graph(graph, nodes if numbers is None else len(numbers), rng)
-    numbers = rng.standard_normal(network.n) if numbers is None else check_values(numbers, network.n)
+    if numbers is None:
+        numbers = rng.standard_normal(network.n)
+    elif len(numbers) != network.n:
+        raise InputError(f"{len(numbers)} values for {network.n} nodes; give one value a node")
     if objective is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
-    if (transport == "udp") != (mode == "lossy") and transport is not None:
-        raise InputError(f"--transport {transport} is not for --mode {mode}; leave it out")
+    if transport == "udp" and method != "search":
+        raise InputError("--transport udp is for --method search, which repeats what was lost; leave it out")
+    known = parse_bounds(bounds)
+    if known is None and method == "consensus" and not isinstance(numbers, list):
+        known = _read_off(network, numbers)
     settings: dict[str, Any] = {
+        "method": method,
         "objective": "quantile" if quantile is not None else objective or "median",
-        "bounds": parse_bounds(bounds) or _read_off(network, numbers),
-        "coordinates": 1 if numbers.ndim == 1 else numbers.shape[1],
-        "mode": mode,
+        "bounds": known,
+        "quantile": quantile,
+        "resolution": resolution,
+        "arity": arity,
+        "pooled": pooled,
+        "coordinates": 1 if pooled or np.ndim(numbers) == 1 else np.shape(numbers)[1],
         "deadlines": {"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
-    } | ({} if quantile is None else {"quantile": quantile})
-    kind: TransportName = transport or ("udp" if mode == "lossy" else "tls")
+    }
+    kind = transport
     with ExitStack() as stack:
         stack.enter_context(_ending_well())
         party = stack.enter_context(make_party(network, **settings))
+        if out is not None:
+            check_out(party.charter, out)
+            check_writable(_charter_beside(out))
         followers: list[Callable[[Event], None]] = []
         page = stack.enter_context(_page(party.charter)) if explore else None
         if page is not None:
@@ -107,9 +132,38 @@ def command(
         value = unanimous(ends)
         if bar is not None:
             bar({"kind": "over"})
+        if out is not None:
+            _write_out(party.charter, ends[0], out)
         _report(party.charter, value, ends, seconds, seed if values is None else None, as_json)
         if page is not None:
             _stay()
+
+
+def _read_values(
+    path: str | None, pooled: bool, nodes: int | None
+) -> NDArray[np.float64] | list[NDArray[np.float64]] | None:
+    from midst.cli.values import read_lists, read_numbers
+    from midst.problems import check_values
+
+    if path is None:
+        if pooled:
+            raise InputError("--pooled needs --values: a file with one participant's list a line")
+        return None
+    return read_lists(path) if pooled else check_values(read_numbers(path), nodes)
+
+
+def _charter_beside(out: Path) -> Path:
+    return out.with_suffix(".toml")
+
+
+def _write_out(charter: Charter, end: Event, out: Path) -> None:
+    """The result, and beside it the charter that it is checked by: that of a network of this machine is thrown away."""
+    from midst.files import write_whole
+    from midst.net.results import result_json
+
+    found = result_json(charter, end["found"])
+    write_whole(out, lambda file: file.write(found), mode=0o644)
+    write_whole(_charter_beside(out), lambda file: file.write(charter.to_toml().encode()), mode=0o644)
 
 
 @contextmanager
@@ -132,13 +186,13 @@ def _tell_all(followers: list[Callable[[Event], None]], event: Event) -> None:
         follower(event)
 
 
-def _read_off(graph: Graph, numbers: NDArray[np.float64]) -> list[float]:
+def _read_off(graph: Graph, numbers: NDArray[np.float64]) -> tuple[float, float]:
     """Bounds about the values, as only somebody who has them all can choose."""
     from midst.problems import Problem
 
     problem = Problem(graph, numbers)
     low, high = problem.centre - 2 * problem.scale, problem.centre + 2 * problem.scale
-    return [float(min(low.min(), numbers.min())), float(max(high.max(), numbers.max()))]
+    return float(min(low.min(), numbers.min())), float(max(high.max(), numbers.max()))
 
 
 @contextmanager
@@ -148,8 +202,9 @@ def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
 
     feed = Feed()
     edges = [[charter.number(a), charter.number(b)] for a, b in charter.edges]
-    title = charter.problem().title
+    title = charter.title
     start = {"names": list(charter.names), "edges": edges, "objective": title, "all": True, "self": None}
+    start["method"] = charter.method
     feed.publish({"kind": "start", **start})
     with serve(feed) as address:
         click.echo(f"midst: follow the network at {address}", err=True)
@@ -215,7 +270,9 @@ def _report(charter: Charter, value: Any, ends: list[Event], seconds: float, see
         result = {
             "value": value,
             "certified": all(end["certified"] for end in ends),
+            "method": charter.method,
             "rounds": rounds,
+            "probes": ends[0]["probes"],
             "seconds": round(seconds, 3),
             "bytes_per_node": round(sum(traffic) / len(traffic)),
             "exposed": exposed,
@@ -227,10 +284,10 @@ def _report(charter: Charter, value: Any, ends: list[Event], seconds: float, see
         return
     proof = "; ".join(f"{c['below']} below, {c['above']} above, of {c['total']}" for c in ends[0]["counts"])
     rows = [
-        (charter.problem().title, str(value)),
+        (charter.title, str(value)),
         ("proof", (proof or f"residuals: within {ends[0]['bound']:.3g}") + ", told by every node"),
         ("nodes", f"{len(names)} processes, {len(charter.edges)} links"),
-        ("rounds", f"{rounds} in {seconds:.2f} s"),
+        ("rounds", f"{rounds} in {seconds:.2f} s" + (f", {ends[0]['probes']} probes" if ends[0]["probes"] else "")),
         ("bytes", f"{round(sum(traffic) / len(traffic)):,} a node, sent and received"),
         ("exposed", f"{len(exposed)} of {len(names)}: {', '.join(exposed) or 'none'}"),
     ]
@@ -238,3 +295,5 @@ def _report(charter: Charter, value: Any, ends: list[Event], seconds: float, see
         rows.append(("seed", f"{seed} (values and graph; z(0) is never repeated)"))
     width = max(len(head) for head, _ in rows)
     click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+    if charter.method == "consensus" and charter.stop == "exact":
+        click.echo(f"{len(exposed)} of {len(names)} exposed; --method search exposes nobody")

@@ -23,14 +23,7 @@ def read_numbers(path: str) -> NDArray[np.float64]:
     Raises:
         InputError: the file cannot be read, has no numbers, or has a line that is not m finite numbers.
     """
-    name = "standard input" if path == "-" else path
-    try:
-        with click.open_file(path, encoding="utf-8-sig") as file:
-            return parse_numbers(file, name)
-    except OSError as error:
-        raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{name}: not a text in UTF-8; write one number a line") from None
+    return _as_array(_read(path))
 
 
 def parse_numbers(lines: Iterable[str], name: str) -> NDArray[np.float64]:
@@ -39,14 +32,42 @@ def parse_numbers(lines: Iterable[str], name: str) -> NDArray[np.float64]:
     Raises:
         InputError: there are none, or a line is not m finite numbers.
     """
+    return _as_array(_parse(lines, name))
+
+
+def read_lists(path: str) -> list[NDArray[np.float64]]:
+    """The lists in a file ("-" for standard input), one a line, of any lengths.
+
+    Raises:
+        InputError: the file cannot be read, or a line is not finite numbers.
+    """
+    return [np.array(row) for row in _read(path, ragged=True)]
+
+
+def _read(path: str, ragged: bool = False) -> list[list[float]]:
+    name = "standard input" if path == "-" else path
+    try:
+        with click.open_file(path, encoding="utf-8-sig") as file:
+            return _parse(file, name, ragged)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: not a text in UTF-8; write one number a line") from None
+
+
+def _parse(lines: Iterable[str], name: str, ragged: bool = False) -> list[list[float]]:
     rows: list[list[float]] = []
     for line, text in enumerate(lines, start=1):
         if words := text.partition("#")[0].replace(",", " ").split():
             rows.append(_parse_row(words, f"{name}, line {line}"))
-            if len(rows[-1]) != len(rows[0]):
+            if len(rows[-1]) != len(rows[0]) and not ragged:
                 raise InputError(f"{name}, line {line}: {len(rows[-1])} in a row, but {len(rows[0])} before")
     if not rows:
         raise InputError(f"{name}: no numbers; write one a line")
+    return rows
+
+
+def _as_array(rows: list[list[float]]) -> NDArray[np.float64]:
     array = np.array(rows)
     return array[:, 0] if array.shape[1] == 1 else array
 

@@ -139,7 +139,7 @@ def solve_ensemble(
     settings = _settings(source, method, bounds)
     drawn = z0_streams(rng, source.runs)
     groups = source.groups()
-    result, starts = _blank(source.runs, groups[0].nodes), _Starts.blank(source.runs)
+    result, starts = _blank(source.runs, groups[0].nodes, _fill), _Starts.blank(source.runs)
 
     def prepare(which: Ints, group: Group) -> Batch:
         return source.prepare(which, group, settings, [drawn[k] for k in which.tolist()])
@@ -195,20 +195,7 @@ def _search(source: Together | Apart, method: Search, workers: int) -> EnsembleR
     """Every run by a search alone."""
     check(source, method)
     groups = source.groups()
-    runs, shape = source.runs, (source.runs, groups[0].nodes)
-    result = EnsembleResult(
-        value=np.zeros(runs),
-        iterations=np.zeros(runs, np.int64),
-        certified=np.zeros(runs, np.bool_),
-        probes=np.zeros(runs, np.int64),
-        rounds=np.zeros(runs, np.int64),
-        spread=np.zeros(runs),
-        error=np.zeros(runs),
-        first_inside=np.broadcast_to(np.int64(NEVER), shape),
-        lower=np.broadcast_to(-np.inf, shape),
-        upper=np.broadcast_to(np.inf, shape),
-        x=np.broadcast_to(np.nan, shape),
-    )
+    result = _blank(source.runs, groups[0].nodes, np.broadcast_to)
     _in_threads(lambda share: _write_search(source, share.runs, method, None, result), groups, workers)
     return result
 
@@ -515,8 +502,8 @@ def _write(runs: _Runs, result: EnsembleResult, starts: _Starts) -> None:
         rows[to, : len(x)] = np.where(here, column, rows[to, : len(x)].T).T
 
 
-def _blank(runs: int, nodes: int) -> EnsembleResult:
-    """Nothing said yet, of any run or node."""
+def _blank(runs: int, nodes: int, spread: Callable[[Any, tuple[int, int]], Any]) -> EnsembleResult:
+    """Nothing said yet, of any run or node; `spread` makes an array of the same number for all."""
     shape = runs, nodes
     return EnsembleResult(
         value=np.zeros(runs),
@@ -526,8 +513,12 @@ def _blank(runs: int, nodes: int) -> EnsembleResult:
         rounds=np.zeros(runs, np.int64),
         spread=np.zeros(runs),
         error=np.zeros(runs),
-        first_inside=np.full(shape, NEVER),
-        lower=np.full(shape, -np.inf),
-        upper=np.full(shape, np.inf),
-        x=np.full(shape, np.nan),
+        first_inside=spread(NEVER, shape),
+        lower=spread(-np.inf, shape),
+        upper=spread(np.inf, shape),
+        x=spread(np.nan, shape),
     )
+
+
+def _fill(number: float, shape: tuple[int, int]) -> Any:
+    return np.full(shape, number)

@@ -37,11 +37,10 @@ _LEAST_AT_ONCE = 1_000  # runs: with fewer, most of the time goes to calls
 _CLOSE_RANKS = 0.8  # as soon as less than this share is still running
 _LOW_BITS = np.int64(SIGN - 1)
 _WHOLE = 2.0**53  # up to here every whole number is a float
-_SMALL = 1e-15  # from here on products with powers of ten lose nothing to underflow
+_SMALL = 1e-15  # from here on powers of ten of any use are floats
 _TENS = 22  # powers of ten up to here are floats
 _LEAST_DECADE = -323
 _DECADES = np.array([float(f"1e{power}") for power in range(_LEAST_DECADE, 309)])
-_SPLIT = 2.0**27 + 1  # cuts a float into two halves
 
 
 # One search
@@ -463,44 +462,30 @@ def _floats(keys: Ints) -> Array:
 
 
 def roundest_of(low: Array, high: Array) -> Array:
-    """`protocol.search.roundest` of each of many.
-
-    Where it can be seen in exact arithmetic of floats, by that; else one after the other.
-    """
+    """`protocol.search.roundest` of each of many: by exact floats where these suffice, else one after the other."""
     negative = high < 0.0
     low, high = np.where(negative, -high, low), np.where(negative, -low, high)
     decade = np.searchsorted(_DECADES, high, "right") - 1
     found = np.where(low > 0.0, _DECADES[decade], 0.0)
-    # A float strictly on one side of a rounded power of ten is not on the other side of the exact one.
-    pending = np.flatnonzero((low > 0.0) & ~((low < found) & (found < high)))
+    pending = np.flatnonzero((low > 0.0) & ~((low <= found) & (found <= high)))
     plain = (low[pending] >= _SMALL) & (high[pending] <= _WHOLE)
     hard, pending = [pending[~plain]], pending[plain]
     power = int(decade[pending].max(initial=0)) + _LEAST_DECADE
     while pending.size and power >= -_TENS:
-        ten = 10.0 ** max(0, -power)
-        last, over = _product(high[pending], ten)
-        fits = last < _WHOLE
+        # The multiples of a power of ten, k·up / down, are rounded once: k, up and down are whole numbers and floats.
+        up, down = 10.0 ** max(0, power), 10.0 ** max(0, -power)
+        near = np.ceil(low[pending] / up * down)  # off by one at most
+        fits = near < _WHOLE
         hard.append(pending[~fits])
-        pending, last, over = pending[fits], last[fits], over[fits]
-        first, under = _product(low[pending], ten)
-        # Exactly, what is rounded up is first + under. Only a whole number is moved by what was lost.
-        least = np.ceil(first) + ((under > 0.0) & (first == np.ceil(first)))
-        most = np.floor(last) - ((over < 0.0) & (last == np.floor(last)))
-        if power > 0:  # both are below 2^53: a multiple is found in whole numbers
-            each = 10**power
-            least = (-(-least.astype(np.int64) // each) * each).astype(np.float64)
-        here = least <= most
-        found[pending[here]] = least[here] / ten  # a quotient of whole numbers that are floats: rounded once
+        pending, near = pending[fits], near[fits]
+        multiple = (near + 1.0) * up / down
+        for k in (near, near - 1.0):
+            smaller = k * up / down
+            multiple = np.where(smaller >= low[pending], smaller, multiple)
+        here = multiple <= high[pending]
+        found[pending[here]] = multiple[here]
         pending = pending[~here]
         power -= 1
     for k in np.concatenate([*hard, pending]).tolist():
         found[k] = roundest(float(low[k]), float(high[k]))
     return np.where(negative, -found, found)
-
-
-def _product(a: Array, b: float) -> tuple[Array, Array]:
-    """The product in float64, and exactly what that lost (Dekker)."""
-    product = a * b
-    a_high, b_high = a * _SPLIT - (a * _SPLIT - a), b * _SPLIT - (b * _SPLIT - b)
-    a_low, b_low = a - a_high, b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low

@@ -68,6 +68,8 @@ class Field:
 
 
 _SIMULATED = ("source", ("simulated",))
+_ITERATES = ("method", ("consensus",))
+_SEARCHES = ("method", ("search",))
 
 
 def _field(name: str, label: str, group: str, *when: tuple[str, tuple[str, ...]], **more: Any) -> Field:
@@ -95,6 +97,7 @@ _OBJECTIVES = _words("median the median", "quantile a quantile", "maximum the ma
 _OBJECTIVES += _words("mean the mean")
 _PRIORS = _words("normal normal", "uniform uniform", "laplace Laplace")
 _WHO = _words("eavesdropper an eavesdropper", "passive corrupt nodes", "both both of them")
+_METHODS = _words("consensus consensus", "search search")
 _STOPS = _words("exact exact, by a search", "certified certified", "iterations after so many")
 _NOISE = _words("none none", "offset an offset", "gaussian Gaussian", "laplace Laplace")
 
@@ -112,15 +115,20 @@ FIELDS: tuple[Field, ...] = (
     _field("prior", "data", "data", kind="choice", default="normal", choices=_PRIORS),
     _field("prior_a", "mean | low", "data", default="0"),
     _field("prior_b", "spread | high", "data", default="1"),
+    _field("least", "bounds: low", "data", hint="none", help="Public: where all values lie."),
+    _field("most", "high", "data", hint="none"),
     _field("objective", "find", "data", kind="choice", default="median", choices=_OBJECTIVES),
     _field("tau", "quantile", "data", ("objective", ("quantile",)), default="0.9"),
-    _field("c", "c", "iteration", hint="auto", help="Larger: shorter intervals, fewer exposed, often slower."),
-    _field("theta", "θ", "iteration", default="0.5", help="Averaging constant, in (0, 1)."),
-    _field("mu", "μ", "iteration", hint="auto", help="Mean of z(0): far from 0 starts far from the median."),
-    _field("sigma", "σ", "iteration", hint="0.1", help="Standard deviation of z(0)."),
-    _field("stop", "stop when", "iteration", kind="choice", default="exact", choices=_STOPS),
-    _field("iterations", "iterations", "iteration", ("stop", ("iterations",)), kind="whole", default="200"),
-    _field("tolerance", "tolerance", "iteration", ("stop", ("certified",)), default="1e-6"),
+    _field("method", "by", "method", kind="choice", default="consensus", choices=_METHODS),
+    _field("arity", "thresholds", "method", _SEARCHES, kind="whole", default="3", help="Of a probe, from 1 to 7."),
+    _field("resolution", "resolution", "method", _SEARCHES, hint="none", help="Public: values are rounded to it."),
+    _field("c", "c", "iteration", _ITERATES, hint="auto", help="Larger: fewer are exposed, often in more time."),
+    _field("theta", "θ", "iteration", _ITERATES, default="0.5", help="Averaging constant, in (0, 1)."),
+    _field("mu", "μ", "iteration", _ITERATES, hint="auto", help="Mean of z(0): far from 0 starts far from the median."),
+    _field("sigma", "σ", "iteration", _ITERATES, hint="0.1", help="Standard deviation of z(0)."),
+    _field("stop", "stop when", "iteration", _ITERATES, kind="choice", default="exact", choices=_STOPS),
+    _field("iterations", "iterations", "iteration", _ITERATES, ("stop", ("iterations",)), kind="whole", default="200"),
+    _field("tolerance", "tolerance", "iteration", _ITERATES, ("stop", ("certified",)), default="1e-6"),
     Field("adversary", "adversary", "adversary", "choice", "eavesdropper", _WHO),
     Field("corrupt", "corrupt nodes", "adversary", "nodes", when=(("adversary", ("passive", "both")),), hint="3, 7"),
     Field("init", "z(0) travels", "adversary", "choice", "clear", _words("clear in the clear", "sealed sealed")),
@@ -157,8 +165,13 @@ class Settings:
     prior: str
     prior_a: float
     prior_b: float
+    least: float | None
+    most: float | None
     objective: str
     tau: float
+    method: str
+    arity: int
+    resolution: float | None
     c: float | None
     theta: float
     mu: float | None
@@ -292,5 +305,7 @@ def _ranges(read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("seed", "draw"):
         if (read.get(name) or 0) < 0 or (read.get(name) or 0) >= 2**63:
             yield name, f"{_BY_NAME[name].label} must be a whole number of at least 0"
+    if (read.get("least") is None) != (read.get("most") is None):
+        yield "most", "give both bounds, or none"
     if read.get("adversary") in ("passive", "both") and read.get("corrupt") == ():
         yield "corrupt", "name the corrupt nodes, such as 3, 7"

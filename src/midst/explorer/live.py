@@ -4,12 +4,13 @@ Rules:
 - Whoever runs nodes calls `Feed.publish` with plain dictionaries, from any thread. It never blocks on a reader, never
   raises, and keeps a bounded number of rounds: when there are too many, every second one goes, and so on.
 - Who was inside, and when first, is kept however many rounds go.
+- Of a search every bracket is kept, a step each: all know them. Somebody is waited for if all others wait for it.
 - On the feed of one real node (`all` is False) what others sent is dropped before it is stored: it cannot be served.
 
 | kind  | keys                                                                                               |
 |-------|----------------------------------------------------------------------------------------------------|
-| start | names, edges [[i, j], …], objective, all, self (a number or None)                                  |
-| round | node, t, x [float, …], branch [int, …]                                                             |
+| start | names, edges [[i, j], …], objective, method, all, self (a number or None)                          |
+| round | node, t, x [float, …], branch [int, …]; where it searches, search {step, brackets, waiting}        |
 | link  | node, neighbour, up                                                                                |
 | end   | node, value [float, …] or None, rounds, exposed (or None), text                                    |
 """
@@ -20,12 +21,17 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from operator import attrgetter
+from sys import float_info
 from threading import Lock
 from typing import Any, NamedTuple
 
+from midst.funnel import nest
+
 MOST_ROUNDS = 200_000  # kept, of all nodes together
 MOST_COORDINATES = 8  # kept of a vector
+_LARGEST = float_info.max
 _MOST_AT_ONCE = 20_000  # rounds told in one piece
 
 
@@ -55,6 +61,9 @@ class Feed:
         self._first: dict[int, tuple[int, int]] = {}
         self._links: dict[tuple[int, int], tuple[int, bool]] = {}
         self._ends: dict[int, tuple[int, dict[str, Any]]] = {}
+        self._brackets: dict[int, tuple[int, float, float, int]] = {}
+        self._waiting: dict[int, set[int]] = {}
+        self._searched = 0
         self.closed = False
 
     def publish(self, event: Mapping[str, Any]) -> None:
@@ -76,6 +85,9 @@ class Feed:
             after = rounds[-1].number if more else self._number
             if self._start is not None and self._start[0] > place:
                 news["start"] = self._start[1]
+            if place < self._searched <= after:
+                brackets = [self._brackets[step] for step in sorted(self._brackets)]
+                news["search"] = {"rows": [asdict(row) for row in nest(brackets)], "waiting": self._waited_for()}
             if rounds:
                 news["rounds"] = [each[1:] for each in rounds]
             lists: dict[str, list[Any]] = {
@@ -107,6 +119,7 @@ class Feed:
             "names": names,
             "edges": [[int(i), int(j)] for i, j in event["edges"]],
             "objective": str(event["objective"]),
+            "method": str(event.get("method", "consensus")),
             "all": everything,
             "self": None if everything else int(event["self"]),
         }
@@ -114,6 +127,9 @@ class Feed:
         self._first.clear()
         self._links.clear()
         self._ends.clear()
+        self._brackets.clear()
+        self._waiting.clear()
+        self._searched = 0
         self._every = 1
         self._start = self._next(), about
 
@@ -125,12 +141,27 @@ class Feed:
         branch = [int(each) for each in event["branch"][:MOST_COORDINATES]]
         if 0 in branch and node not in self._first:
             self._first[node] = self._next(), t
-        if t % self._every:
+        if event.get("search") is not None:
+            self._search(node, event["search"])
+        if not x or t % self._every:
             return
         self._rounds.append(_Round(self._next(), node, t, x, branch))
         while len(self._rounds) > self._most:
             self._every *= 2
             self._rounds = [each for each in self._rounds if each.t % self._every == 0]
+
+    def _search(self, node: int, search: Mapping[str, Any]) -> None:
+        step, (low, high, inside) = int(search["step"]), search["brackets"][0]
+        least, most = (min(max(float(end), -_LARGEST), _LARGEST) for end in (low, high))
+        self._brackets.setdefault(step, (step, least, most, int(inside)))
+        self._waiting[node] = {int(other) for other in search["waiting"]}
+        self._searched = self._next()
+
+    def _waited_for(self) -> list[int]:
+        """Those without whom nobody else can go on."""
+        everybody = range(len(self._start[1]["names"])) if self._start is not None else ()
+        others = {node: [lack for i, lack in self._waiting.items() if i != node] for node in everybody}
+        return [node for node, lacks in others.items() if lacks and all(node in lack for lack in lacks)]
 
     def _link(self, event: Mapping[str, Any]) -> None:
         node, neighbour = int(event["node"]), int(event["neighbour"])

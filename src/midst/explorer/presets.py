@@ -42,12 +42,15 @@ def presets() -> list[Preset]:
     ring, rgg, complete = (_settings(replace(FIFTEEN, graph=graph)) for graph in ("ring", "rgg", "complete"))
     small, large = (_settings(replace(FIFTEEN, c=c)) for c in (0.1, 10.0))
     exact = {"stop": "exact"}
+    bounded = {"least": "-3", "most": "3"}
+    searched = {**bounded, "method": "search"}
     return [
         Preset("Fig. 1", "Started near the median, only its holder sends its own number.", near),
         Preset("Fig. 2", "Started far above it, everybody on the way down is caught on a plateau.", far),
         Preset("Fig. 2 (b)", "With noise on every number, the plateaus lie beside the numbers.", blurred),
         Preset("Fig. 3", "Fifteen nodes on a random geometric graph.", rgg),
         Preset("Fig. 4", "A larger c makes the intervals shorter: fewer nodes are caught.", large),
+        Preset("consensus | search", "The same numbers by both: who is exposed, and who is not.", bounded, searched),
         Preset("1 | 2", "Fig. 1 beside Fig. 2: the same numbers, started near and far.", near, far),
         Preset("2 | 2 (b)", "Fig. 2 without and with noise on the numbers.", far, blurred),
         Preset("3: ring | complete", "Fig. 3: the denser the graph, the fewer are exposed.", ring, complete),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
 from midst.explorer.knowing import Ints, Knowledge, follow, look
 from midst.explorer.simulate import Made
+from midst.funnel import count_steps, find_places, make_rows, plain
 from midst.objectives import Mean
 from midst.privacy.audit import Leakage, audit
 from midst.privacy.reading import Run
@@ -63,33 +64,22 @@ def replay(made: Made, name: str | None = None) -> Replay:
         name: of the file it came from.
     """
     trace, k = made.trace, made.coordinate
+    if not trace.iterations:
+        return _replay_search(made, name)
     t, x, branch, notes = _frames(trace, k)
     seen, told = look(trace, made.adversary, k)
     known = follow(seen, t, x, branch)
     held = made.values if made.held is None else made.held
-    total = int(trace.counts.sum())
     low, high = _answer(made, x, held)
     off = np.maximum(np.maximum(low - x, x - high), 0.0)
-    graph = trace.graph
-    facts: Facts = {
-        "file": name,
-        "title": trace.objective.title(total),
-        "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": _labels(trace)},
+    facts, arrays = _plainly(made, name)
+    facts |= {
         "iterations": trace.iterations,
         "kept": len(t),
         "answer": {"low": low, "high": high, "true": held is not None},
-        "result": _result(made),
-        "parameters": {name: _one(value, k) for name, value in trace.parameters.items()},
-        "mean": isinstance(trace.objective, Mean),
-        "coordinates": int(np.prod(trace.x.shape[2:])),
-        "adversary": str(made.adversary),
-        "corrupt": list(made.adversary.corrupt),
-        "seed": trace.seed,
         "notes": [*made.notes, *notes, *([told] if told else [])],
     }
-    once = graph.source < graph.target
-    arrays: Arrays = {
-        "edges": np.column_stack([graph.source[once], graph.target[once]]),
+    arrays |= {
         "t": t,
         "x": x,
         "lower": known.lower,
@@ -99,14 +89,62 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "error": np.linalg.norm(off, axis=1),
         "spread": np.ptp(x, axis=1),
     }
-    optional = {"positions": graph.positions, "values": made.values, "held": made.held}
-    arrays |= {name: array for name, array in optional.items() if array is not None}
-    tally = _tally(trace, x, branch, held)
-    if tally is not None:
+    weighed = _weigh(trace, x, branch, held)
+    if weighed is not None:
         below, above = weights_needed(trace.objective, trace.counts)
-        facts["needed"] = {"below": below, "above": above, "total": total}
-        arrays |= {"at_or_below": tally[0], "at_or_above": tally[1]}
+        facts["needed"] = {"below": below, "above": above, "total": int(trace.counts.sum())}
+        arrays |= {"at_or_below": weighed[0], "at_or_above": weighed[1]}
     return Replay(made, t, seen, known, facts, arrays)
+
+
+def _replay_search(made: Made, name: str | None) -> Replay:
+    """A search: nobody is lit. Time counts its steps: 0 before the first total is known, and the answer in the end."""
+    trace, k, result = made.trace, made.coordinate, made.result
+    steps = count_steps(trace) if result is None else result.probes
+    hops = trace.graph.diameter()
+    facts, arrays = _plainly(made, name)
+    found = None if trace.answer is None else trace.answer[k]
+    facts |= {
+        "iterations": steps + 1,
+        "kept": steps + 1,
+        "answer": {"low": found, "high": found, "true": made.values is not None},
+        "notes": list(made.notes),
+        "search": {
+            "rows": [asdict(row) for row in make_rows(trace, k)],
+            # keys before the first step, and signatures after the last, take a diameter of rounds each
+            "rounds": [hops * (step + 1) for step in range(steps)] + [hops * (steps + 2)],
+            "answer": None if found is None else plain(f"{found:.10g}"),
+        },
+    }
+    known = follow(None, np.arange(steps + 1), np.zeros((steps + 1, trace.graph.n)), np.zeros((0, 0), np.int8))
+    arrays |= {"t": np.arange(steps + 1), "x": np.zeros((0, 0)), "spans": known.spans, "first": known.first}
+    held = made.values if made.held is None else made.held
+    if held is not None:
+        arrays["dots"] = np.array(find_places(trace, held, k), np.float64).reshape(-1, 3)
+    return Replay(made, arrays["t"], None, known, facts, arrays)
+
+
+def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
+    """What is told of every run, however it went."""
+    trace, graph = made.trace, made.trace.graph
+    weights = trace.counts if trace.owners is None else trace.counts[trace.owners]
+    facts: Facts = {
+        "file": name,
+        "method": "consensus" if trace.iterations else "search",
+        "title": trace.objective.title(int(weights.sum())),
+        "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": _labels(trace)},
+        "result": _result(made),
+        "parameters": {name: _one(value, made.coordinate) for name, value in trace.parameters.items()},
+        "mean": isinstance(trace.objective, Mean),
+        "coordinates": int(np.prod(trace.x.shape[2:])),
+        "adversary": str(made.adversary),
+        "corrupt": list(made.adversary.corrupt),
+        "seed": trace.seed,
+    }
+    once = graph.source < graph.target
+    arrays: Arrays = {"edges": np.column_stack([graph.source[once], graph.target[once]])}
+    optional = {"positions": graph.positions, "values": made.values, "held": made.held}
+    return facts, arrays | {name: array for name, array in optional.items() if array is not None}
 
 
 def audited(story: Replay) -> tuple[Facts, Arrays]:
@@ -119,7 +157,7 @@ def audited(story: Replay) -> tuple[Facts, Arrays]:
         leakage = audit(made.trace, made.adversary, made.prior, coordinate=made.coordinate)
     except InputError as error:
         return {"refused": str(error)}, {}
-    return {"audit": leakage.to_dict()}, _bits_over_time(story, leakage)
+    return {"audit": leakage.to_dict(), "audience": leakage.audience}, _bits_over_time(story, leakage)
 
 
 def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
@@ -140,6 +178,8 @@ def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
             if bounds != before:
                 before, worth = bounds, -story.made.prior.log_mass(*bounds) / math.log(2)
             bits[row, i] = worth
+    if story.made.trace.probes:  # the search that ends it comes on top
+        bits[-1, seen.honest] = leakage.bits[seen.honest]
     return {"moments": story.t[moments], "bits": bits}
 
 
@@ -219,7 +259,7 @@ def _distance(value: Any, made: Made) -> float:
     return float(max(low - value, value - high, 0.0))
 
 
-def _tally(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[Ints, Ints] | None:
+def _weigh(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[Ints, Ints] | None:
     """The weight with s_i ≤ x_i, and with s_i ≥ x_i, over t; None where it cannot be told."""
     if isinstance(trace.objective, Mean):
         return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from midst.explorer.gate import Keys
 
 _LOOK = 0.01  # seconds between two looks at whether the server is up
-_PATIENCE = 5.0  # seconds for the thread to end
+_LONGEST_WAIT = 5.0  # seconds for the thread to end
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def serving(make_app: Callable[[Keys], ASGIApp], port: int = 0, *, elsewhere: bo
             yield keys.address
         finally:
             server.should_exit = True
-            thread.join(_PATIENCE)
+            thread.join(_LONGEST_WAIT)
 
 
 def _bind(port: int, elsewhere: bool) -> socket.socket:

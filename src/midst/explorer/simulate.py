@@ -20,7 +20,7 @@ from midst import graphs
 from midst.errors import InputError
 from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
 from midst.graphs import Graph
-from midst.methods import After, Certified, Consensus, Stop
+from midst.methods import After, Certified, Consensus, Method, Search, Stop, rules_of
 from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
@@ -70,6 +70,7 @@ class Ready:
     settings: Settings
     truth: Problem
     problem: Problem
+    method: Method
     rng: RNG
     adversary: Adversary
     prior: Prior
@@ -81,10 +82,8 @@ class Ready:
         Raises:
             Refused: the library refuses what it could only see now.
         """
-        settings = self.settings
         with blame("c", "stop", "tolerance"):
-            method = Consensus(**_parameters(settings), stop=_stop(settings), limit=settings.limit)
-            result = solve(self.problem, method, rng=self.rng, record="all", throw=False, progress=progress)
+            result = solve(self.problem, self.method, rng=self.rng, record="all", throw=False, progress=progress)
         noised = self.mechanism is not None
         return Made(
             result.trace,
@@ -99,7 +98,7 @@ class Ready:
     def _notes(self, result: Result) -> list[str]:
         notes = []
         settings = self.settings
-        if settings.stop == "exact" and isinstance(self.problem.objective, Mean):
+        if settings.method == "consensus" and settings.stop == "exact" and isinstance(self.problem.objective, Mean):
             notes.append("the mean is none of the values, so it cannot be searched for: certified to 1e-6 instead")
         if settings.stop != "iterations" and not result.certified and result.iterations >= settings.limit:
             notes.append(f"ended without a proof after {result.iterations:,} iterations, the most the page holds")
@@ -125,13 +124,15 @@ def prepare(settings: Settings) -> Ready:
     with blame("tau"):
         objective: Objective = Mean() if settings.objective == "mean" else Quantile(_level(settings), "low")
     with blame("prior_b", "n"):
-        truth = Problem(graph, _values(settings, drawn.values), objective=objective)
+        values = _values(settings, drawn.values)
+    bounds = None if settings.least is None or settings.most is None else (settings.least, settings.most)
+    with blame("least" if bounds else "resolution", "resolution", "n"):
+        truth = Problem(graph, values, objective=objective, bounds=bounds, resolution=settings.resolution)
     with blame("dp", "epsilon", "delta", "offset", "low", "high"):
         mechanism = _mechanism(settings)
         problem = truth if mechanism is None else privatise(truth, mechanism, noise)
-    with blame("c", "theta", "mu", "sigma"):
-        settle(problem, **_parameters(settings))
-    return Ready(settings, truth, problem, rng, _adversary(settings, graph), prior, mechanism)
+    method = _method(settings, problem)
+    return Ready(settings, truth, problem, method, rng, _adversary(settings, graph), prior, mechanism)
 
 
 def open_file(path: Path, settings: Settings) -> Made:
@@ -142,8 +143,6 @@ def open_file(path: Path, settings: Settings) -> Made:
     """
     with blame("source"):
         trace = load(path)
-        if not trace.iterations:
-            raise InputError("the file is of a search, which the page cannot show yet")
         if trace.graph.n > MOST_NODES or trace.graph.edges > MOST_EDGES:
             raise InputError(
                 f"the file has {trace.graph.n:,} nodes and {trace.graph.edges:,} edges, more than the page holds "
@@ -155,7 +154,8 @@ def open_file(path: Path, settings: Settings) -> Made:
             raise InputError(f"coordinate must be from 0 to {count - 1}")
     with blame("believes_b", "believes_a"):
         prior = _prior(settings.believes, settings.believes_a, settings.believes_b)
-    values = None if trace.values is None else trace.values.reshape(trace.graph.n, -1)[:, settings.coordinate]
+    shown = trace.values is not None and trace.owners is None  # of lists, a node has more than one
+    values = trace.values.reshape(trace.graph.n, -1)[:, settings.coordinate] if shown else None  # type: ignore[union-attr]
     return Made(trace, _adversary(settings, trace.graph), prior, settings.coordinate, values)
 
 
@@ -224,14 +224,23 @@ def _noised(prior: Prior, mechanism: Mechanism) -> Prior:
     return priors.Samples(np.clip(drawn, *mechanism.bounds) + noise)
 
 
+def _method(settings: Settings, problem: Problem) -> Method:
+    if settings.method == "search":
+        with blame("arity", "objective"):
+            search = Search(settings.arity)
+            rules_of(problem, search)
+        return search
+    parameters: dict[str, Any] = {"c": settings.c, "theta": settings.theta, "mu": settings.mu, "sigma": settings.sigma}
+    with blame("c", "theta", "mu", "sigma"):
+        settle(problem, **parameters)
+    with blame("stop", "tolerance"):
+        return Consensus(**parameters, stop=_stop(settings), limit=settings.limit)
+
+
 def _stop(settings: Settings) -> Stop | None:
     if settings.stop == "exact":  # or certified, where the answer is none of the values
         return None
     return After(settings.iterations) if settings.stop == "iterations" else Certified(settings.tolerance)
-
-
-def _parameters(settings: Settings) -> dict[str, Any]:
-    return {"c": settings.c, "theta": settings.theta, "mu": settings.mu, "sigma": settings.sigma}
 
 
 def _adversary(settings: Settings, graph: Graph) -> Adversary:

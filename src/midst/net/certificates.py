@@ -13,6 +13,7 @@ import os
 import re
 import ssl
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -178,26 +179,40 @@ def expiry_warning(der: bytes, now: datetime) -> str | None:
     return None
 
 
-def verify(certificate: bytes, signature: bytes, data: bytes) -> None:
-    """Checks a signature made by `Identity.sign`.
+def signature_checker(certificate: bytes) -> Callable[[bytes, bytes], bool]:
+    """What tells whether the certificate's key signed some data, given the data and the signature.
 
     Raises:
-        InputError: it is not the certificate's key that signed this.
+        InputError: the certificate is damaged.
     """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
     key = public_key(certificate, "certificate")
-    try:
-        if kind_of(key) is None:
-            raise InvalidSignature
-        if isinstance(key, ed25519.Ed25519PublicKey):
-            key.verify(signature, data)
-        elif isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature:
-        raise InputError("the signature is not of this certificate's key") from None
+    known = kind_of(key)
+
+    def check(data: bytes, signature: bytes) -> bool:
+        try:
+            if isinstance(key, ed25519.Ed25519PublicKey):
+                key.verify(signature, data)
+            elif isinstance(key, ec.EllipticCurvePublicKey):
+                key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+        except InvalidSignature:
+            return False
+        return known is not None
+
+    return check
+
+
+def verify(certificate: bytes, signature: bytes, data: bytes) -> None:
+    """Checks a signature made by `Identity.sign`.
+
+    Raises:
+        InputError: it is not the certificate's key that signed this.
+    """
+    if not signature_checker(certificate)(data, signature):
+        raise InputError("the signature is not of this certificate's key")
 
 
 # Parts, of keys too

@@ -6,7 +6,8 @@ Rules:
   names the file and the key.
 - Two charters with the same digest describe the same run. The digest is over what was settled, not over how it was
   written: spaces, comments, the order of keys and of edges, and defaults written out or left out, change nothing.
-- A session names one run. z(0) is drawn once a session, so a second run needs a charter with another session.
+- A session names one run. What hides the values is drawn once a session, so a second run needs another session.
+- A key that only the other method uses is refused, so that nobody believes it to be at work.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import ipaddress
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -25,23 +26,29 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from midst.counting import Rules
 from midst.errors import InputError
 from midst.graphs import Graph, from_edges
+from midst.methods import MethodName, Search, search_rules
 from midst.net.certificates import check_name, describe, read_certificate
 from midst.net.keys import Identity
 from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
 from midst.problems import Problem
-from midst.system import Parameters, assemble, count_rules, settle
+from midst.protocol.keys import Keys, first_bracket, make_keys
+from midst.protocol.search import Rules, Way
+from midst.system import Parameters, assemble, settle
 
-FORMAT = 1
+FORMAT = 2
 
 _FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE)
 _LARGEST_FILE = 16 * 2**20  # bytes
 _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
+_MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a talk frame
+_MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
 _MOST_ROUNDS = 10**9
 _LONGEST = 30 * 86_400.0  # seconds
+_OF_CONSENSUS = {"c": None, "theta": 0.5, "mu": None, "sigma": None, "scale": None, "tolerance": 1e-6}
+_OF_SEARCH = {"pooled": False}  # arity, spacing and resolution are of the exact finish too
 _WIDEST = 1000  # in scales: how far from 0 a value may lie where there are no bounds
 
 
@@ -96,29 +103,31 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Attributes:
         midst: version of the format.
+        method: how the answer is found: "search" or "consensus".
         session: names this one run.
         participants: in the order that gives each its number.
         edges: pairs of names.
         objective: what is to be found.
         quantile: which, where the objective is one.
-        side: which end, where there are two answers.
-        bounds: public: all values lie between them.
-        scale: public, in place of bounds: about how far values lie from each other.
+        side: which end, where there are two answers; "midpoint" for halfway between them.
+        bounds: public: all values lie between them. A search does without.
+        scale: consensus, in place of bounds: about how far values lie from each other.
+        resolution: public: values are told apart to this, and the answer is a multiple of it.
         coordinates: how many numbers each value has.
-        c: convergence parameter; chosen where not given, like mu and sigma.
+        pooled: whether every participant brings a list of values.
+        arity: search: thresholds a probe.
+        spacing: search: where they are placed, "rank", "value" or "key"; or public quantiles of the data.
+        c: consensus: convergence parameter; chosen where not given, like mu and sigma.
         theta: averaging constant.
         mu: z(0) has this mean (with the edge's sign).
         sigma: and this standard deviation.
         tolerance: of the residual certificate, relative to the scale.
-        patience: rounds inside before a node proposes; chosen where not given.
-        root: at whom a count's sums meet; the first participant where not given.
         rounds: the most there may be.
-        mode: "lockstep", or "lossy" for networks that lose messages for good.
-        period: in lossy mode, seconds between one activation of a node and the next.
         deadlines: see `Deadlines`.
     """
 
     midst: int = FORMAT
+    method: MethodName
     session: str
     participants: tuple[Participant, ...]
     edges: tuple[tuple[str, str], ...]
@@ -127,17 +136,17 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     side: Side = "low"
     bounds: tuple[float, float] | None = None
     scale: float | None = None
+    resolution: float | None = None
     coordinates: int = 1
+    pooled: bool = False
+    arity: int = 3
+    spacing: Way | tuple[float, ...] = "rank"
     c: float | None = None
     theta: float = 0.5
     mu: float | None = None
     sigma: float | None = None
     tolerance: float = 1e-6
-    patience: int | None = None
-    root: str | None = None
     rounds: int = 100_000
-    mode: Literal["lockstep", "lossy"] = "lockstep"
-    period: float = 0.05
     deadlines: Deadlines = msgspec.field(default_factory=Deadlines)
 
     def __post_init__(self) -> None:
@@ -147,6 +156,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         self._check_participants()
         self._check_edges()
         self._check_numbers()
+        self._check_method()
         self._check_objective()
 
     # Who
@@ -192,12 +202,43 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return Quantile(level, self.side)
 
     @property
+    def title(self) -> str:
+        """What is to be found, in words; where there are two answers, which of them."""
+        return self.goal.name if self.pooled else self.goal.title(sum(one.weight for one in self.participants))
+
+    @cached_property
+    def keys(self) -> Keys:
+        """What a search makes of values."""
+        return make_keys(self.resolution)
+
+    @property
     def value_range(self) -> tuple[float, float]:
-        """Between which numbers a value must lie: the bounds, or a thousand scales about 0."""
+        """Between which numbers a value must lie: the bounds, a thousand scales about 0, or all that a search knows."""
         if self.bounds is not None:
             return self.bounds
-        assert self.scale is not None, "checked when the charter was made"
-        return -_WIDEST * self.scale, _WIDEST * self.scale
+        if self.scale is not None:
+            return -_WIDEST * self.scale, _WIDEST * self.scale
+        return self.keys.ends
+
+    def search_rules(self, counts: Sequence[int], thresholds: tuple[tuple[int, ...], ...] = ()) -> Rules:
+        """The rules of the search that finds the answer, or finishes an iteration.
+
+        Args:
+            counts: how many values each participant has.
+            thresholds: of the first probe, a tuple of keys a coordinate, where an iteration has found them.
+        """
+        weights = [one.weight for one in self.participants]
+        total = sum(weight * count for weight, count in zip(weights, counts, strict=True))
+        units = {weight for weight in weights if weight > 0}
+        return search_rules(
+            Search(self.arity, self.spacing),
+            self.goal,
+            self.keys,
+            [first_bracket(self.keys, self.bounds)] * self.coordinates,
+            total,
+            units.pop() if len(units) == 1 else None,
+            thresholds,
+        )
 
     def problem(self, values: ArrayLike | None = None) -> Problem:
         """The problem that is to be solved.
@@ -228,15 +269,13 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         with np.errstate(over="ignore"):  # what overflows is refused as not finite
             return settle(self.problem(), c=self.c, theta=self.theta, mu=self.mu, sigma=self.sigma)
 
-    @cached_property
-    def rules(self) -> Rules | None:
-        """Of the count that ends the run; None where none does."""
-        return count_rules(self.problem(), self.patience, 0 if self.root is None else self.number(self.root))
-
     @property
-    def stop(self) -> Literal["count", "certified"]:
-        """What ends the run: a count where the answer is one of the values, else the residual certificate."""
-        return "certified" if self.rules is None else "count"
+    def stop(self) -> Literal["exact", "certified"]:
+        """What ends the run: a search where the answer is one of the values, else the residual certificate."""
+        if self.method == "search":
+            return "exact"
+        goal, total = self.goal, sum(one.weight for one in self.participants)
+        return "exact" if isinstance(goal, Quantile) and goal.is_one_value(total) else "certified"
 
     # Sameness
 
@@ -247,6 +286,10 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def field_digests(self) -> dict[str, bytes]:
         """Eight bytes a key, by which two nodes find out in what their charters differ."""
+        return self._field_digests
+
+    @cached_property
+    def _field_digests(self) -> dict[str, bytes]:
         return {
             key: hashlib.sha256(msgspec.json.encode([key, value], order="sorted")).digest()[:8]
             for key, value in self._settled.items()
@@ -257,11 +300,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Every key with its value as it will be used: chosen where it was not given, and in one spelling."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         plain["edges"] = sorted(sorted(self._numbers[name] for name in edge) for edge in self.edges)
-        for name in ("c", "mu", "sigma"):
-            plain[name] = float(getattr(self.parameters, name).flat[0])
-        if self.rules is not None:
-            plain |= {"patience": self.rules.patience}
-        plain["root"] = self.root or self.names[0]
+        if self.method == "consensus":
+            for name in ("c", "mu", "sigma"):
+                plain[name] = float(getattr(self.parameters, name).flat[0])
         return {key: _spelled(value) for key, value in plain.items()}
 
     def to_toml(self) -> str:
@@ -290,10 +331,10 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                         f"participants: {first[entry]} and {one.name} have the same {key}; they must differ"
                     )
                 first[entry] = one.name
-        if self.mode == "lossy":
-            for one in self.participants:
-                if one.address is None:
-                    raise InputError(f"participants: {one.name} has no address; in lossy mode everybody needs one")
+        if self.method == "search" and len(self.participants) < 3:
+            raise InputError("participants: a search needs at least three; of two, each would learn all of the other")
+        if not any(one.weight for one in self.participants):
+            raise InputError("participants: all weights are zero; at least one must count")
 
     def _check_edges(self) -> None:
         seen: set[frozenset[str]] = set()
@@ -312,7 +353,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         _under("edges", self.graph.require_connected)
 
     def _check_numbers(self) -> None:
-        if (self.bounds is None) == (self.scale is None):
+        if self.bounds is not None and self.scale is not None:
+            raise InputError("bounds, scale: give one of the two")
+        if self.method == "consensus" and self.bounds is None and self.scale is None:
             raise InputError("bounds, scale: give exactly one of the two; everybody must know how large values are")
         if self.bounds is not None and not (all(map(isfinite, self.bounds)) and self.bounds[0] < self.bounds[1]):
             raise InputError("bounds must be two finite numbers, the lower first")
@@ -322,14 +365,19 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             )
         if not 0 < self.tolerance < float("inf"):
             raise InputError("tolerance must be a positive number")
-        if self.patience is not None and not 1 <= self.patience <= _MOST_ROUNDS:
-            raise InputError(f"patience must be from 1 to {_MOST_ROUNDS:,} rounds")
         if not 1 <= self.rounds <= _MOST_ROUNDS:
             raise InputError(f"rounds must be from 1 to {_MOST_ROUNDS:,}")
-        if not 0.001 <= self.period <= 3600:
-            raise InputError("period must be from 0.001 to 3600 seconds")
-        if self.root is not None and self.root not in self._numbers:
-            raise InputError(f"root: {_shown(self.root)} is no participant; there are {_few(self.names)}")
+        _under("resolution", lambda: first_bracket(self.keys, self.bounds))
+
+    def _check_method(self) -> None:
+        others = _OF_CONSENSUS if self.method == "search" else _OF_SEARCH
+        for key, default in others.items():
+            if getattr(self, key) != default:
+                other = "consensus" if self.method == "search" else "search"
+                raise InputError(f'{key} is for method = "{other}"; leave it out, or choose that method')
+        if self.pooled and self.coordinates > 1:
+            raise InputError("pooled: lists of values have one coordinate; leave one of the two out")
+        _under("arity, spacing", lambda: Search(self.arity, self.spacing))
 
     def _check_objective(self) -> None:
         if (self.objective == "quantile") != (self.quantile is not None):
@@ -337,18 +385,28 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.objective in ("mean", "maximum", "minimum") and self.side != "low":
             raise InputError(f"side chooses between two answers; there is only one {self.objective}")
         _under("quantile", lambda: self.goal)
+        if self.side == "midpoint" and (self.method != "search" or self.resolution is None):
+            raise InputError('side: the midpoint of two values needs method = "search" and a public resolution')
+        if self.stop == "exact":
+            self._check_search()
+        if self.method == "search":
+            return
         problem = self.problem()
         parameters = self.parameters
-        if self.stop == "certified":
-            why = f"a {problem.title} is not one of the values, so no count can end the run"
-            if self.mode == "lossy":
-                raise InputError(f'mode: {why}, and lossy mode needs one; try side = "low", or mode = "lockstep"')
-            if self.patience is not None:
-                raise InputError(f"patience: {why}; leave patience out")
         with np.errstate(over="ignore"):
             far = np.abs(parameters.mu) + 10 * parameters.sigma  # no z(0) will ever be farther out
         start = np.broadcast_to(far, (len(self.graph.source), *far.shape))
-        _under("c, mu, sigma", lambda: assemble(problem, parameters, start, self.rules))
+        _under("c, mu, sigma", lambda: assemble(problem, parameters, start))
+
+    def _check_search(self) -> None:
+        count = len(self.participants)
+        if count > _MOST_SEARCHERS:
+            raise InputError(f"participants: a search has at most {_MOST_SEARCHERS:,}")
+        _under("objective, side", lambda: self.search_rules([1] * count))
+        if count * self.search_rules([1] * count).most_numbers > _MOST_TOLD:
+            raise InputError(
+                f"coordinates, arity: all participants together would tell more than {_MOST_TOLD:,} numbers in a step"
+            )
 
 
 def read_charter(path: str | Path) -> Charter:
@@ -500,6 +558,8 @@ def _lines(table: Mapping[str, Any]) -> str:
 def _toml(value: Any) -> str:
     """A value in TOML; texts in a charter have been checked to need no escapes."""
     match value:
+        case bool():
+            return "true" if value else "false"
         case str():
             return f'"{value}"'
         case list() | tuple():

@@ -27,13 +27,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from midst.errors import Aborted, InputError, MidstError
 from midst.graphs import Graph
 from midst.net.charter import Charter, make_charter
 from midst.net.driver import Driver
+from midst.net.exact import ExactFinish
 from midst.net.journal import DiskFile, Journal
 from midst.net.keys import Identity, make_identity
+from midst.net.lockstep import LockStep
+from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
 from midst.net.seat import Seat, take_seat
 from midst.net.transport import Endpoint, Transport
@@ -121,7 +125,7 @@ def make_transport(name: TransportName, endpoint: Endpoint, routers: Sequence[st
 
 def run_party(
     party: Party,
-    values: np.ndarray[Any, np.dtype[np.float64]],
+    values: Sequence[NDArray[np.float64] | float] | NDArray[np.float64],
     transport: TransportName,
     follow: Callable[[Event], None] | None = None,
     *,
@@ -131,7 +135,7 @@ def run_party(
 
     Args:
         party: the charter and the keys.
-        values: one, or one row, a participant.
+        values: one, one row, or one list, a participant.
         transport: how they talk.
         follow: told about rounds now and then, and about ends.
         every: seconds between two events about rounds of one participant; 0 for all of them.
@@ -143,7 +147,8 @@ def run_party(
         InputError: a value is none that the charter allows; nothing was started.
     """
     charter = party.charter
-    seats = [take_seat(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
+    notaries = [CertifiedNotary(charter, identity) for identity in party.identities]
+    seats = [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
     importlib.import_module(f"midst.net.{transport}")  # once here, and not in every process
     context = multiprocessing.get_context("fork")
     pipes: dict[Connection, int] = {}
@@ -203,8 +208,7 @@ def _live(party: Party, seat: Seat, transport: TransportName, every: float, pipe
 async def _participate(party: Party, seat: Seat, kind: TransportName, every: float, pipe: Connection) -> Event:
     charter, i, started, last, first = party.charter, seat.number, time.monotonic(), [0.0], [0.0]
     file = DiskFile(party.folder / f"{seat.name}.journal")
-    largest = seat.codec.largest(charter.mode == "lossy")
-    transport = make_transport(kind, Endpoint(charter, party.identities[i], i, largest))
+    transport = make_transport(kind, Endpoint(charter, party.identities[i], i, largest_frame(seat, kind)))
 
     def watch(peer: Peer) -> None:
         now = time.monotonic()
@@ -220,15 +224,32 @@ async def _participate(party: Party, seat: Seat, kind: TransportName, every: flo
     if ending.found is None:
         assert isinstance(ending.aborted, Aborted)
         return _end(i, error=str(ending.aborted), **costs)
-    return _end(i, **ending.found.to_dict(), **costs)
+    return _end(i, **ending.found.to_dict(), found=ending.found, **costs)
+
+
+def largest_frame(seat: Seat, transport: TransportName) -> int:
+    """Bytes of the largest frame: over UDP, of those that this participant sends itself."""
+    return seat.codec.largest(seat.notary.certificate if transport == "udp" else None)
 
 
 def moment(peer: Peer) -> Event:
-    """Where a participant stands, as an event: what it broadcast, and on which branch it was."""
-    state = peer.part.state
-    numbers = [] if state.x is None else peer.seat.in_data_units(state.x).reshape(-1).tolist()
-    branches = [] if state.branch is None else np.asarray(state.branch).reshape(-1).tolist()
-    return {"kind": "round", "node": peer.seat.number, "t": state.round - 1, "x": numbers, "branch": branches}
+    """Where a participant stands, as an event: what it broadcast, on which branch it was, and what a search knows."""
+    part, iteration = peer.part, peer.seat.iteration
+    event: Event = {"kind": "round", "node": peer.seat.number, "t": part.round - 1, "x": [], "branch": []}
+    if iteration is not None and isinstance(part, LockStep | ExactFinish) and part.state.x is not None:
+        event["t"] = part.state.round - 1
+        event["x"] = iteration.in_data_units(part.state.x).reshape(-1).tolist()
+        event["branch"] = np.asarray(part.state.branch).reshape(-1).tolist()
+    search = part.search
+    if search is not None:
+        brackets = [search.bracket(track) for track in search.tracks]
+        value = search.rules.keys.value
+        event["search"] = {
+            "step": search.steps,
+            "brackets": [[value(max(each.a, 0)), value(each.b), each.inside] for each in brackets],
+            "waiting": [k for k in part.missing() if k != peer.seat.number],
+        }
+    return event
 
 
 def _end(i: int, error: str = "", **result: Any) -> Event:

@@ -7,21 +7,24 @@ Rules:
   rounds of our own are kept for whoever has missed one.
 - The same frame twice is harmless. Another frame for the same round is equivocation, and names the neighbour.
 - Both ends of an edge compare a digest of both z's in every round: mirrors that have come apart stop the run.
+- It ends, in the same round for all, with the range in which all x lie (`tide.py`): proved to hold the answer, or close
+  enough for a search to begin there.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from midst.certificate import residual_bounds
-from midst.net.finding import Distrust, Found, found_by_count, is_inside, last_round
-from midst.net.seat import Opening, Seat
-from midst.net.tide import still
-from midst.net.wire import DIGEST_BYTES, Step, edge_digest, pack_numbers
+from midst.net.finding import Found
+from midst.net.seat import Iteration, Opening, Seat
+from midst.net.tide import Range
+from midst.net.wire import DIGEST_BYTES, Step, Want, edge_digest, pack_numbers
 from midst.node import Message, State
+from midst.protocol.participant import Distrust
+from midst.update import Array
 
 _NO_DIGEST = bytes(DIGEST_BYTES)
 
@@ -31,14 +34,17 @@ class LockStep:
 
     def __init__(self, seat: Seat, opening: Opening) -> None:
         """Round 0, not yet sent."""
+        assert seat.iteration is not None
         self._seat = seat
-        self._level = still(seat.tide) if seat.tide else np.zeros((*seat.node.shape, 3))
+        self._iteration: Iteration = seat.iteration
+        self._level = self._iteration.tide.still()
         self._held: dict[int, dict[int, Step]] = {0: {}, 1: {}}
         self._frames: dict[int, dict[int, bytes]] = {}
         self._digests: dict[int, bytes] = {}
+        self._outbox: list[tuple[int, bytes]] = []
         self.exposed = False
-        self.found: Found | None = None
-        self.state, outbox = seat.node.begin(seat.z_of(opening), opening.shares)
+        self.range: Range | None = None
+        self.state, outbox = self._iteration.node.begin(seat.z_of(opening))
         self._publish(outbox)
 
     @property
@@ -46,18 +52,50 @@ class LockStep:
         """The round whose frames are awaited: the one this participant has sent."""
         return self.state.round
 
-    def frames(self, j: int, since: int) -> list[bytes]:
+    @property
+    def found(self) -> Found | None:
+        """The answer, where residuals prove it."""
+        if self.range is None or self._iteration.tide.residuals is None:
+            return None
+        low, high, bound = map(self._iteration.in_data_units, (self.range.low, self.range.high, self.range.bound))
+        value = np.atleast_1d(low + 0.5 * (high - low))
+        return Found(tuple(value.tolist()), (), float(np.max(bound)), self.round, self.exposed)
+
+    awaits_everybody = False
+    search = None  # there is none: residuals prove the answer, or `ExactFinish` has one
+
+    def own(self, step: int) -> None:
+        """Nothing is signed in an iteration."""
+
+    def newest_of(self, j: int) -> None:
+        """Nothing is signed in an iteration."""
+
+    def forget(self, j: int) -> None:
+        """Frames are sent to each neighbour as it asks for them."""
+
+    def begin(self) -> None:
+        """Nothing was held back: z(0) was sent to each neighbour when it had greeted."""
+
+    def outbox(self) -> list[tuple[int, bytes]]:
+        """What is to be sent now; it is not given a second time."""
+        told, self._outbox = self._outbox, []
+        return told
+
+    def frames(self, j: int, since: int, lacks: bytes = b"") -> list[bytes]:
         """Our frames for a neighbour from a round on, as far as they are kept."""
         return [frames[j] for round, frames in self._frames.items() if round >= since]
 
-    def newest(self) -> Mapping[int, bytes]:
-        """The frames of the present round, one a neighbour."""
-        return self._frames[self.round]
+    def ask(self, j: int) -> Want | None:
+        """What to ask a neighbour for."""
+        return Want(self.round) if j in self.missing() else None
+
+    def asked(self) -> None:
+        """Nothing else is to be done about it."""
 
     def missing(self) -> list[int]:
         """The neighbours whose frame of this round is not there."""
         here = self._held[self.round]
-        return [j for j in self._seat.node.neighbours if j not in here]
+        return [j for j in self._seat.neighbours if j not in here]
 
     def take(self, j: int, step: Step) -> bool:
         """Hold a neighbour's frame; whether it was news.
@@ -87,16 +125,12 @@ class LockStep:
             Distrust: a neighbour's z's are not ours.
         """
         here = self._held[self.round]
-        if self.found is not None or len(here) < len(self._seat.node.neighbours):
+        if self.range is not None or len(here) < len(self._seat.neighbours):
             return None
         for j, step in here.items():
             if step.digest != self._digests[j]:
                 raise Distrust("diverged", j, f"has other z than we have for our common edge in round {self.round}")
-        return {j: here[j] for j in self._seat.node.neighbours}
-
-    def due(self) -> float:
-        """When something happens without a frame: never."""
-        return math.inf
+        return {j: here[j] for j in self._seat.neighbours}
 
     def pack(self, inputs: Mapping[int, Step]) -> bytes:
         """A round's inputs for the journal."""
@@ -107,21 +141,38 @@ class LockStep:
         codec, size = self._seat.codec, self._seat.codec.step_bytes
         frames = [record[start : start + size] for start in range(0, len(record), size)]
         steps = [step for frame in frames if isinstance(step := codec.decode(frame), Step)]
-        return dict(zip(self._seat.node.neighbours, steps, strict=True))
+        return dict(zip(self._seat.neighbours, steps, strict=True))
 
     def step(self, inputs: Mapping[int, Step]) -> None:
         """The next round."""
-        node, before = self._seat.node, self.state
+        node, before = self._iteration.node, self.state
         self.state, outbox = node.step(before, {j: step.message for j, step in inputs.items()})
-        self.exposed = self.exposed or is_inside(self.state)
+        self.exposed = self.exposed or bool(np.any(self.state.branch == 0))
         self._held = {before.round: dict(inputs), self.round: self._held[self.round], self.round + 1: {}}
-        self._rise(before, inputs)
-        self.found = self._judge(before.round)
-        self._publish(outbox)
+        tide = self._iteration.tide
+        if before.x is not None:
+            heard = [step.level for step in inputs.values()]
+            own = self._own(before, list(inputs.values())) if tide.begins(before.round) else []
+            self._level = tide.rise(self._level, own, heard)
+        self.range = tide.judge(self._level, before.round)
+        if self.range is None:  # nobody needs the x of a round that is not made, and nobody is to have it
+            self._publish(outbox)
+
+    def _own(self, before: State, inputs: Sequence[Step]) -> list[Array]:
+        """What this node puts down in an epoch's first round."""
+        assert before.x is not None
+        assert before.mirror is not None
+        x = np.asarray(before.x)
+        if self._iteration.tide.residuals is None:
+            return [x, -x]
+        node = self._iteration.node
+        z, mirror, far = map(np.array, (before.z, before.mirror, [step.message.number for step in inputs]))
+        edges = residual_bounds(z, mirror, node.signs, before.x, far, node.c, node.terms.weight)
+        return [x, -x, edges.max(axis=0)]
 
     def _publish(self, outbox: Mapping[int, Message]) -> None:
         """Our frames of this round, with the digests that the neighbours' must carry too."""
-        state, node = self.state, self._seat.node
+        state, node = self.state, self._iteration.node
         self._digests = dict.fromkeys(node.neighbours, _NO_DIGEST)
         if state.mirror is not None:
             for j, z, mirror in zip(node.neighbours, state.z, state.mirror, strict=True):
@@ -131,29 +182,4 @@ class LockStep:
         fresh = {j: encode(message, self._digests[j], self._level) for j, message in outbox.items()}
         kept = {round: frames for round, frames in self._frames.items() if round == self.round - 1}
         self._frames = {**kept, self.round: fresh}
-
-    def _rise(self, before: State, inputs: Mapping[int, Step]) -> None:
-        tide = self._seat.tide
-        if tide is None or before.mirror is None or before.x is None:
-            return
-        node = self._seat.node
-        z, mirror, far = map(np.array, (before.z, before.mirror, [step.message.number for step in inputs.values()]))
-        edges = residual_bounds(z, mirror, node.signs, before.x, far, node.c, node.terms.weight)
-        largest = edges.max(axis=0)
-        heard = [step.level for step in inputs.values()]
-        self._level = tide.rise(self._level, before.round, before.x, largest, heard)
-
-    def _judge(self, heard: int) -> Found | None:
-        seat, state = self._seat, self.state
-        iterations = state.round
-        if seat.tide is not None:
-            proved = seat.tide.judge(self._level, heard)
-            if proved is None:
-                return None
-            bound = float(np.max(seat.in_data_units(proved.spread)))
-            value = np.atleast_1d(seat.in_data_units(proved.value))
-            return Found(tuple(value.tolist()), (), bound, iterations, self.exposed)
-        last = last_round(seat.node, state)
-        if last is None or iterations - 1 < last:
-            return None
-        return found_by_count(seat, state, iterations, self.exposed)
+        self._outbox = [] if self.round == 0 else list(fresh.items())

@@ -14,7 +14,7 @@ from midst.errors import InputError
 from midst.net.driver import Driver
 
 _MOST_BYTES = 4096
-_PATIENCE = 5.0  # seconds for a request to arrive
+_LONGEST_WAIT = 5.0  # seconds for a request to arrive
 
 
 async def serve(driver: Driver, host: str, port: int) -> asyncio.Server:
@@ -26,7 +26,7 @@ async def serve(driver: Driver, host: str, port: int) -> asyncio.Server:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            line = await asyncio.wait_for(reader.readline(), _PATIENCE)
+            line = await asyncio.wait_for(reader.readline(), _LONGEST_WAIT)
             status, body = respond(driver, line)
             head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {len(body)}\r\n"
             writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)

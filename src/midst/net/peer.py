@@ -9,6 +9,8 @@ Rules:
 - A neighbour that has forgotten its journal would draw a second z(0) for the same session. It is recognised by its
   instance number, and refused. Nothing drawn for a neighbour is sent to it before it has that number on disk.
 - Whoever waits for a frame asks for it (WANT). Answers are never answered, so that duplicates cannot multiply.
+- A neighbour's WELCOME says what it has last heard from us, and shows it. Nothing is signed before every neighbour has
+  said so; who has signed more than its journal knows of ran twice or lost its disk, and never signs again here.
 - A run ends with a `Found`, the same for all, or with an `Aborted` that says because of whom. An abort is told to all
   neighbours, who tell theirs.
 """
@@ -16,55 +18,88 @@ Rules:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from midst.errors import Aborted, InputError
 from midst.net.charter import differing
-from midst.net.finding import Distrust, Found
+from midst.net.exact import ExactFinish
+from midst.net.finding import Found
+from midst.net.gossip import Gossip
 from midst.net.journal import Journal
 from midst.net.lockstep import LockStep
-from midst.net.lossy import Lossy
 from midst.net.records import Began, Broken, Ended, Inputs, Met, decode_record, encode_record
-from midst.net.seat import INSTANCE_BYTES, Entropy, Opening, Seat
+from midst.net.seat import Entropy, Opening, Seat
 from midst.net.wire import (
     PROTOCOL,
     Abort,
     BadFrame,
     Done,
     Hello,
-    Loose,
     NotYet,
     Refused,
+    Statements,
     Step,
     Want,
     Welcome,
     encode_talk,
     printable,
 )
-from midst.node import State
+from midst.protocol.participant import INSTANCE_BYTES, Distrust, Malformed, Statement
+from midst.protocol.search import Impossible, SearchState
 
 
 class Part(Protocol):
-    """How the iteration goes on, `LockStep` or `Lossy`. What a step is made from goes to the journal and back."""
+    """How a session goes on: `LockStep`, `Gossip` or `ExactFinish`. What a step is made from goes to the journal."""
 
-    state: State
-    exposed: bool
-    found: Found | None
+    @property
+    def exposed(self) -> bool:
+        """Whether this participant has sent its own value."""
+
+    @property
+    def found(self) -> Found | None:
+        """The answer, once it is proved."""
 
     @property
     def round(self) -> int:
         """The round whose frames are awaited."""
 
-    def frames(self, j: int, since: int) -> list[bytes]:
-        """Our frames for a neighbour from a round on, as far as they are kept."""
+    @property
+    def awaits_everybody(self) -> bool:
+        """Whether all participants are waited for, and not only the neighbours."""
 
-    def newest(self) -> Mapping[int, bytes]:
-        """Our newest frames, one a neighbour."""
+    @property
+    def search(self) -> SearchState | None:
+        """Where the search stands; None before it has begun."""
+
+    def own(self, step: int) -> Statement | None:
+        """Our own statement of a step of the search, if there is one."""
+
+    def newest_of(self, j: int) -> Statement | None:
+        """The newest statement that we have of somebody."""
+
+    def forget(self, j: int) -> None:
+        """A neighbour has greeted anew: nothing is known of what it has."""
+
+    def begin(self) -> None:
+        """Every neighbour has greeted: what was held back may be told."""
+
+    def outbox(self) -> list[tuple[int, bytes]]:
+        """What is to be sent now; it is not given a second time."""
+
+    def frames(self, j: int, since: int, lacks: bytes = b"") -> list[bytes]:
+        """Our frames for a neighbour from a round on, as far as they are kept; or what it lacks of that round."""
+
+    def ask(self, j: int) -> Want | None:
+        """What to ask a neighbour for, if anything."""
+
+    def asked(self) -> None:
+        """All neighbours have been asked for what is missing."""
 
     def missing(self) -> list[int]:
-        """The neighbours that are waited for."""
+        """The participants that are waited for."""
 
     def take(self, j: int, said: Any) -> bool:
         """Hold a neighbour's frame; whether it was news."""
@@ -81,9 +116,6 @@ class Part(Protocol):
     def step(self, inputs: Any) -> None:
         """The next step."""
 
-    def due(self) -> float:
-        """When a step is due without a frame."""
-
 
 RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
 _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
@@ -91,7 +123,7 @@ Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
 
 
-_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost"}
+_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible"}
 
 
 @dataclass
@@ -155,15 +187,15 @@ class Peer:
         self._journal = journal
         self._send = send
         self._watch = watch
-        self._began = self._progress = now
+        self._began = self._progress = self._nudged = now
         self._ended = now
         self._lingered = self._all_greeted = False
-        self.neighbours = {j: Neighbour(seat.charter.names[j], heard=now) for j in seat.node.neighbours}
+        self.neighbours = {j: Neighbour(seat.charter.names[j], heard=now) for j in seat.neighbours}
         self._records = [decode_record(raw, seat.name) for raw in journal.records]
         opening = self._open(entropy)
         if opening is not None:
             self.opening = opening
-            self.part: Part = Lossy(seat, opening) if seat.charter.mode == "lossy" else LockStep(seat, opening)
+            self.part: Part = _make_part(seat, opening)
             self._replay()
             self._records, journal.records = [], []
             if self._watch is not None:
@@ -178,30 +210,13 @@ class Peer:
 
     def hear(self, j: int, frame: bytes, now: float) -> None:
         """A frame from a neighbour."""
-        if self.over:
-            return
-        neighbour = self.neighbours[j]
-        try:
-            said = self.seat.codec.decode(frame)
-            neighbour.heard = now
-            if isinstance(said, Step | Loose):
-                if neighbour.met and self.part.take(j, said):
-                    self._advance(now)
-            else:
-                self._listen(j, said, now)
-        except BadFrame as error:
-            neighbour.bad += 1
-            if neighbour.bad >= _BAD_FRAMES:
-                self._abort("broken protocol", neighbour.name, f"{neighbour.name} keeps sending {error}")
-        except Distrust as error:
-            name = self.seat.charter.names[error.about]
-            self._abort(error.kind, name, f"{name} {error}")
+        if not self.over:
+            self._attempt(lambda: self._take(j, frame, now), j)
 
     def tick(self, now: float) -> float:
         """Look at the clock; returns when to do so again."""
         if self.over:
             return now + RETRY
-        missing = self.part.missing()
         for j, neighbour in self.neighbours.items():
             if now - neighbour.asked < RETRY:
                 continue
@@ -209,12 +224,11 @@ class Peer:
                 self._greet(j, now)
             elif self.ending is not None and not neighbour.done:
                 self._say(j, Done(heard=False), now)
-            elif self.ending is None and j in missing and now - self._progress >= RETRY:
-                self._say(j, Want(self.part.round), now)
+        if self.ending is None and now - max(self._progress, self._nudged) >= RETRY:
+            self._ask(now)
         self._check_deadlines(now)
-        if not self._advance(now):
-            return now + RETRY
-        return min(self.part.due(), now + RETRY)
+        self._attempt(lambda: self._advance(now))
+        return now + RETRY
 
     def trouble(self, j: int | None, text: str) -> None:
         """The transport cannot reach a neighbour; kept for what is said when the wait is over."""
@@ -243,7 +257,7 @@ class Peer:
         if self.ending is not None:
             return [each.name for each in self.neighbours.values() if not each.done]
         strangers = [each.name for each in self.neighbours.values() if not each.greeted]
-        return strangers or [self.neighbours[j].name for j in self.part.missing()]
+        return strangers or [self.seat.charter.names[j] for j in self.part.missing() if j != self.seat.number]
 
     # Beginning
 
@@ -310,23 +324,26 @@ class Peer:
                         self._abort("journal lost", neighbour.name, refusal.text)
                     return
                 if self._meet(j, said.instance):
-                    self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round)))
+                    self.part.forget(j)
+                    self._welcome(j)
                     if not neighbour.greeted and now - neighbour.asked > RETRY / 10:
                         self._greet(j, now)
             case Welcome():
                 if self._lost_journal(j, said.instance):
                     self._abort("journal lost", neighbour.name, _lost(neighbour.name))
-                elif self._meet(j, said.instance):
+                elif self._meet(j, said.instance) and not self._knows_more(said):
                     neighbour.greeted = True
-                    self._all_greeted = all(each.greeted for each in self.neighbours.values())
+                    if not self._all_greeted and all(each.greeted for each in self.neighbours.values()):
+                        self._all_greeted = True
+                        self._progress = now
+                        self.part.begin()
                     self._resend(j, said.wants)
+                    self._post()
             case Refused(kind, text):
                 self._abort("refused", neighbour.name, f"{neighbour.name} refuses ({kind}): {printable(text)}")
-            case Want(round) if neighbour.greeted:
-                if round > self.part.round:
+            case Want(round, lacks) if neighbour.greeted:
+                if not self._resend(j, round, lacks):
                     self._send(j, encode_talk(NotYet(self.part.round, tuple(self.waiting_for[:8]))))
-                else:
-                    self._resend(j, round)
             case Done(heard) if neighbour.met:
                 neighbour.done = True
                 if self.ending is not None and not heard:
@@ -365,35 +382,101 @@ class Peer:
         neighbour.met = True
         return True
 
-    def _resend(self, j: int, since: int) -> None:
-        for frame in self.part.frames(j, since):
+    def _welcome(self, j: int) -> None:
+        """Answer a neighbour that greets, with the newest that we have heard from it: said, and shown as signed."""
+        newest = self.part.newest_of(j)
+        told = (-1, b"") if newest is None else (newest.step, _short(newest))
+        self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round, *told)))
+        if newest is not None:
+            for frame in self.seat.codec.encode([newest]):
+                self._send(j, frame)
+
+    def _knows_more(self, said: Welcome) -> bool:
+        """Whether a neighbour says that it has heard something from us that we know nothing of.
+
+        Then it is not greeted, and nothing is signed. Whether it is true is seen by what it shows: our own signature
+        on it ends the session; who cannot show that is waited for by name.
+        """
+        own = self.part.own(said.step) if said.step >= 0 else None
+        return said.step >= 0 and (own is None or _short(own) != said.digest)
+
+    def _resend(self, j: int, since: int, lacks: bytes = b"") -> bool:
+        """Send what a neighbour asks for; whether there was any."""
+        frames = self.part.frames(j, since, lacks)
+        for frame in frames:
             self._send(j, frame)
+        return bool(frames)
+
+    def _post(self) -> None:
+        """Send what the part has for the neighbours; who has not greeted yet will be told when it has."""
+        for j, frame in self.part.outbox():
+            if self.neighbours[j].greeted:
+                self._send(j, frame)
+
+    def _ask(self, now: float) -> None:
+        """Ask for what is missing."""
+        self._nudged = now
+        for j, neighbour in self.neighbours.items():
+            want = self.part.ask(j) if neighbour.greeted else None
+            if want is not None:
+                self._say(j, want, now)
+        self.part.asked()
+        self._post()
 
     # Going on
 
-    def _advance(self, now: float) -> bool:
-        """As many steps as the frames at hand allow; whether it may go on: not before all have been greeted."""
+    def _take(self, j: int, frame: bytes, now: float) -> None:
+        """What a frame says, and what follows from it."""
+        said = self.seat.codec.decode(frame)
+        neighbour = self.neighbours[j]
+        neighbour.heard = now
+        if not isinstance(said, Step | Statements):
+            self._listen(j, said, now)
+        elif neighbour.met and self.part.take(j, said):
+            if isinstance(said, Statements):
+                self._progress = now
+                self._post()
+            self._advance(now)
+
+    def _attempt(self, action: Callable[[], object], j: int | None = None) -> None:
+        """Do something that others may have made impossible, and end the run where they have."""
+        names = self.seat.charter.names
+        try:
+            action()
+        except (BadFrame, Malformed) as error:
+            assert j is not None, "what is said is checked when it is heard"
+            self.neighbours[j].bad += 1
+            if self.neighbours[j].bad >= _BAD_FRAMES:
+                self._abort("broken protocol", names[j], f"{names[j]} keeps sending {error}")
+        except Distrust as error:
+            for k, neighbour in self.neighbours.items():
+                if neighbour.greeted and error.evidence:
+                    for frame in self.seat.codec.encode(error.evidence):
+                        self._send(k, frame)
+            self._abort(error.kind, names[error.about], f"{names[error.about]} {error}")
+        except Impossible as error:
+            text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
+            self._abort("impossible", "somebody", f"{text}; start a new session")
+
+    def _advance(self, now: float) -> None:
+        """As many steps as the frames at hand allow; none before all neighbours have greeted."""
         if self.ending is not None or not self._all_greeted:
-            return False
+            return
         while (inputs := self.part.inputs(now)) is not None:
             if not self._keep(Inputs(self.part.pack(inputs))):
-                return False
-            before = self.part.round
+                return
             self.part.step(inputs)
-            if self.part.round > before:
-                self._progress = now
+            self._progress = now
             if self._watch is not None:
                 self._watch(self)
             if self.part.found is not None:
                 self._finish(self.part.found, now)
-                return False
-            for j, frame in self.part.newest().items():
-                self._send(j, frame)
+                return
+            self._post()
             if self.part.round > self.seat.charter.rounds:
                 text = f"no proof within the charter's {self.seat.charter.rounds:,} rounds"
                 self._abort("no proof", self.seat.name, text)
-                return False
-        return True
+                return
 
     def _keep(self, record: Met | Inputs | Broken) -> bool:
         """Put a record on disk; where that fails, nothing that depends on it happens."""
@@ -430,23 +513,34 @@ class Peer:
         if self.ending is not None:
             self._lingered = now - self._ended > deadlines.linger
             return
-        strangers = [each for each in self.neighbours.values() if not each.greeted]
-        if strangers and now - self._began > deadlines.start and self.part.round == 0:
-            self._wait_is_over(strangers, now - self._began)
+        strangers = [each.name for each in self.neighbours.values() if not each.greeted]
+        beginning = self.part.round == 0
+        if strangers and beginning:
+            if now - self._began > deadlines.start:
+                self._wait_is_over(strangers, now - self._began)
         elif now - self._began > deadlines.total:
-            self._wait_is_over([], now - self._began)
+            self._wait_is_over(self.waiting_for, now - self._began)
+        elif self.part.awaits_everybody:
+            limit = deadlines.start if beginning else deadlines.wait
+            if now - self._progress > limit:
+                self._wait_is_over(self.waiting_for, limit)
         else:
-            silent = strangers + [self.neighbours[j] for j in self.part.missing() if self.neighbours[j].greeted]
-            late = [each for each in silent if now - max(each.heard, self._began) > deadlines.wait]
-            if late and not (strangers and self.part.round == 0):
+            silent = {*strangers, *self.waiting_for}
+            heard = [each for each in self.neighbours.values() if each.name in silent]
+            late = [each.name for each in heard if now - max(each.heard, self._began) > deadlines.wait]
+            if late:
                 self._wait_is_over(late, deadlines.wait)
 
-    def _wait_is_over(self, late: list[Neighbour], seconds: float) -> None:
-        names = ", ".join(each.name for each in late) or ", ".join(self.waiting_for) or "nobody in particular"
-        trouble = next((f" ({each.trouble})" for each in late if each.trouble), "")
-        about = late[0].name if late else (self.waiting_for or [self.seat.name])[0]
+    def _wait_is_over(self, late: list[str], seconds: float) -> None:
+        names = ", ".join(late[:8]) or "nobody in particular"
+        troubles = {each.name: each.trouble for each in self.neighbours.values() if each.trouble}
+        trouble = next((f" ({troubles[name]})" for name in late if name in troubles), "")
         text = f"{self.seat.name} waited {seconds:.0f} s for {names} in round {self.part.round}{trouble}"
-        self._abort("waited", about, text)
+        search = self.part.search
+        if search is not None and search.question is None:
+            answers = ", ".join(f"{search.value(goal):.17g}" for goal in range(len(search.answers)))
+            text += f"; the answer is known, {answers}, but not certified by all"
+        self._abort("waited", (late or [self.seat.name])[0], text)
 
     def _abort(
         self,
@@ -466,6 +560,17 @@ class Peer:
         for j, neighbour in self.neighbours.items():
             if j != told_by and neighbour.greeted:
                 self._send(j, encode_talk(abort))
+
+
+def _make_part(seat: Seat, opening: Opening) -> Part:
+    if seat.charter.method == "search":
+        return Gossip(seat, opening)
+    return ExactFinish(seat, opening) if seat.charter.stop == "exact" else LockStep(seat, opening)
+
+
+def _short(statement: Statement) -> bytes:
+    """A hash by which two participants find out whether they mean the same statement."""
+    return hashlib.sha256(statement.body).digest()[:16]
 
 
 def _lost(name: str) -> str:

@@ -65,7 +65,7 @@ _LARGEST_HELLO = 4096
 _LARGEST_SIGNATURE = 72  # of P-256, in DER
 _CANDIDATES = 4  # proposed sessions kept beside the current one
 _HANDSHAKES = 8  # looked at between two ticks, for each neighbour
-_PATIENCE = 10  # ticks without an answer until a person is told
+_LONGEST_WAIT = 10  # ticks without an answer until a person is told
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ class Seals:
                 continue
             self._put(j, hello)
             self._asked[j] += 1
-            if self._asked[j] == _PATIENCE:
+            if self._asked[j] == _LONGEST_WAIT:
                 name, address = self._participants[j].name, self._participants[j].address or "its router"
                 self.notices.tell(
                     j, "unreachable", f"{name} has not answered; is its node up, with this charter, at {address}?"

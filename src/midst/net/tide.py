@@ -1,17 +1,18 @@
-"""The residual certificate among nodes that only talk to neighbours: maxima, told on until everybody has heard them.
+"""Maxima among nodes that only talk to neighbours: told on until everybody has heard them.
 
 Rules:
-- Pure: numbers in, numbers out. Used where no count can prove the answer: the mean, and a median between two values.
-- An epoch is D + 1 rounds, D a bound on the diameter. In its first round every node puts down its own x, −x and largest
-  edge residual of one iteration; in each of the others it takes the largest of its own and its neighbours'. After D of
-  them all nodes hold the same three numbers, judge them alike, and so stop in the same round with the same value.
+- Pure: numbers in, numbers out.
+- An epoch is D + 1 rounds, D a bound on the diameter. In its first round every node puts down its own x, −x and, where
+  residuals are to prove the answer, its largest edge residual of one iteration; in each of the others it takes the
+  largest of its own and its neighbours'. After D of them all nodes hold the same numbers, judge them alike, and so stop
+  in the same round with the same range of x.
 - What it tells: everybody learns the largest and the smallest x of an iteration in every epoch, and how far the edges
-  are from agreement. Both are numbers that somebody's neighbours have been sent.
+  are from agreement. The first two are numbers that somebody's neighbours have been sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,74 +26,94 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
-    """What the residual certificate proved.
+class Range:
+    """Where all x of one iteration lie, close enough to each other to stop.
 
     Attributes:
-        value: within `spread` of a right answer, in working units; the middle between the largest and smallest x.
-        spread: proved bound on its distance from one, likewise.
-        sampled: the iteration it was proved for.
+        low: the smallest, in working units.
+        high: the largest.
+        bound: where residuals prove the answer, how far it may be from the middle of the two, at most.
+        sampled: the iteration.
     """
 
-    value: Array
-    spread: Array
+    low: Array
+    high: Array
+    bound: Array
     sampled: int
 
 
 @dataclass(frozen=True, eq=False)
-class Tide:
-    """The rules of an epoch, the same at every node.
+class Residuals:
+    """What residuals must be for a small range of x to prove the answer.
 
     Attributes:
-        diameter: D, or a bound on it.
-        edges: how many edges the graph has.
-        slack: m·E must be below this (a quantile).
-        total: W, by which m·E is divided (the mean).
-        tolerance: in working units.
-        smooth: whether it is the mean.
+        edges: how many the graph has.
+        slack: the sum of all subgradients must be smaller than this (quantiles).
+        total: the total weight (mean).
+        smooth: whether the objective is a mean.
     """
 
-    diameter: int
     edges: int
     slack: float
     total: float
-    tolerance: Array
     smooth: bool
 
-    def rise(self, level: Array, round: int, x: Array, largest: Array, heard: Iterable[Array]) -> Array:
+
+@dataclass(frozen=True, eq=False)
+class Tide:
+    """The rules of a session.
+
+    Attributes:
+        diameter: a bound on it.
+        tolerance: the largest range of x to stop at, in working units.
+        residuals: what they must be; None where a search proves the answer.
+    """
+
+    diameter: int
+    tolerance: Array
+    residuals: Residuals | None = None
+
+    @property
+    def levels(self) -> int:
+        """How many numbers a coordinate are told on."""
+        return 2 if self.residuals is None else 3
+
+    def still(self) -> Array:
+        """The level before anything was heard."""
+        return np.zeros((*np.shape(self.tolerance), self.levels))
+
+    def begins(self, round: int) -> bool:
+        """Whether an epoch begins with this round's messages."""
+        return round % (self.diameter + 1) == 0
+
+    def rise(self, level: Array, own: Sequence[Array], heard: Iterable[Array]) -> Array:
         """The level after hearing a round's messages.
 
         Args:
-            level: three numbers a coordinate: the largest x, −x and residual heard of so far.
-            round: of the messages heard; they carry x(round − 1).
-            x: this node's own x(round − 1).
-            largest: the largest |e_ij(round − 1)| of this node's edges, with room for rounding.
+            level: the largest x, −x and residual heard of so far.
+            own: where an epoch begins, this node's own, of the iteration before the round.
             heard: the neighbours' levels.
         """
-        if round % (self.diameter + 1) == 0:
-            return np.stack([x, -x, largest], axis=-1)
-        return np.asarray(np.maximum.reduce([level, *heard]))
+        return np.stack(own, axis=-1) if own else np.asarray(np.maximum.reduce([level, *heard]))
 
-    def judge(self, level: Array, round: int) -> Finding | None:
-        """The proof, in the rounds in which everybody holds the same level."""
+    def judge(self, level: Array, round: int) -> Range | None:
+        """Where all x lie, in the rounds in which everybody holds the same level, if that is close enough."""
         epoch, place = divmod(round, self.diameter + 1)
         if epoch == 0 or place != self.diameter:
             return None
-        top, bottom, residual = level[..., 0], -level[..., 1], level[..., 2]
-        gap, imbalance = top - bottom + ROUNDING * np.maximum(np.abs(top), np.abs(bottom)), self.edges * residual
-        bound = gap + imbalance / self.total if self.smooth else gap
-        if not (bound <= self.tolerance).all() or not (self.smooth or (imbalance < self.slack).all()):
-            return None
-        return Finding(bottom + 0.5 * (top - bottom), bound, epoch * (self.diameter + 1) - 1)
+        top, bottom, needs = level[..., 0], -level[..., 1], self.residuals
+        bound = top - bottom + ROUNDING * np.maximum(np.abs(top), np.abs(bottom))
+        if needs is None:
+            close = top - bottom <= self.tolerance + ROUNDING * np.maximum(np.abs(top), np.abs(bottom))
+        else:
+            imbalance = needs.edges * level[..., 2]
+            bound = bound + imbalance / needs.total if needs.smooth else bound
+            close = (bound <= self.tolerance) & (needs.smooth | (imbalance < needs.slack))
+        return Range(bottom, top, bound, epoch * (self.diameter + 1) - 1) if np.all(close) else None
 
 
-def make_tide(problem: Problem, diameter: int, tolerance: Array) -> Tide:
-    """The rules for a problem; nothing here looks at a value."""
+def certifying(problem: Problem, diameter: int, tolerance: Array) -> Tide:
+    """The rules by which residuals prove an answer; nothing here looks at a value."""
     weight = float(problem.counts.sum()) * problem.unit_weight
     smooth = isinstance(problem.objective, Mean)
-    return Tide(diameter, problem.graph.edges, slack(problem), weight, tolerance, smooth)
-
-
-def still(tide: Tide) -> Array:
-    """The level before anything was heard."""
-    return np.zeros((*np.shape(tide.tolerance), 3))
+    return Tide(diameter, tolerance, Residuals(problem.graph.edges, slack(problem), weight, smooth))

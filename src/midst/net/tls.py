@@ -205,13 +205,14 @@ class TlsTransport:
     def _whose(self, der: bytes) -> int | None:
         """The neighbour who has this certificate; else the one whose name is in it."""
         shown = fingerprint(der)
+        for j in self.neighbours:
+            if self.participants[j].fingerprint == shown:
+                return j
         try:
             name = describe(der).name
         except InputError:
             return None
-        by_certificate = (j for j in self.neighbours if self.participants[j].fingerprint == shown)
-        by_name = (j for j in self.neighbours if self.participants[j].name == name)
-        return next(by_certificate, next(by_name, None))
+        return next((j for j in self.neighbours if self.participants[j].name == name), None)
 
 
 class Link(asyncio.BufferedProtocol):

@@ -7,6 +7,10 @@
 | views, reading  | what that adversary sees of a trace: `View`, and nothing else                         |
 | priors          | what it believed before                                                               |
 | posterior       | what it may believe of one node after; bounds, sides and bits of that                 |
+| published       | what a search told an adversary: totals of cells, and the answer                      |
+| searched        | the posterior after a search, alone or after an iteration                             |
+| assignments     | who may be in which cell, given the totals                                            |
+| floor, midpoint | what the answer alone gives away                                                      |
 | exposure        | Theorem 1: who was ever inside, and when                                              |
 | sealed          | the posterior when z(0) is a secret of its two ends: hypotheses of each node          |
 | joint           | their joint weights, summed exactly                                                   |

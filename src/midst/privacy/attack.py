@@ -5,6 +5,8 @@
   constant.
 - Plateau detection: between the ends, the node is inside and its message is its value.
 - Side inference: a q that never moves leaves two hypotheses, always above or always below; `sealed.py` weighs them.
+- Totals: a search tells how much weight lies in each cell, and so how probable each cell is for any value; after an
+  iteration with clear z(0) the two are taken together (`searched.py`), for other listeners the iteration stands alone.
 
 `track` does the reading from raw messages, and so from rounded numbers: it takes what lies within 1e-8 of an end for
 the end.
@@ -19,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.privacy.audit import posteriors
+from midst.privacy.audit import are_apart, posteriors, searched
 from midst.privacy.posterior import Posterior, single
-from midst.privacy.priors import Normal, Priors, prior_of_each
+from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
+from midst.privacy.searched import learn
 from midst.privacy.sights import Branches, Heard, Offset, Sight, Spans, Unseen, offsets
 from midst.privacy.views import View
 from midst.update import Array
@@ -39,8 +42,8 @@ class Reconstruction:
             is believed.
         certainty: the probability that the value lies within `tolerance` of the estimate.
         known: whether the value is known for certain.
-        how: "plateau" (the value was sent), "bounds" (all branches are seen), "side" (hypotheses were weighed), "prior"
-            (nothing was learnt).
+        how: "plateau" (the value was sent), "bounds" (all branches are seen), "side" (hypotheses were weighed),
+            "totals" (a search), "prior" (nothing was learnt).
         tolerance: one a node.
     """
 
@@ -76,20 +79,29 @@ def reconstruct(view: View, prior: Priors | None = None, tolerance: float | None
     close = np.array([_RELATIVE_TOLERANCE * each.scale if tolerance is None else tolerance for each in priors])
     tracked = replace(view, sights=track(view))
     believed = {node: mixture.posterior for node, mixture in posteriors(tracked, priors).items()}
+    told = _totals(tracked, priors, close, believed)
     estimate, certainty = np.full(count, np.nan), np.full(count, np.nan)
     known, how = np.zeros(count, np.bool_), np.full(count, "", "<U7")
     for sight in tracked.sights:
         i = sight.node
         value = None if isinstance(sight, Unseen) else sight.value
         ends = (-math.inf, math.inf) if value is None else (value, value)
-        posterior = believed[i] if i in believed else single(priors[i], i, *ends)
+        before = believed[i] if i in believed else single(priors[i], i, *ends)
+        posterior = told.get(i, before)
         known[i] = posterior.value is not None
         estimate[i] = _best(posterior)
         certainty[i] = posterior.probability(
             math.nextafter(estimate[i] - close[i], -math.inf), math.nextafter(estimate[i] + close[i], math.inf)
         )
-        how[i] = _how(sight)
+        how[i] = "totals" if i in told and before.value is None else _how(sight)
     return Reconstruction(estimate, np.minimum(certainty, 1.0), known, how, close)
+
+
+def _totals(view: View, priors: list[Prior], close: Array, believed: dict[int, Posterior]) -> dict[int, Posterior]:
+    """What is believed once a search has told its totals, of whom they tell anything."""
+    if view.published is None or not searched(view) or (view.public.iterations and not are_apart(view)):
+        return {}
+    return learn(view.published, priors, close, believed if view.public.iterations else None).believed
 
 
 def track(view: View) -> tuple[Sight, ...]:

@@ -1,8 +1,13 @@
 """The audit: what a run gave away to an adversary, as separate facts with separate names.
 
 `exposed` is the paper's criterion, as far as this adversary can be certain of it; `lower` and `upper` are bounds it
-can draw; `bits` say how much it learnt, at a stated resolution. Nothing here is computed from more than the
-adversary's `View`.
+can draw; `bits` say how much it learnt, at a stated resolution; `floor` how much of that the answer alone tells,
+however it was found; `excess` the rest, by which ways of finding it are compared. Nothing here is computed from more
+than the adversary's `View`, but for what is marked as an upper bound.
+
+A run is an iteration, a search, or an iteration that ends in a search. Of a search everybody learns totals and the
+answer (`searched.py`), whoever hears what. Of both, an eavesdropper on clear z(0) believes in each node by itself after
+the iteration, and what the totals say comes on top; for all others that one is an upper bound.
 
 A coalition that does not eavesdrop sees less than one that does: whatever it computes is a function of what the same
 coalition with an eavesdropper on sealed z(0) would see. By the data-processing inequality the bits of that one bound
@@ -12,6 +17,7 @@ its own from above, on average over runs; the report is then marked "upper bound
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal
@@ -23,15 +29,17 @@ from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
 from midst.privacy.exposure import exposure
-from midst.privacy.posterior import single
+from midst.privacy.posterior import Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
+from midst.privacy.published import is_search, join
 from midst.privacy.sealed import LARGEST, Mixture, sealed_posteriors
+from midst.privacy.searched import find_floor, learn
 from midst.privacy.sights import Branches, Heard, Unseen
 from midst.privacy.views import View, view
 from midst.trace import Trace
 from midst.update import Array
 
-Kind = Literal["exact", "sampled", "upper bound"]
+Kind = Literal["exact", "sampled", "upper bound", "lower bound"]
 
 _SIDES = ("below", "at", "above")
 _CERTAIN = 1e-9
@@ -44,17 +52,22 @@ class Leakage:
 
     Attributes:
         adversary: who.
-        kind: "exact"; "sampled" (see `bits_error`); or "upper bound", for a coalition that does not eavesdrop.
+        kind: "exact"; "sampled" (see `bits_error`); "upper bound", of a stronger adversary; or "lower bound", of lists.
         exposed: whether the adversary knows the value for certain, or holds it for all but certain (1 − 1e-9).
         exposed_at: the first iteration in which the node is seen to send its value; −1 if none.
-        side: "below", "at" or "above": where the value most probably lies, seen from what the node sent last.
+        side: "below", "at" or "above": where the value most probably lies, seen from what the node sent last; after a
+            search, seen from the answer.
         side_probability: how probable that is.
         lower: lower bound of the value.
         upper: upper bound; the same as `lower` if the value is known.
         bits: KL(posterior ‖ prior) at the resolution.
         bits_error: standard error of `bits` by sampling; 0 where nothing was sampled.
         resolution: width of the cells to which values are told apart, one a node.
-        share_over_time: the share of honest nodes not yet seen inside, after each iteration.
+        floor: bits that the answer alone gives away, however it was found; NaN where that is not known (see `notes`).
+        excess: bits − floor.
+        share_over_time: the share of honest nodes not yet seen inside, after each iteration; of a search without any,
+            whose value is not certain, after each step.
+        searched: whether the answer was searched for, without any iteration.
         notes: what the reader should know besides.
     """
 
@@ -69,14 +82,24 @@ class Leakage:
     bits: Array
     bits_error: Array
     resolution: Array
+    floor: Array
+    excess: Array
     share_over_time: Array
     notes: tuple[str, ...]
+    searched: bool = False
 
     def __repr__(self) -> str:
         return (
-            f"<Leakage to {self.adversary}: {self.exposed_count} of {self.honest} honest nodes exposed, "
-            f"{self.mean_bits:.2f} bits a node, {self.kind}>"
+            f"<Leakage to {self.audience}: {self.exposed_count} of {self.honest} honest nodes exposed, "
+            f"{self.mean_bits:.2f} bits a node{self.split}, {self.kind}>"
         )
+
+    @property
+    def audience(self) -> str:
+        """To whom, in words: a search has no z(0), and whoever hears anything hears its totals."""
+        if not self.searched:
+            return str(self.adversary)
+        return str(replace(self.adversary, eavesdrops=False)) if self.adversary.corrupt else "whoever hears the totals"
 
     @property
     def honest(self) -> int:
@@ -98,6 +121,21 @@ class Leakage:
         """Bits a node."""
         return float(np.nanmean(self.bits))
 
+    @property
+    def mean_floor(self) -> float:
+        """Of these the answer's own, a node; NaN where that is not known."""
+        return float(np.nanmean(self.floor)) if np.isfinite(self.floor).any() else math.nan
+
+    @property
+    def mean_excess(self) -> float:
+        """And the rest."""
+        return self.mean_bits - self.mean_floor
+
+    @property
+    def split(self) -> str:
+        """Floor and excess, in words; nothing where they are not known."""
+        return "" if math.isnan(self.mean_floor) else f" ({self.mean_floor:.2f} floor, {self.mean_excess:.2f} excess)"
+
     def to_dict(self) -> dict[str, Any]:
         """The report, ready for JSON: infinite bounds and the entries of corrupt nodes are None."""
         nodes = [
@@ -111,6 +149,8 @@ class Leakage:
                 "lower": _number(self.lower[i]),
                 "upper": _number(self.upper[i]),
                 "bits": _number(self.bits[i]),
+                "floor": _number(self.floor[i]),
+                "excess": _number(self.excess[i]),
                 "bits_error": _number(self.bits_error[i]),
             }
             for i in range(len(self.bits))
@@ -130,6 +170,8 @@ class Leakage:
                 "never_exposed_share": 1 - self.exposed_count / self.honest,
                 "bits": self.total_bits,
                 "bits_per_node": self.mean_bits,
+                "floor_per_node": _number(self.mean_floor),
+                "excess_per_node": _number(self.mean_excess),
                 "resolution": float(self.resolution[0]) if same else self.resolution.tolist(),
             },
             "notes": list(self.notes),
@@ -167,8 +209,35 @@ def audit(
     return replace(leakage, adversary=adversary, kind="upper bound", notes=(note, *leakage.notes))
 
 
+def audit_together(
+    traces: Sequence[Trace],
+    adversary: Adversary | None = None,
+    prior: Priors | None = None,
+    resolution: float | None = None,
+    *,
+    coordinate: int | None = None,
+) -> Leakage:
+    """What several searches gave away together, of the same values of the same participants; see `audit`.
+
+    Each total counts once, whichever search told it: the same search again tells nothing new. There is no floor, since
+    there are several answers.
+
+    Raises:
+        InputError: as `audit` does; or these are no searches, or not of the same values.
+    """
+    if not traces or not all(map(is_search, traces)):
+        raise InputError("searches are audited together, at least one of them; iterations are not")
+    views = [view(trace, Adversary() if adversary is None else adversary, coordinate) for trace in traces]
+    joined = join([each.published for each in views if each.published is not None])
+    return measure(replace(views[0], published=joined), prior, resolution)
+
+
 def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
     """The adversary itself where its leakage can be computed, else the weakest one known to see all that it sees."""
+    if is_search(trace):
+        return adversary
+    if trace.probes:  # with sealed z(0) nodes are not believed in one by one, and totals do not simply come on top
+        return replace(adversary, eavesdrops=True, init="clear")
     if adversary.eavesdrops:
         return adversary
     adversary.check(trace.graph)
@@ -187,6 +256,8 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     count = public.graph.n
     priors = prior_of_each(Normal() if prior is None else prior, count)
     cells = _resolutions(resolution, priors)
+    if not public.iterations:
+        return _measure_search(view, priors, cells)
     mixtures = posteriors(view, priors)
     seen = exposure(view)
     exposed = np.zeros(count, np.bool_)
@@ -205,7 +276,8 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         numbers["bits"][i] = posterior.bits(cells[i])
         numbers["error"][i] = _jackknife([each.bits(cells[i]) for each in mixture.repeats])
     sampled = any(mixture.sampled for mixture in mixtures.values())
-    return Leakage(
+    floor, why = _floor(view, priors, cells)
+    leakage = Leakage(
         view.adversary,
         "sampled" if sampled else "exact",
         exposed,
@@ -217,9 +289,101 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         numbers["bits"],
         numbers["error"],
         cells,
+        floor,
+        numbers["bits"] - floor,
         seen.share_over_time(),
-        _notes(view),
+        (*_notes(view), *why),
     )
+    if not searched(view):
+        return leakage
+    if not are_apart(view):
+        raise InputError("a search after an iteration is measured for z(0) in the clear; audit() bounds others by that")
+    return _with_search(leakage, view, priors, {node: mixture.posterior for node, mixture in mixtures.items()})
+
+
+def searched(view: View) -> bool:
+    """Whether a search told any totals."""
+    return view.published is not None and bool(view.published.cells)
+
+
+def are_apart(view: View) -> bool:
+    """Whether the iteration told of each node by itself, whatever the others are."""
+    return all(isinstance(sight, Branches) for sight in view.sights)
+
+
+def _measure_search(view: View, priors: list[Prior], cells: Array) -> Leakage:
+    """What a search gave away where no iteration came before."""
+    assert view.published is not None
+    count = view.public.graph.n
+    honest = np.zeros(count, np.bool_)
+    honest[view.honest] = True
+    nothing = np.where(honest, 0.0, np.nan)  # what is learnt of a value that has no weight
+    floor, why = _floor(view, priors, cells)
+    empty = Leakage(
+        view.adversary,
+        "exact",
+        np.zeros(count, np.bool_),
+        np.full(count, -1),
+        np.where(honest, "at", "").astype("<U5"),
+        np.where(honest, 1.0, np.nan),
+        np.where(honest, -np.inf, np.nan),
+        np.where(honest, np.inf, np.nan),
+        nothing,
+        nothing,
+        cells,
+        floor,
+        nothing - floor,
+        np.ones(max(view.published.steps, 1)),
+        tuple(why),
+        searched=True,
+    )
+    return _with_search(empty, view, priors, None)
+
+
+def _with_search(leakage: Leakage, view: View, priors: list[Prior], believed: dict[int, Posterior] | None) -> Leakage:
+    """A report with what a search told on top of what was believed before it."""
+    assert view.published is not None
+    learnt = learn(view.published, priors, leakage.resolution, believed)
+    after = replace(
+        leakage,
+        **{
+            name: getattr(leakage, name).copy()
+            for name in ("exposed", "side", "side_probability", "lower", "upper", "bits", "share_over_time")
+        },
+    )
+    for i, posterior in learnt.believed.items():
+        after.lower[i], after.upper[i] = posterior.bounds
+        after.exposed[i] |= _is_certain(posterior, float(leakage.resolution[i]))
+        after.side[i] = _SIDES[int(np.argmax(learnt.sides[i]))]
+        after.side_probability[i] = min(max(learnt.sides[i]), 1.0)
+        after.bits[i] = learnt.bits[i]
+    if believed is None:
+        after.share_over_time[-1] = 1 - after.exposed_count / after.honest
+    kind = leakage.kind if learnt.kind == "exact" else learnt.kind
+    return replace(after, kind=kind, excess=after.bits - after.floor, notes=(*leakage.notes, *learnt.notes))
+
+
+def _is_certain(posterior: Posterior, resolution: float) -> bool:
+    """Whether the value is known at a resolution, or all but."""
+    width = resolution * (1 + _CERTAIN)
+    lower, upper = posterior.bounds
+    narrow = (piece.probability for piece in posterior.pieces if piece.upper - piece.lower <= width)
+    return upper - lower <= width or max(narrow, default=0.0) > 1 - _CERTAIN
+
+
+def _floor(view: View, priors: list[Prior], cells: Array) -> tuple[Array, list[str]]:
+    """Bits of the answer alone, of each node, and why they are not known where they are not."""
+    floor = np.full(len(priors), np.nan)
+    if view.published is None:
+        return floor, ["no floor: the run ended without an answer that was proved"]
+    if not view.public.iterations and not view.published.cells:  # the bounds were the answer
+        floor[view.honest] = 0.0
+        return floor, []
+    found, why = find_floor(view.published, priors, cells)
+    if why is None:
+        floor[view.honest] = 0.0
+        floor[list(found)] = list(found.values())
+    return floor, [] if why is None else [why]
 
 
 def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
@@ -234,7 +398,7 @@ def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[in
 
 def _notes(view: View) -> tuple[str, ...]:
     notes = []
-    if view.public.unique:
+    if view.public.unique and (view.published is None or not view.published.cells):
         notes.append(f"one value is the {view.public.title}: its holder is always exposed once the run has converged")
     if view.adversary.eavesdrops and view.adversary.init == "sealed" and view.public.sigma == 0:
         notes.append("sigma is 0: z(0) is public, and sealing it hides nothing")

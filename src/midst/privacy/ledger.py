@@ -22,7 +22,9 @@ What is added up.
 - Bounds: the intersection of all runs'. Bounds from a run on noised values bound the noised value, and are refused.
 - Bits: the larger of two figures. One is the sum of the runs' own bits, an indication and no bound: a loose lower and a
   loose upper bound may close to a narrow interval. The other is the bits of the intersection, which whoever knows the
-  prior has recomputed on every `add` by passing `measure`; for clear initialisation it is exact.
+  prior has recomputed on every `add` by passing `measure`; for clear initialisation it is exact. A search that told
+  just what an earlier one did counts once: the same values again, by the same thresholds, tell nothing new.
+- Floor: the runs' own, one for each different answer; excess: bits − floor. Neither is known where one run's is not.
 - ε: composed by `dp.compose_all` at the budget's δ. A run without differential privacy has no ε, so from the first such
   run on the total is infinite.
 """
@@ -51,7 +53,8 @@ from midst.errors import InputError
 from midst.files import check_writable, write_whole
 from midst.privacy.dp import Mechanism, Offset, check_delta, compose_all, parse_mechanism
 
-FORMAT = 1  # of the file, and of the digest's cost; a change of meaning counts up
+FORMAT = 2  # of the file, and of the digest's cost; a change of meaning counts up
+_OLDER = (1,)  # formats that are still read: 1 knew no floor
 
 _WORK = 2**15  # scrypt's n: 32 MiB and about 0.1 s a guess
 Numbers = tuple[float, ...]
@@ -99,6 +102,9 @@ class Entry:
         exposed: whether the value itself was sent.
         bits: what this run alone told; for a noised run `dp.information` says it.
         mechanism: the noise that was put on the value.
+        floor: of these bits, those that the answer alone gives away; None where that is not known.
+        told: what a search published, in a form that can only be compared; "" for all else.
+        answer: the same for the answer.
         joint: bits of all bounds so far together; filled in by `Ledger.add`.
         at: when, in UTC.
     """
@@ -108,6 +114,9 @@ class Entry:
     exposed: ArrayLike = False
     bits: float = 0.0
     mechanism: Mechanism | None = None
+    floor: float | None = None
+    told: str = ""
+    answer: str = ""
     joint: float | None = None
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -122,7 +131,7 @@ class Entry:
             raise InputError("the lower bound of a run must lie below the upper")
         if self.mechanism is not None and (exposed.any() or np.isfinite([lower, upper]).any()):
             raise InputError("bounds of a noised run are those of the noised value, not of the datum; leave them out")
-        for name in ("bits", "joint"):
+        for name in ("bits", "joint", "floor"):
             _refuse_negative(name, getattr(self, name))
         for name, figures in (("lower", lower), ("upper", upper), ("exposed", exposed)):
             object.__setattr__(self, name, tuple(figures.tolist()))
@@ -139,6 +148,7 @@ class Totals:
         lower: the value lies above this, for each coordinate, by what the runs that did not expose it show.
         upper: and below this.
         bits: see the head of this file.
+        floor: of these, those of the answers alone; None where that is not known of some run.
         epsilon: ε at `delta`; infinite where a run had none.
         delta: the budget's.
     """
@@ -149,8 +159,14 @@ class Totals:
     lower: Numbers = field(repr=False)
     upper: Numbers = field(repr=False)
     bits: float
+    floor: float | None
     epsilon: float
     delta: float
+
+    @property
+    def excess(self) -> float | None:
+        """Bits − floor."""
+        return None if self.floor is None else self.bits - self.floor
 
 
 @dataclass(frozen=True)
@@ -314,10 +330,24 @@ def _add_up(entries: tuple[Entry, ...], delta: float) -> Totals:
         exposed_runs=sum(bool(np.any(entry.exposed)) for entry in entries),
         lower=tuple(lowest.tolist()),
         upper=tuple(highest.tolist()),
-        bits=max(sum(entry.bits for entry in entries), joint),
+        bits=max(sum(entry.bits for entry in _different(entries, "told")), joint),
+        floor=_add_floors(_different(entries, "answer")),
         epsilon=compose_all(claims, delta) if claims.total() == len(entries) else inf,
         delta=delta,
     )
+
+
+def _different(entries: tuple[Entry, ...], name: str) -> list[Entry]:
+    """The entries, less those of which an attribute says the same as that of an earlier one."""
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        first.setdefault(getattr(entry, name), entry)
+    return [entry for entry in entries if not (mark := getattr(entry, name)) or first[mark] is entry]
+
+
+def _add_floors(entries: list[Entry]) -> float | None:
+    floors = [entry.floor for entry in entries]
+    return None if None in floors else float(sum(floor for floor in floors if floor is not None))
 
 
 def _seal(datum: ArrayLike, salt: bytes | None = None) -> Seal:
@@ -377,7 +407,7 @@ def _read(path: Path) -> _Book:
         raise InputError(f"{path}: not a midst ledger, or a damaged one") from None
     if not isinstance(content, dict) or content.get("format") != "midst-ledger":
         raise InputError(f"{path}: not a midst ledger")
-    if content.get("format_version") != FORMAT:
+    if content.get("format_version") not in (FORMAT, *_OLDER):
         raise InputError(f"{path}: ledger format {content.get('format_version')!r}, this midst reads {FORMAT}")
     try:
         if content.pop("checksum") != _checksum(content):
@@ -396,7 +426,7 @@ def _checksum(content: dict[str, Any]) -> str:
 
 def _encode(entry: Entry) -> dict[str, Any]:
     """An entry for JSON, which knows no infinity: null stands for it."""
-    record = {name: getattr(entry, name) for name in ("at", "exposed", "bits", "joint")}
+    record = {name: getattr(entry, name) for name in ("at", "exposed", "bits", "floor", "told", "answer", "joint")}
     record |= {end: [x if isfinite(x) else None for x in getattr(entry, end)] for end in ("lower", "upper")}
     return record | {"mechanism": entry.mechanism and str(entry.mechanism)}
 

@@ -1,7 +1,8 @@
 """Which c and sigma? Simulates ensembles over both and compares what they cost with what they give away.
 
 Rules:
-- Everything is relative to the prior: c in units of 1 / its scale, z(0) such that the iteration starts at its median.
+- Choices of c are relative to the prior's scale, and reported in the units of the data; the iteration starts at the
+  prior's median.
 - Run k of every choice has the same values and streams, so that choices are compared run by run.
 - A setting is on the frontier if no other one gives away fewer bits in as few rounds. The recommended one gives away
   the fewest bits of those whose rounds fit the budget.
@@ -52,7 +53,7 @@ class Outcome:
     """What one choice of parameters costs and gives away, on average.
 
     Attributes:
-        c: in units of 1 / the prior's scale.
+        c: in the units of the data, as a charter has it.
         sigma: of z(0).
         bits: given away by an honest node; in the rare run that is too short for a sealed audit, counted as if z(0)
             were known, which is no less.
@@ -145,7 +146,8 @@ def make_plan(
     choices = list(product(cs, sigmas))
     tasks = [(setting, c, sigma, seed, k) for c, sigma in choices for k in range(runs)]
     seen = np.array(spread(_observe, tasks, workers, progress)).reshape(len(choices), runs, 3)
-    outcomes = tuple(_summarise(c, sigma, each) for (c, sigma), each in zip(choices, seen, strict=True))
+    scale = setting.prior.scale
+    outcomes = tuple(_summarise(c / scale, sigma, each) for (c, sigma), each in zip(choices, seen, strict=True))
     fitting = [outcome for outcome in outcomes if outcome.most_rounds <= rounds_budget]
     best = min(fitting, key=lambda each: (each.bits, each.rounds), default=None)
     return Plan(outcomes, rounds_budget, best)

@@ -34,8 +34,8 @@ def draw_leakage(leakage: Leakage) -> Figure:
     """Bounds, bits and the share not yet exposed, beside each other."""
     figure = Picture(figsize=(13, 4.6), layout="constrained")
     figure.suptitle(
-        f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed, {leakage.mean_bits:.2f} bits a node "
-        f"({leakage.kind}; {leakage.adversary})"
+        f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed, {leakage.mean_bits:.2f} bits a node"
+        f"{leakage.split} ({leakage.kind}; {leakage.audience})"
     )
     bounds, bits, share = figure.subplots(1, 3)
     draw_bounds(bounds, leakage)
@@ -65,7 +65,7 @@ def draw_bounds(axes: Axes, leakage: Leakage) -> None:
 
 
 def draw_bits(axes: Axes, leakage: Leakage) -> None:
-    """A bar a node, with the sampler's error."""
+    """A bar a node, with the sampler's error, and a line across it where the answer alone would end."""
     nodes = np.flatnonzero(np.isfinite(leakage.bits))
     exposed = leakage.exposed[nodes]
     for which, colour, hatch, label in ((~exposed, _HIDDEN, "", "not exposed"), (exposed, _EXPOSED, "//", "exposed")):
@@ -80,6 +80,9 @@ def draw_bits(axes: Axes, leakage: Leakage) -> None:
                 edgecolor="white",
                 label=label,
             )
+    floor = leakage.floor[nodes]
+    if np.isfinite(floor).any():
+        axes.hlines(floor, nodes - 0.4, nodes + 0.4, color="black", linewidth=1.5, label="floor: the answer alone")
     axes.set_title("how much that tells")
     axes.set_ylabel("bits")
     axes.legend(fontsize=8)
@@ -90,10 +93,14 @@ def draw_share(axes: Axes, leakage: Leakage) -> None:
     """The share of honest nodes not yet seen inside, after each iteration."""
     share = leakage.share_over_time
     axes.step(np.arange(len(share)) + 1, share, where="post", color=_HIDDEN)
-    axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
-    axes.set_title("nodes not yet seen to send their value")
-    axes.set_xlabel("iterations")
+    if leakage.searched:
+        axes.set_title("nodes whose value is not yet certain")
+        axes.set_xlabel("steps of the search")
+    else:
+        axes.set_xscale("log")
+        axes.set_title("nodes not yet seen to send their value")
+        axes.set_xlabel("iterations")
     axes.set_ylabel("share of honest nodes")
     axes.grid(color=_FAINT, alpha=0.3)
 

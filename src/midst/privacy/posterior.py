@@ -9,7 +9,7 @@ every branch visible there is one piece. Three facts about it, with three names:
   cell is what rounds to the same multiple of r. In a mixture the divergence is taken over the partition that has the
   cells of the atoms whole and is as fine as one likes elsewhere, where the posterior has a density; it is never less
   than the divergence over all cells of width r, and exceeds it by no more than the intervals' ends falling within
-  cells can make.
+  cells can make. `grid_bits` is the divergence over all cells of width r, for posteriors that may be narrower than one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from itertools import pairwise
 
 from midst.errors import InputError
 from midst.privacy.priors import Prior
+
+_MOST_CELLS = 2.0**52  # from zero: beyond them cells are narrower than floats are apart
+_ROUNDING = 1e-7  # of a cell: an interval's end so near a cell's is meant to be it
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,6 +91,27 @@ class Posterior:
                 total += after * (math.log(after) - self.prior.log_mass(low, high))
         return max(total, 0.0) / math.log(2)
 
+    def grid_bits(self, resolution: float) -> float:
+        """KL(posterior ‖ prior) over all cells of the resolution, in bits.
+
+        Where posterior and prior are in proportion, cells may be taken together: only those in which an interval ends,
+        or a point lies, are looked at by themselves.
+        """
+        edges = {-math.inf, math.inf}
+        for end in {end for piece in self.pieces for end in (piece.lower, piece.upper) if math.isfinite(end)}:
+            edges |= _grid_edges(end, resolution)
+        atoms = {piece.lower for piece in self.pieces if piece.atom}
+        for atom in atoms:
+            edges |= set(cell(atom, resolution))
+        total = 0.0
+        for low, high in pairwise(sorted(edges)):
+            after = self._mass(low, high, is_cell=True)
+            if after > 0:
+                before = log_mass(self.prior, low, high)
+                if before > -math.inf or after > _ROUNDING:
+                    total += after * (math.log(after) - before)
+        return max(total, 0.0) / math.log(2)
+
     def median(self) -> float:
         """The point below which half of the posterior lies."""
         low, high = self._bracket()
@@ -118,7 +142,10 @@ class Posterior:
             return 0.0
         if (low, high) == (piece.lower, piece.upper):
             return 1.0
-        return math.exp(self.prior.log_mass(low, high) - self.prior.log_mass(piece.lower, piece.upper))
+        whole = self.prior.log_mass(piece.lower, piece.upper)
+        if whole == -math.inf:  # too narrow for its ends to be told apart: the prior is even in it
+            return (high - low) / (piece.upper - piece.lower)
+        return math.exp(self.prior.log_mass(low, high) - whole)
 
     def _bracket(self) -> tuple[float, float]:
         low, high = self.bounds
@@ -134,9 +161,33 @@ class Posterior:
 
 
 def cell(value: float, resolution: float) -> tuple[float, float]:
-    """The interval of numbers that round to the same multiple of the resolution as `value`."""
+    """The interval of numbers that round to the same multiple of the resolution as `value`.
+
+    Where floats are further apart than that, the interval is up to the next ones.
+    """
+    if not abs(value) < resolution * _MOST_CELLS:
+        return math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
     index = math.floor(value / resolution + 0.5)
     return (index - 0.5) * resolution, (index + 0.5) * resolution
+
+
+def log_mass(prior: Prior, lower: float, upper: float) -> float:
+    """The logarithm of P(lower ≤ S ≤ upper), also where rounding leaves nothing between the two.
+
+    Of a single point it is that of the density, which will do where only ratios matter.
+    """
+    if lower == upper:
+        return prior.log_density(lower)
+    mass = prior.log_mass(lower, upper)
+    if mass == -math.inf and math.isfinite(upper - lower):
+        mass = prior.log_density(lower / 2 + upper / 2) + math.log(upper - lower)
+    return mass
+
+
+def _grid_edges(end: float, resolution: float) -> set[float]:
+    """The ends of the cell in which a number lies; one of them where the number is just that, but for rounding."""
+    low, high = cell(end, resolution)
+    return {low, high} - {far for near, far in ((low, high), (high, low)) if abs(end - near) < _ROUNDING * resolution}
 
 
 def single(prior: Prior, node: int, lower: float, upper: float) -> Posterior:

@@ -249,6 +249,49 @@ class Samples:
         return cast(Array, self.samples)
 
 
+@dataclass(frozen=True)
+class Within:
+    """A prior, given that the value lies between two public bounds.
+
+    Attributes:
+        prior: without the bounds.
+        lower: the lower bound.
+        upper: the upper one.
+    """
+
+    prior: Prior
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if self._log_total == -math.inf:
+            raise InputError("the prior gives no mass to what lies between the public bounds; give a wider prior")
+
+    @property
+    def scale(self) -> float:
+        """Of the prior."""
+        return self.prior.scale
+
+    def log_mass(self, lower: float, upper: float) -> float:
+        """See `Prior`."""
+        return self.prior.log_mass(max(lower, self.lower), min(upper, self.upper)) - self._log_total
+
+    def log_density(self, value: float) -> float:
+        """See `Prior`."""
+        return self.prior.log_density(value) - self._log_total if self.lower <= value <= self.upper else -math.inf
+
+    def quantile(self, level: float) -> float:
+        """See `Prior`."""
+        tiny = np.finfo(np.float64).tiny
+        ends = (self.prior.quantile(end) for end in (tiny, 1 - np.finfo(np.float64).epsneg))
+        low, high = (min(max(end, self.lower), self.upper) for end in ends)
+        return _invert(self, level, low, high)
+
+    @cached_property
+    def _log_total(self) -> float:
+        return self.prior.log_mass(self.lower, self.upper)
+
+
 Priors = Prior | Sequence[Prior]
 
 

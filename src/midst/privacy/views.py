@@ -5,11 +5,13 @@ Rules:
   computed from the `View`: two traces that look the same to an adversary give the same view, and so the same report.
 - A view holds messages and what anybody could compute from them and from public facts. Weights are public facts.
 - Of each honest node it has one sight (`sights.py`).
+- What a search told, and the answer, is the same for all who listen, but for what they brought: `published.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.privacy.adversaries import Adversary
+from midst.privacy.published import Published, is_search, published
 from midst.privacy.reading import Run
 from midst.privacy.sights import Public, Sight, Unseen, offsets
 from midst.trace import Trace
@@ -33,6 +36,7 @@ class View:
         sights: one for every honest node, in ascending order of nodes.
         messages: x(t) of every t, where all are heard and the trace has them.
         sums: S_i(0) and R_i(0) as far as the adversary knows their terms, where the trace has them.
+        published: what a search made public, and the answer; None where there was neither.
     """
 
     adversary: Adversary
@@ -40,6 +44,7 @@ class View:
     sights: tuple[Sight, ...]
     messages: Array | None = None
     sums: tuple[Array, Array] | None = None
+    published: Published | None = None
 
     def __repr__(self) -> str:
         return f"<View of {self.adversary}: {len(self.sights)} honest nodes, {self.public.iterations} iterations>"
@@ -63,7 +68,26 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
             `record` brings it), or there is no theory for what is asked.
     """
     adversary.check(trace.graph)
-    return _messages(trace, adversary, Run(trace, _coordinate(trace, coordinate)))
+    coordinate = _coordinate(trace, coordinate)
+    public = published(trace, adversary, coordinate)
+    if is_search(trace):
+        return _searched(trace, adversary, public)
+    return replace(_messages(trace, adversary, Run(trace, coordinate)), published=public)
+
+
+def _searched(trace: Trace, adversary: Adversary, public: Published | None) -> View:
+    """What is seen where no node has sent anything about its value but what was published."""
+    if public is None:
+        raise InputError("nothing was run: this trace has no iterations, no search and no answer")
+    weights = trace.counts if trace.owners is None else trace.counts[trace.owners]
+    title = trace.objective.title(int(weights.sum()))
+    slopes = trace.objective.slopes(trace.counts, trace.unit_weight)
+    no = math.nan  # an iteration's parameters
+    about = Public(
+        trace.graph, title, False, *slopes, trace.counts, unit=no, c=no, theta=no, mu=no, sigma=no, iterations=0
+    )
+    honest = [i for i in range(trace.graph.n) if i not in set(adversary.corrupt)]
+    return View(adversary, about, tuple(map(Unseen, honest)), published=public)
 
 
 def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:

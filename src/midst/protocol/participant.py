@@ -128,13 +128,11 @@ Verifier = Callable[[bytes, bytes], bool]  # data and signature
 
 
 class Notary(Protocol):
-    """Signs for one participant, and knows how to check what others signed.
+    """Signs for one participant, and knows how to check what others signed."""
 
-    Attributes:
-        certificate: of this participant, for others to check by.
-    """
-
-    certificate: bytes
+    @property
+    def certificate(self) -> bytes:
+        """Of this participant, for others to check by."""
 
     def sign(self, data: bytes) -> bytes:
         """A signature by the certificate's key."""
@@ -196,6 +194,8 @@ class Participant:
         self._pairs: dict[int, bytes] = {}
         self._transcript = b""
         self._context = b""
+        self._plain: list[int] = []
+        self._answered: list[tuple[list[int], tuple[int, ...]]] = []
         self.step = 0
         self.search: SearchState | None = None
         self.totals: list[tuple[int, ...]] = []
@@ -263,7 +263,8 @@ class Participant:
         Raises:
             Distrust: somebody answered the question with another number of numbers.
         """
-        if self.certified or self.missing():
+        others = len(self._agreement.weights) - 1
+        if self.certified or len(self._held.get(self.step, ())) < others or self.missing():
             return None
         own = self.own[self.step].body
         for each in self.statements(self.step):
@@ -298,11 +299,14 @@ class Participant:
             self._state(b"F", self._context)
             return
         self._context = step_context(self._transcript, question)
-        weight = self._agreement.weights[self._holding.number]
-        numbers = hide(
-            contribution(question, self._holding.keys, weight), self._holding.number, self._pairs, self._context
-        )
+        self._plain = contribution(question, self._holding.keys, self._agreement.weights[self._holding.number])
+        numbers = hide(self._plain, self._holding.number, self._pairs, self._context)
         self._state(b"C", self._context + struct.pack(f"<{len(numbers)}Q", *numbers))
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the totals leave no room for one's own values: then somebody lied. To be told to the owner alone."""
+        return any(own > total for plain, totals in self._answered for own, total in zip(plain, totals, strict=True))
 
     # Parts
 
@@ -331,6 +335,7 @@ class Participant:
         totals = tuple(sum(column) % MODULUS for column in columns)
         self.search = self.search.fold(totals)
         self.totals.append(totals)
+        self._answered.append((self._plain, totals))
         self._transcript = next_transcript(self._context, totals)
 
     def _fits(self, statement: Statement | None) -> bool:
@@ -413,6 +418,11 @@ class Transcript:
     signatures: tuple[bytes, ...]
 
 
+def announcement_body(number: int, instance: bytes, key: bytes, count: int, certificate: bytes) -> bytes:
+    """An announcement from its parts."""
+    return _HEAD.pack(b"A", number, 0) + _KEYS.pack(instance, key, count) + certificate
+
+
 def transcript_of(participant: Participant) -> Transcript:
     """What a participant holds at the end."""
     assert participant.search is not None
@@ -426,14 +436,18 @@ def transcript_of(participant: Participant) -> Transcript:
 
 
 def verify_transcript(
-    transcript: Transcript, agreement: Agreement, verifier: Callable[[int, bytes], Verifier | None]
+    transcript: Transcript,
+    agreement: Agreement,
+    verifier: Callable[[int, bytes], Verifier | None],
+    names: Sequence[str],
 ) -> SearchState:
     """The search that a transcript proves, played again from its totals; everybody's signature is checked.
 
     Args:
         transcript: what somebody shows.
-        agreement: from one's own charter.
+        agreement: from one's own charter, and where the transcript's search opened.
         verifier: how to check a participant's signatures, from the certificate in its announcement.
+        names: of the participants, for what is said.
 
     Raises:
         Malformed: it is not a certificate of this charter; says what is wrong, and whose part.
@@ -445,7 +459,7 @@ def verify_transcript(
     for number, each in enumerate(announcements):
         check_form(each.body, count)
         if each.kind != b"A" or each.signer != number:
-            raise Malformed(f"announcement {number} is not participant {number}'s")
+            raise Malformed(f"the announcement of {names[number]} is another's")
     try:
         rules = agreement.make_rules([each.announced()[2] for each in announcements])
         search = SearchState.begin(rules)
@@ -463,8 +477,8 @@ def verify_transcript(
     for number, (each, signature) in enumerate(zip(announcements, transcript.signatures, strict=True)):
         check = verifier(number, each.announced()[3])
         if check is None:
-            raise Malformed(f"participant {number} shows another certificate than the charter's")
+            raise Malformed(f"{names[number]} shows another certificate than the charter's")
         said = _HEAD.pack(b"F", number, len(transcript.totals) + 1) + body
         if not check(signed_bytes(agreement.digest, said), signature):
-            raise Malformed(f"the signature of participant {number} is not on this answer")
+            raise Malformed(f"the signature of {names[number]} is not on this answer")
     return search

@@ -30,6 +30,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, sqrt
+from sys import float_info
 from typing import Literal
 
 from midst.protocol.keys import MODULUS, Keys
@@ -43,6 +44,7 @@ WAYS: dict[Way, tuple[Way, ...]] = {  # by the way that was agreed on: that one,
 }
 MOST_THRESHOLDS = 7  # a bracket: more would be a histogram
 TIE_PROBES = 6  # a rank
+_LARGEST = float_info.max
 
 
 class Impossible(Exception):  # noqa: N818
@@ -228,9 +230,8 @@ class SearchState:
         for g, goal in enumerate(self.rules.goals):
             if self.answers[g] is not None:
                 continue
-            brackets = self._open_brackets(g)
-            if self._countable(g, brackets):
-                edges = tuple(end for bracket in dict.fromkeys(brackets) for end in (bracket.a, bracket.b))
+            edges = self._sum_edges(g)
+            if edges is not None:
                 sums.append(KeySum(goal.coordinate, edges))
                 continue
             for track in self._tracks_of(g):
@@ -292,28 +293,33 @@ class SearchState:
 
     def _open_brackets(self, goal: int) -> list[Bracket]:
         """Those of a goal's ranks of which the key is not known."""
-        brackets = [self.bracket(track) for track in self._tracks_of(goal)]
-        return [bracket for bracket in brackets if bracket.b - bracket.a > 1]
+        return [self.bracket(track) for track in self._open_tracks(goal)]
 
-    def _countable(self, goal: int, brackets: list[Bracket]) -> bool:
-        """Whether the brackets of a goal's open ranks hold those values and no others.
+    def _open_tracks(self, goal: int) -> list[Track]:
+        brackets = ((track, self.bracket(track)) for track in self._tracks_of(goal))
+        return [track for track, bracket in brackets if bracket.b - bracket.a > 1]
 
-        Two ranks may be of one value, where its weight is more than one.
-        """
-        held, unit = sum(bracket.inside for bracket in set(brackets)), self.rules.unit
-        return unit is not None and held in (unit, len(brackets) * unit)
+    def _open_values(self, goal: int) -> int:
+        """How many values the open ranks are of: both may be of one, where all weigh more than one unit."""
+        assert self.rules.unit is not None, "values that weigh alike"
+        return len({(track.rank - 1) // self.rules.unit for track in self._open_tracks(goal)})
+
+    def _sum_edges(self, goal: int) -> tuple[int, ...] | None:
+        """Of which brackets the sum is asked, if those of a goal's open ranks hold these values and no others."""
+        brackets = dict.fromkeys(self._open_brackets(goal))
+        held = sum(bracket.inside for bracket in brackets)
+        if self.rules.unit is None or held != self._open_values(goal) * self.rules.unit:
+            return None
+        return tuple(end for bracket in brackets for end in (bracket.a, bracket.b))
 
     def _asks_for(self, goal: int, part: KeySum) -> bool:
-        brackets = dict.fromkeys(self._open_brackets(goal))
-        edges = tuple(end for bracket in brackets for end in (bracket.a, bracket.b))
-        return self.rules.goals[goal].coordinate == part.coordinate and edges == part.edges
+        return self.rules.goals[goal].coordinate == part.coordinate and self._sum_edges(goal) == part.edges
 
     def _read_sum(self, goal: int, part: KeySum, total: int) -> int:
         """The sum of a goal's keys, from what was told of those that were open."""
         base = part.edges[0]
         brackets = self._open_brackets(goal)
-        if len(brackets) == 2 and brackets[0] == brackets[1] and brackets[0].inside == self.rules.unit:
-            total *= 2  # both ranks are of the one value
+        total *= len(brackets) // self._open_values(goal)  # twice the one value that both ranks are of
         least = sum(bracket.a + 1 - base for bracket in brackets)
         most = sum(bracket.b - base for bracket in brackets)
         if not least <= total <= most:
@@ -394,18 +400,22 @@ def tie_key(keys: Keys, a: int, b: int) -> int:
 
 
 def roundest(low: float, high: float) -> float:
-    """0 if it lies in [low, high]; else the multiple, of least magnitude, of the largest power of ten that has one."""
+    """0 if it lies in [low, high]; else the multiple, of least magnitude, of the largest power of ten that has one.
+
+    A multiple lies there if its float64 does: 0.3 lies in [0.2, 0.3], though the float64 of 0.3 is a little less.
+    """
     if low <= 0.0 <= high:
         return 0.0
     if high < 0.0:
         return -roundest(-high, -low)
-    least, most = Fraction(low), Fraction(high)
-    power = Decimal(high).adjusted()
+    least = Fraction(low)
+    power = Decimal(high).adjusted() + 1
     while True:
         ten = Fraction(10) ** power
-        multiple = ceil(least / ten) * ten
-        if multiple <= most:
-            return float(multiple)
+        first = ceil(least / ten)
+        for multiple in ((first - 1) * ten, first * ten):
+            if multiple <= _LARGEST and low <= float(multiple) <= high:
+                return float(multiple)
         power -= 1
 
 

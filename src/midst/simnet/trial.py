@@ -2,11 +2,13 @@
 
 What must hold: every participant ends; with the right answer and the trajectory of the perfect network, bit for bit,
 or with an abort that names somebody; all answers are the same; nobody sends a neighbour two different frames for one
-round, so never a second z(0). (Unless crashes take journals with them, and all who could have noticed have crashed.)
+round, so never a second z(0); nobody hides two answers behind one mask, or signs two statements for one step. (Unless
+crashes take journals with them, and all who could have noticed have crashed.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -15,11 +17,15 @@ import numpy as np
 
 from midst import graphs
 from midst.errors import Aborted
+from midst.methods import MethodName
+from midst.net.certificates import fingerprint
 from midst.net.charter import Charter, Deadlines, Participant
 from midst.net.finding import Found
 from midst.net.seat import take_seat
 from midst.simnet.faults import NONE, ROUGH, Faults
+from midst.simnet.notary import SimNotary, sim_certificate
 from midst.simnet.world import World
+from midst.update import Array
 
 _GRAPHS = ("ring", "complete", "star", "path")
 
@@ -59,52 +65,75 @@ class Trial:
         return dict(vars(self))
 
 
-def random_charter(seed: int, mode: str = "lockstep") -> tuple[Charter, np.ndarray[Any, np.dtype[np.float64]]]:
-    """A charter of three to eight participants and their values, by a seed."""
-    rng = Random(f"charter {seed}")
+def random_charter(seed: int, method: MethodName = "consensus") -> tuple[Charter, list[Array]]:
+    """A charter of three to eight participants and the values of each, by a seed."""
+    rng = Random(f"charter {method} {seed}")
     n = rng.choice([3, 4, 5, 5, 6, 7, 8])
     kind = rng.choice(_GRAPHS)
     graph = graphs.make(kind, n, rng=np.random.default_rng(seed))
     objective = rng.choice(["median", "median", "median", "quantile", "maximum"])
-    if mode == "lockstep" and rng.random() < 0.1:
+    if method == "consensus" and rng.random() < 0.1:
         objective = "mean"
+    settings = _settings_of_a_search(rng) if method == "search" else {"bounds": (-10.0, 10.0), "tolerance": 1e-3}
+    weighted = method == "search" and not settings["pooled"] and rng.random() < 0.2
     names = [f"p{i}" for i in range(n)]
     charter = Charter(
         session=f"seed-{seed}",
+        method=method,
         participants=tuple(
-            Participant(name=name, fingerprint=f"sha256:{i:064x}", address=f"sim:{7000 + i}", weight=1)
+            Participant(
+                name=name,
+                fingerprint=fingerprint(sim_certificate(i)),
+                address=f"sim:{7000 + i}",
+                weight=rng.randint(1, 3) if weighted else 1,
+            )
             for i, name in enumerate(names)
         ),
         edges=tuple((names[i], names[j]) for i, j in zip(graph.source, graph.target, strict=True) if i < j),
         objective=objective,  # type: ignore[arg-type]
         quantile=0.25 if objective == "quantile" else None,
-        bounds=(-10.0, 10.0),
-        tolerance=1e-3,
-        mode=mode,  # type: ignore[arg-type]
         deadlines=Deadlines(start=120.0, wait=60.0, total=3600.0, linger=20.0),
+        **settings,
     )
-    values = np.array([rng.choice([rng.uniform(-10, 10), rng.randint(-3, 3)]) for _ in names], np.float64)
-    return charter, values
+    size = charter.coordinates
+
+    def draw() -> Array:
+        count = rng.randint(1, 5) if charter.pooled else size
+        return np.array([rng.choice([rng.uniform(-10, 10), rng.randint(-3, 3)]) for _ in range(count)], np.float64)
+
+    return charter, [draw() for _ in names]
 
 
-def run_trial(seed: int, faults: Faults = ROUGH, mode: str = "lockstep") -> Trial:
+def _settings_of_a_search(rng: Random) -> dict[str, Any]:
+    pooled = rng.random() < 0.25
+    return {
+        "bounds": (-10.0, 10.0) if rng.random() < 0.7 else None,
+        "resolution": 0.01 if rng.random() < 0.3 else None,
+        "arity": rng.choice([1, 2, 3, 3, 7]),
+        "spacing": rng.choice(["rank", "rank", "value", "key"]),
+        "pooled": pooled,
+        "coordinates": 2 if not pooled and rng.random() < 0.2 else 1,
+    }
+
+
+def run_trial(seed: int, faults: Faults = ROUGH, method: MethodName = "consensus") -> Trial:
     """Run a seed without and with faults, and compare."""
-    charter, values = random_charter(seed, mode)
-    seats = [take_seat(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
+    charter, values = random_charter(seed, method)
+    notaries = [SimNotary(i) for i in range(len(charter.names))]
+    seats = [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
     calm = World(seats, seed, NONE)
     calm.run()
     world = World(seats, seed, faults)
     results = world.run()
     wrong = list(_check(charter, values, world, results))
-    if mode == "lockstep" and not faults.forgetful:  # who forgets before anybody has met it may draw anew
+    if not faults.forgetful:  # who forgets before anybody has met it may draw anew
         wrong += _compare(calm, world)
     rounds = [result.rounds for result in results if isinstance(result, Found)]
     aborts = tuple(sorted(result.kind for result in results if isinstance(result, Aborted)))
-    title = charter.problem().title
     return Trial(
         seed=seed,
         graph=f"{charter.graph.name or 'graph'} of {charter.graph.n}",
-        objective=title,
+        objective=charter.title,
         found=len(rounds),
         aborted=aborts,
         wrong=tuple(wrong),
@@ -116,15 +145,31 @@ def run_trial(seed: int, faults: Faults = ROUGH, mode: str = "lockstep") -> Tria
     )
 
 
-def _check(charter: Charter, values: Any, world: World, results: list[Found | Aborted]) -> list[str]:
+def _check(charter: Charter, values: Sequence[Array], world: World, results: list[Found | Aborted]) -> list[str]:
     wrong = [] if len(results) == len(charter.names) else ["somebody never ended"]
     found = [result for result in results if isinstance(result, Found)]
-    problem = charter.problem(values)
     if len({(result.value, result.rounds) for result in found}) > 1:
         wrong.append("two different answers")
-    wrong += ["a wrong answer" for result in found if float(problem.distance(np.array(result.value[0]))) > result.bound]
+    wrong += ["a wrong answer" for result in found if not _right(charter, values, result)]
     wrong += [f"node {i} sent node {j} two different frames of one round" for i, j in sorted(world.twice)]
+    wrong += [f"node {i} used a mask twice" for i in sorted(world.masks_twice)]
     return wrong
+
+
+def _right(charter: Charter, values: Sequence[Array], result: Found) -> bool:
+    """Whether an answer is right, by what only a simulation knows: all values, sorted."""
+    if charter.stop == "certified":
+        problem = charter.problem([float(own[0]) for own in values])
+        return float(problem.distance(np.array(result.value[0]))) <= result.bound
+    rules = charter.search_rules([len(own) if charter.pooled else 1 for own in values])
+    weights = [one.weight for one in charter.participants]
+    for goal, value in zip(rules.goals, result.value, strict=True):
+        rows = [own if charter.pooled else own[goal.coordinate : goal.coordinate + 1] for own in values]
+        pairs = zip(rows, weights, strict=True)
+        line = sorted(rules.keys.key(float(number)) for row, weight in pairs for number in row for _ in range(weight))
+        if rules.keys.value(line[goal.ranks[0] - 1]) != value:
+            return False
+    return True
 
 
 def _compare(calm: World, world: World) -> list[str]:

@@ -18,8 +18,10 @@ from random import Random
 import numpy as np
 
 from midst.errors import Aborted
+from midst.net.exact import ExactFinish
 from midst.net.finding import Found
 from midst.net.journal import Journal
+from midst.net.lockstep import LockStep
 from midst.net.peer import Peer
 from midst.net.seat import Seat
 from midst.simnet.disk import Crash, SimFile
@@ -50,7 +52,8 @@ class World:
         now: the simulated time, in seconds.
         frames: sent so far.
         crashes: suffered so far.
-        twice: edges over which two different frames of one round (or number) were sent.
+        twice: edges over which two different frames of one round were sent.
+        masks_twice: participants that hid two different answers behind one mask, or signed two statements for a step.
         participants: by number.
     """
 
@@ -67,7 +70,9 @@ class World:
         self.frames = 0
         self.crashes = 0
         self.twice: set[tuple[int, int]] = set()
+        self.masks_twice: set[int] = set()
         self._steps: dict[tuple[int, int, bytes], bytes] = {}
+        self._signed: dict[tuple[object, ...], bytes] = {}
         self.participants = [Participant(seat, SimFile(self._rng)) for seat in seats]
 
     @property
@@ -158,8 +163,9 @@ class World:
         self._at(following[-1], lambda: self._tick(i, peer))
 
     def _watch(self, one: Participant, peer: Peer) -> None:
-        if peer.part.state.x is not None:
-            t, sent = peer.part.state.round - 1, np.asarray(peer.part.state.x).tobytes()
+        state = peer.part.state if isinstance(peer.part, LockStep | ExactFinish) else None
+        if state is not None and state.x is not None:
+            t, sent = state.round - 1, np.asarray(state.x).tobytes()
             if one.trajectory.setdefault(t, sent) != sent:
                 raise AssertionError(f"{one.seat.name} computed two different x({t}) in one session")
 
@@ -168,13 +174,28 @@ class World:
     def _send(self, i: int, j: int, frame: bytes) -> None:
         self.frames += 1
         self._note("send", i, j, frame)
-        if frame[:1] in (b"S", b"L") and self._steps.setdefault((i, j, frame[:13]), frame) != frame:
+        if frame[:1] == b"S" and self._steps.setdefault((i, j, frame[:13]), frame) != frame:
             self.twice.add((i, j))
+        if frame[:1] == b"G":
+            self._check_statements(i, frame)
         copies = 1 + (self._rng.random() < self._faults.duplicates)
         for _ in range(copies):
             if self._rng.random() >= self._faults.loss:
                 when = self.now + self._rng.uniform(1e-4, self._faults.delay)
                 self._at(when, lambda: self._deliver(i, j, frame))
+
+    def _check_statements(self, i: int, frame: bytes) -> None:
+        """A participant signs one statement a step of one instance, and uses a mask once."""
+        one = self.participants[i]
+        for statement in one.seat.codec.decode_all(frame):
+            if statement.signer != i:
+                continue
+            life = one.starts if self._faults.forgetful else 0
+            about: list[tuple[object, ...]] = [(i, life, statement.step)]
+            about += [(i, statement.context)] if statement.kind == b"C" else []
+            for key in about:
+                if self._signed.setdefault(key, statement.body) != statement.body:
+                    self.masks_twice.add(i)
 
     def _deliver(self, i: int, j: int, frame: bytes) -> None:
         peer = self.participants[j].peer

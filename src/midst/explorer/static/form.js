@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 
 const GROUPS = {
-  network: "Network", data: "Data and question", iteration: "Iteration", adversary: "Who listens", defence: "Defences",
+  network: "Network", data: "Data and question", method: "Method", iteration: "Iteration", adversary: "Who listens", defence: "Defences",
 };
 
 export class Form {
@@ -137,7 +137,8 @@ export class Form {
     };
     if (this.inputs.has("source") && this.inputs.get("source").value === "file") return "from the file";
     const parts = [words("graph"), `${words("n")} nodes`, words("objective")];
-    for (const name of ["c", "mu", "sigma"]) {
+    if (this.inputs.get("method").value === "search") parts.push("by search");
+    else for (const name of ["c", "mu", "sigma"]) {
       if (words(name)) parts.push(`${{ c: "c", mu: "μ", sigma: "σ" }[name]} = ${words(name).replace("-", "−")}`);
     }
     if (words("dp") !== "none") parts.push(`noise: ${words("dp")}`);

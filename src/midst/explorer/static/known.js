@@ -49,10 +49,12 @@ export class Known {
 
   paint(pen, width, height, view) {
     const withBits = Boolean(this.run.audit?.report);
-    const top = { left: LEFT, top: 8, width: width - LEFT - RIGHT, height: height * (withBits ? 1 - BITS : 1) - 26 };
-    this.paintBounds(pen, top, view);
+    if (this.run.search && !withBits) pen.text("not audited", width / 2, height / 2, { fill: palette().faint, align: "center" });
+    const share = this.run.search ? 0.96 : BITS;
+    const top = { left: LEFT, top: 8, width: width - LEFT - RIGHT, height: height * (withBits ? 1 - share : 1) - 26 };
+    if (!this.run.search) this.paintBounds(pen, top, view);
     if (withBits) {
-      const at = height * (1 - BITS) + 4;
+      const at = height * (1 - share) + (this.run.search ? 10 : 4);
       this.paintBits(pen, { left: LEFT, top: at, width: top.width, height: height - at - 18 }, view);
     }
     const every = Math.ceil((this.run.n * (this.run.n > 100 ? 28 : 18)) / top.width);
@@ -117,7 +119,7 @@ export class Known {
     const most = Math.max(...run.audit.report.nodes.map((node) => node.bits ?? 0), 1);
     const Y = (bits) => box.top + box.height * (1 - bits / most);
     pen.text("bits", 2, box.top - 6, { fill: colours.faint, size: 10 });
-    for (const value of marks(0, most, 2)) {
+    for (const value of marks(0, most, run.search ? 5 : 2)) {
       const y = Y(value);
       pen.path((path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y)), { stroke: colours.line });
       pen.text(number(value, 3), box.left - 6, y, { fill: colours.faint, align: "right" });
@@ -127,7 +129,10 @@ export class Known {
       const bits = run.bits(i, view.t);
       if (bits === null || view.states[i] === UNKNOWN) continue;
       const x = this.middle(box, i);
+      if (run.search && i === (view.hover ?? view.node)) pen.rect(x - w / 2 - 3, box.top, w + 6, box.height, { fill: colours.text, alpha: 0.09 });
       pen.rect(x - w / 2, Y(bits), w, Math.max(box.top + box.height - Y(bits), 0.75), { fill: colours[STATES[view.states[i]].name], alpha: 0.85 });
+      const floor = Math.min(run.floor(i) ?? 0, bits);
+      if (floor > 0) pen.rect(x - w / 2, Y(floor), w, box.top + box.height - Y(floor), { fill: colours.card, alpha: 0.5 });
       if (run.n <= FEW && w > 14) pen.text(bits.toFixed(1), x, Y(bits) - 6, { fill: colours.faint, size: 9, align: "center" });
     }
   }

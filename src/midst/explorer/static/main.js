@@ -59,6 +59,16 @@ class App {
     return this.sides.some((panel) => panel?.run);
   }
 
+  // Whether time counts the steps of searches, and nothing else.
+  get searches() {
+    return this.sides.every((panel) => !panel.run || panel.run.search);
+  }
+
+  // Whether time is shown along a logarithmic scale: a search has few steps.
+  get bends() {
+    return this.log && !this.searches;
+  }
+
   get last() {
     return Math.max(0, ...this.sides.map((panel) => (panel.run ? panel.run.iterations - 1 : 0)));
   }
@@ -214,7 +224,7 @@ function startExplorer(app, { fields, presets, file }) {
     app.panels[side] = new Panel(side, app, { fields, file, say: (text, often) => app.say(text, often) });
     app.panels[side].form.settings = app[side];
   }
-  const asked = Object.keys(app.a).length > 0;
+  const asked = Object.keys(app.a).length > 0 || app.compare;
   if (!asked) app.panels.a.form.settings = file ? { source: "file" } : presets[1].a;
   presetButtons(app, presets);
   app.arrange();

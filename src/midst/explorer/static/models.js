@@ -5,7 +5,9 @@
 //   x(f, i), lower(f, i), upper(f, i)
 //   states(t, out)                of every node, as palette.js numbers them
 //   plateaus(i)                   [start, stop] pairs in which node i sends its own number
+//   search                        of a search: its rows, as funnel.py makes them, and the answer; null of an iteration
 
+import { number } from "./dom.js";
 import { CORRUPT, EXPOSED, HIDDEN, SENDING, UNKNOWN } from "./palette.js";
 
 function last(count, atMost) {
@@ -40,6 +42,9 @@ export class SavedRun {
       this.spans[arrays.spans[k]].push([arrays.spans[k + 1], arrays.spans[k + 2]]);
     }
     this.corrupt = new Set(facts.corrupt);
+    this.search = facts.search ?? null;
+    this.dots = [];
+    for (let k = 0; k < (arrays.dots?.length ?? 0); k += 3) this.dots.push([...arrays.dots.slice(k, k + 3)]);
   }
 
   time(f) {
@@ -52,7 +57,7 @@ export class SavedRun {
   }
 
   x(f, i) {
-    return this.arrays.x[f * this.n + i];
+    return this.arrays.x[f * this.n + i] ?? NaN;
   }
 
   lower(f, i) {
@@ -88,7 +93,7 @@ export class SavedRun {
   }
 
   setAudit({ facts, arrays }) {
-    this.audit = { refused: facts.refused ?? null, report: facts.audit ?? null, ...arrays };
+    this.audit = { refused: facts.refused ?? null, report: facts.audit ?? null, audience: facts.audience, ...arrays };
   }
 
   // Bits of node i up to t; where only the whole run was audited, its figure.
@@ -98,6 +103,11 @@ export class SavedRun {
     const exposed = this.arrays.first[i] >= 0 && this.arrays.first[i] <= t;
     if (!moments || exposed) return report.nodes[i].bits;
     return bits[last(moments.length, (k) => moments[k] <= t) * this.n + i];
+  }
+
+  // How many of these bits the answer alone tells; null where that is not known.
+  floor(i) {
+    return this.audit?.report?.nodes[i].floor ?? null;
   }
 
   get bitsOverTime() {
@@ -121,6 +131,10 @@ export class LiveRun {
     this.values = null;
     this.held = null;
     this.corrupt = new Set();
+    this.search = start.method === "search" ? { rows: [], answer: null } : null;
+    this.bracket = null;
+    this.waiting = [];
+    this.dots = [];
     this.first = new Int32Array(this.n).fill(-1);
     this.spans = Array.from({ length: this.n }, () => []);
     this.links = new Map();
@@ -137,6 +151,7 @@ export class LiveRun {
   }
 
   get iterations() {
+    if (this.search) return Math.max(1, (this.search.rows.at(-1)?.step ?? 0) + 1 + (this.search.answer !== null));
     return this.frames ? this.times[this.frames - 1] + 1 : 1;
   }
 
@@ -145,12 +160,19 @@ export class LiveRun {
     for (const [node, t] of news.first ?? []) this.first[node] = t;
     for (const [i, j, up] of news.links ?? []) this.links.set(`${i} ${j}`, up);
     for (const end of news.ends ?? []) this.ends.set(end.node, end);
+    if (news.search) {
+      this.waiting = news.search.waiting;
+      this.bracket = news.search.rows.at(-1);
+      if (this.search) this.search.rows = news.search.rows;
+    }
+    const found = [...this.ends.values()].find((end) => end.value);
+    if (found && this.search) this.search.answer = number(found.value[0], 10);
     this.facts.iterations = this.iterations;
   }
 
   round(i, t, x, branch) {
     const f = this.frameFor(t);
-    if (f === null || x === null) return;
+    if (f === null || x === null || x === undefined) return;
     const { n } = this;
     const at = f * n + i;
     this._x[at] = x;
@@ -266,6 +288,10 @@ export class LiveRun {
   }
 
   bits() {
+    return null;
+  }
+
+  floor() {
     return null;
   }
 

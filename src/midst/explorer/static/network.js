@@ -140,7 +140,7 @@ export class Network {
   describe({ states, t }) {
     const count = (state) => states.reduce((sum, each) => sum + (each === state), 0);
     const parts = [HIDDEN, SENDING, EXPOSED].map((state) => `${count(state)} ${STATES[state].words}`);
-    return `Network of ${this.run.n} nodes at iteration ${t}: ${parts.join(", ")}. Up and down choose a node.`;
+    return `Network of ${this.run.n} nodes at ${this.run.search ? "probe" : "iteration"} ${t}: ${parts.join(", ")}. Up and down choose a node.`;
   }
 
   drawEdges(pen, at) {

@@ -4,13 +4,14 @@ import * as api from "./api.js";
 import { TimeChart, overCurves, paintCurves, paintError, rangeOfCurves, rangeOfError, rangeOfNumbers, veil } from "./charts.js";
 import { el, whole } from "./dom.js";
 import { Form } from "./form.js";
+import { Funnel } from "./funnel.js";
 import { Known } from "./known.js";
 import { SavedRun } from "./models.js";
 import { Network } from "./network.js";
 import { CORRUPT, STATES, UNKNOWN } from "./palette.js";
 import { saveCsv, saveJson, savePng, saveSvg } from "./saving.js";
 import { Table } from "./table.js";
-import { about, headline, outcome, proof } from "./words.js";
+import { about, course, headline, outcome, proof } from "./words.js";
 
 function figure(className, title, content, below = null) {
   return el("figure", { className }, el("figcaption", {}, title), content, below);
@@ -39,6 +40,7 @@ export class Panel {
       name: "error", yLog: true, scrub, range: rangeOfError, paint: paintError,
       overlay: (pen, _, scale, { t }) => veil(pen, scale, t),
     });
+    this.funnel = new Funnel();
     this.known = new Known(choose, hover);
     this.table = new Table(choose);
     this.build(fields, file);
@@ -52,6 +54,7 @@ export class Panel {
     this.outcome = el("p", { className: "outcome" });
     this.notes = el("ul", { className: "notes", hidden: true });
     this.proof = el("p", { className: "proof" });
+    this.course = el("p", { className: "proof" });
     this.node = el("div", { className: "node" });
     this.chooser = el("select", { ariaLabel: "Node", onchange: () => this.app.change({ node: this.chooser.value === "" ? null : Number(this.chooser.value) }) });
     this.progress = el("progress", { hidden: true, ariaLabel: "Progress of the run" });
@@ -68,8 +71,10 @@ export class Panel {
         el("div", { className: "chosen" }, this.chooser, this.node))),
       figure("of-curves", "What each node sends, x(t)", this.curves.element, key(
         ["line", "one node"], ["plateau", "while it sends its own number"], ["answer", "the answer"], ["own", "own numbers"])),
-      figure("of-known", "What is known of each node", this.known.element, key(
-        ["bound", "where its number must lie"], ["now", "x now"], ["own", "own number"], this.knownTo)),
+      figure("of-funnel", (this.funnelTitle = el("span")), this.funnel.element, this.course),
+      figure("of-known", (this.knownTitle = el("span")), this.known.element, key(
+        ["bound", "where its number must lie"], ["now", "x now"], ["own", "own number"], ["bits", "bits"],
+        ["floor", "of these, by the answer alone"], this.knownTo)),
       figure("of-error", (this.errorTitle = el("span")), this.error.element, this.proof));
     this.tag = el("h2", {}, this.side.toUpperCase());
     const head = el("header", {}, this.tag, el("div", {}, this.title, this.outcome), this.progress);
@@ -86,7 +91,7 @@ export class Panel {
 
   get sizes() {
     const size = ({ element }) => [element.clientWidth, element.clientHeight];
-    return { network: size(this.network), curves: size(this.curves), known: size(this.known), error: size(this.error) };
+    return { network: size(this.network), curves: size(this.curves), funnel: size(this.funnel), known: size(this.known), error: size(this.error) };
   }
 
   get titleText() {
@@ -155,7 +160,10 @@ export class Panel {
     this.network.show(run, () => this.app.change({}));
     this.table.show(run);
     const others = [run.corrupt.size ? CORRUPT : null, run.start && !run.start.all ? UNKNOWN : null].filter((each) => each !== null);
-    const marks = [0, 1, 2, ...others].map((state) => STATES[state]);
+    const marks = [...(run.search ? [0] : [0, 1, 2]), ...others].map((state) => STATES[state]);
+    this.element.classList.toggle("search", Boolean(run.search));
+    put(this.funnelTitle, run.start ? "How many numbers lie in the bracket" : "How many numbers lie in each cell");
+    put(this.knownTitle, run.search ? "What the others learn of each node, in bits" : "What is known of each node");
     this.element.classList.toggle("one", Boolean(run.start && !run.start.all));
     put(this.errorTitle, run.start ? "How far apart the nodes are" : "How far the network is from the answer");
     this.legend.replaceChildren(...marks.map(({ name, mark, words }) => el("span", { className: name }, el("i", { ariaHidden: "true" }, mark), words)));
@@ -171,11 +179,14 @@ export class Panel {
 
   redraw() {
     if (!this.run || this.views.hidden) return;
-    this.known.show(this.run, rangeOfNumbers(this.run, this.app.showsValues(this.run)));
     this.network.at = null;
     this.network.redraw();
-    this.curves.show(this.run, this.app.log);
-    this.error.show(this.run, this.app.log);
+    this.funnel.show(this.run);
+    this.known.show(this.run, this.run.search ? null : rangeOfNumbers(this.run, this.app.showsValues(this.run)));
+    if (!this.run.search) {
+      this.curves.show(this.run, this.app.log);
+      this.error.show(this.run, this.app.log);
+    }
     this.app.change({});
   }
 
@@ -198,8 +209,11 @@ export class Panel {
     };
     this.view = view;
     this.network.draw(view);
-    this.curves.draw(view);
-    this.error.draw(view);
+    if (run.search) this.funnel.draw(view);
+    else {
+      this.curves.draw(view);
+      this.error.draw(view);
+    }
     this.known.draw(view);
     this.table.draw(view);
     this.write(run, view);
@@ -210,9 +224,10 @@ export class Panel {
     put(this.count, count);
     put(this.rest, rest);
     put(this.outcome, outcome(run));
-    put(this.proof, proof(run, view.t));
+    if (run.search) put(this.course, course(run));
+    else put(this.proof, proof(run, view.t));
     const bits = run.audit?.report && !run.bitsOverTime ? "; bits in the end" : "";
-    put(this.knownTo, `to ${run.facts.adversary}${bits}`);
+    put(this.knownTo, `to ${run.audit?.audience ?? run.facts.adversary}${bits}`);
     const notes = [...run.facts.notes, ...(run.audit?.refused ? [`not audited: ${run.audit.refused}`] : []), ...(run.audit?.report?.notes ?? [])];
     if (notes.join() !== this.noted) {
       this.noted = notes.join();

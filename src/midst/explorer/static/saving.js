@@ -17,7 +17,16 @@ function give(parts, type, name) {
 
 const quote = (label) => (/[",\n]/.test(label) ? `"${label.replaceAll('"', '""')}"` : label);
 
+function saveCells(run, name) {
+  const cells = run.search.rows.flatMap(({ step, ends, totals }) => totals.map((total, k) => [step + 1, ends[k], ends[k + 1], total].join(",")));
+  give([`probe,above,up_to,total\n${cells.join("\n")}\n`], "text/csv", `${name}.csv`);
+}
+
 export function saveCsv(run, name) {
+  if (run.search) {
+    saveCells(run, name);
+    return;
+  }
   const each = (prefix) => run.labels.map((label) => quote(`${prefix}_${label}`));
   const parts = [["t", "error", "spread", ...each("x"), ...each("sends_own")].join(",") + "\n"];
   const inside = run.labels.map((_, i) => run.plateaus(i));
@@ -44,37 +53,45 @@ export function saveJson(run, settings, values, name) {
     ...run.facts,
     audit: run.audit?.report ?? null,
     t: Array.from({ length: run.frames }, (_, f) => run.time(f)),
-    x: rows((f, i) => run.x(f, i)),
-    lower: rows((f, i) => run.lower(f, i)),
-    upper: rows((f, i) => run.upper(f, i)),
-    plateaus: run.labels.map((_, i) => run.plateaus(i)),
+    ...(run.search ? {} : {
+      x: rows((f, i) => run.x(f, i)),
+      lower: rows((f, i) => run.lower(f, i)),
+      upper: rows((f, i) => run.upper(f, i)),
+      plateaus: run.labels.map((_, i) => run.plateaus(i)),
+    }),
     values: values && run.values ? [...run.values] : null,
   };
   give([JSON.stringify(everything)], "application/json", `${name}.json`);
 }
 
-// Network and curves above, bounds and error below, each as large as on the page.
+// Network and curves above, bounds and error below, each as large as on the page; of a search, the funnel beside both.
 function compose(pen, panel, view, [width, height]) {
   const colours = palette();
   const sizes = panel.sizes;
   pen.rect(0, 0, width, height, { fill: colours.card });
   pen.text(panel.titleText, GAP, 20, { fill: colours.text, size: 15, weight: 650 });
   pen.text(panel.outcomeText, GAP, 40, { fill: colours.faint, size: 12 });
-  const [top, below] = [56, 56 + Math.max(sizes.network[1], sizes.curves[1]) + GAP];
+  const { search } = panel.run;
+  const [top, below] = [56, 56 + Math.max(sizes.network[1], search ? 0 : sizes.curves[1]) + GAP];
   const beside = Math.max(sizes.network[0], sizes.known[0]) + GAP;
   pen.at(0, top, () => {
     const at = panel.network.lay(...sizes.network);
     panel.network.drawEdges(pen, at);
     panel.network.drawNodes(pen, at, view);
   });
-  pen.at(beside, top, () => panel.curves.save(pen));
   if (sizes.known[0]) pen.at(0, below, () => panel.known.paint(pen, ...sizes.known, view));
+  if (search) {
+    pen.at(beside, top, () => panel.funnel.paint(pen, ...sizes.funnel, view));
+    return;
+  }
+  pen.at(beside, top, () => panel.curves.save(pen));
   pen.at(beside, below, () => panel.error.save(pen));
 }
 
 function sizeOf({ sizes }) {
-  const width = Math.max(sizes.network[0], sizes.known[0]) + GAP + Math.max(sizes.curves[0], sizes.error[0]);
-  const height = 56 + Math.max(sizes.network[1], sizes.curves[1]) + GAP + Math.max(sizes.known[1], sizes.error[1]) + 8;
+  const width = Math.max(sizes.network[0], sizes.known[0]) + GAP + Math.max(sizes.curves[0], sizes.error[0], sizes.funnel[0]);
+  const rows = Math.max(sizes.network[1], sizes.curves[1]) + GAP + Math.max(sizes.known[1], sizes.error[1]);
+  const height = 56 + Math.max(rows, sizes.funnel[1]) + 8;
   return [Math.ceil(width), Math.ceil(height)];
 }
 

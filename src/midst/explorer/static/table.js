@@ -4,6 +4,8 @@ import { el, number } from "./dom.js";
 import { STATES } from "./palette.js";
 
 const COLUMNS = ["node", "state", "sends", "lower bound", "upper bound", "bits", "exposed at"];
+const OF_SEARCH = ["node", "state", "bits", "floor", "excess"];
+const bits = (value) => (value === null || value === undefined ? "" : value.toFixed(2));
 const BETWEEN = 200; // milliseconds between two refreshes while time runs
 
 export class Table {
@@ -20,7 +22,8 @@ export class Table {
 
   show(run) {
     this.run = run;
-    this.columns = run.values ? [...COLUMNS, "own number"] : COLUMNS;
+    const columns = run.search ? OF_SEARCH : COLUMNS;
+    this.columns = run.values ? [...columns, "own number"] : columns;
     this.head.replaceChildren(...this.columns.map((words) => el("th", { scope: "col" }, words)));
     this.rows = run.labels.map((label, i) => {
       const name = el("button", { type: "button", className: "plain", onclick: () => this.choose(i, true) }, label);
@@ -42,20 +45,23 @@ export class Table {
   fill({ states, t, node, values }) {
     const { run } = this;
     if (!run || !this.element.open) return;
-    this.caption.textContent = `Iteration ${t}`;
+    this.caption.textContent = run.search ? "What everybody learns of each node, by the totals of the whole search" : `Iteration ${t}`;
     const f = run.frameAt(t);
     this.rows.forEach(({ row, cells }, i) => {
       const { mark, words, name } = STATES[states[i]];
       const shown = states[i] <= 2;
-      const bits = run.bits(i, t);
       const at = run.exposedAt(i);
-      const texts = [
-        `${mark} ${words}`,
+      const of = run.audit?.report?.nodes[i];
+      const told = run.search ? [bits(of?.bits), bits(of?.floor), bits(of?.excess)] : [
         number(run.x(f, i), 6),
         shown ? number(run.lower(f, i), 6) : "",
         shown ? number(run.upper(f, i), 6) : "",
-        bits === null ? "" : bits.toFixed(2),
+        bits(run.bits(i, t)),
         at >= 0 && at <= t ? `t = ${at}` : "",
+      ];
+      const texts = [
+        `${mark} ${words}`,
+        ...told,
         ...(run.values ? [values ? number(run.values[i], 6) : "hidden"] : []),
       ];
       texts.forEach((text, k) => {

@@ -50,12 +50,12 @@ export class Timeline {
 
   // Where an iteration lies on the slider, from 0 to 1, and back.
   place(t) {
-    const { last, log } = this.app;
+    const { last, bends: log } = this.app;
     return last ? (log ? Math.log1p(t) / Math.log1p(last) : t / last) : 0;
   }
 
   at(place) {
-    const { last, log } = this.app;
+    const { last, bends: log } = this.app;
     return Math.round(log ? Math.expm1(place * Math.log1p(last)) : place * last);
   }
 
@@ -66,8 +66,9 @@ export class Timeline {
 
   draw(app) {
     this.slider.value = String(Math.round(this.place(app.t) * STEPS));
-    this.slider.setAttribute("aria-valuetext", `iteration ${app.t} of ${app.last}`);
-    const text = `t = ${whole(app.t)} of ${whole(app.last)}`;
+    const step = app.live ? "step" : "probe";
+    this.slider.setAttribute("aria-valuetext", `${app.searches ? step : "iteration"} ${app.t} of ${app.last}`);
+    const text = `${app.searches ? step : "t ="} ${whole(app.t)} of ${whole(app.last)}`;
     if (this.output.textContent !== text) this.output.textContent = text;
     const label = app.playing ? "Pause" : "Play";
     if (this.play.title !== label) {

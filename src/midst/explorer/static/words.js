@@ -3,8 +3,18 @@
 import { number, plural, whole } from "./dom.js";
 import { EXPOSED, SENDING, STATES } from "./palette.js";
 
+function searching(run, t) {
+  const { rounds } = run.search;
+  const last = run.iterations - 1;
+  const certain = run.audit?.report?.totals.exposed ?? 0;
+  const known = certain && t === last ? `; ${plural(certain, "number")} known for certain` : "";
+  const begun = t ? `probe ${whole(t)} of ${whole(last)}, round ${whole(rounds[t])} of ${whole(rounds[last])}` : "before the first probe";
+  return { count: "Nobody", rest: ` exposed: ${begun}${known}` };
+}
+
 export function headline(run, { states, t }) {
   const live = run.start ?? null;
+  if (run.search) return live ? { count: "Nobody", rest: ` exposed (step ${whole(t)})` } : searching(run, t);
   if (live && !live.all) {
     const at = run.exposedAt(live.self);
     const state = at >= 0 && at <= t ? `exposed since t = ${whole(at)}` : "not exposed so far";
@@ -19,6 +29,11 @@ export function headline(run, { states, t }) {
 export function outcome(run) {
   const { title, result, answer, iterations } = run.facts;
   if (run.start) return liveOutcome(run);
+  if (run.search) {
+    const { below, equal, above } = result?.proof ?? {};
+    const totals = result?.proof ? `: ${below} below, ${equal} equal, ${above} above` : "";
+    return `The ${title} is ${number(answer.low, 6)}, exact, by ${plural(iterations - 1, "probe")} of a search${totals}.`;
+  }
   if (!result) return `The ${title} that was found: ${number(answer.low, 6)}, after ${plural(iterations, "iteration")}.`;
   const value = number(result.value, 6);
   const after = `after ${plural(iterations, "iteration")}`;
@@ -38,12 +53,26 @@ function liveOutcome(run) {
   const who = all ? plural(run.n, "node") : names[self];
   const [up, neighbours] = all ? [0, 0] : run.linksOf(self);
   const links = all ? "" : `, linked to ${up} of ${plural(neighbours, "neighbour")}`;
-  if (!found) return ends.length ? ends[0].text : `${who}${links}, looking for the ${run.facts.title} …`;
+  const few = run.waiting.length <= 3 ? run.waiting.map((i) => names[i]).join(", ") : `${run.waiting.length} of ${run.n}`;
+  const waited = run.waiting.length ? `, waiting for ${few}` : "";
+  if (!found) return ends.length ? ends[0].text : `${who}${links}, looking for the ${run.facts.title}${waited} …`;
   return `The ${run.facts.title} is ${number(found.value[0], 6)}, known to ${all ? `${ends.length} of ${who}` : who} after ${plural(found.rounds, "round")}.`;
+}
+
+// What goes on under the funnel of a search.
+export function course(run) {
+  if (run.start) return "Brackets as all know them; nobody knows whose numbers are inside.";
+  const { rounds } = run.search;
+  const hops = plural(rounds[0], "hop");
+  return `These totals and the answer are all that anybody learns. Keys, ${plural(run.iterations - 1, "probe")} and signatures each cross the network, ${hops}: ${plural(rounds.at(-1), "round")}.`;
 }
 
 export function proof(run, t) {
   const { result, needed } = run.facts;
+  if (run.bracket) {
+    const [low, high] = run.bracket.ends;
+    return `Search: step ${run.bracket.step}; ${plural(run.bracket.totals[0], "number")} between ${number(low, 5)} and ${number(high, 5)}.`;
+  }
   const f = run.frameAt(t);
   const spread = run.spread[f];
   if (result?.proof) {
@@ -65,6 +94,7 @@ export function proof(run, t) {
 export function about(run, i, { states, t, values }) {
   const f = run.frameAt(t);
   const { mark, words, name } = STATES[states[i]];
+  if (run.search) return aboutSearched(run, i, { mark, words, name, values });
   const rows = [["", `${mark} ${words}`, name]];
   const x = run.x(f, i);
   if (!Number.isNaN(x)) rows.push(["sends", number(x, 5)]);
@@ -78,5 +108,18 @@ export function about(run, i, { states, t, values }) {
   if (values && run.held && run.held !== run.values) rows.push(["with noise", number(run.held[i], 5)]);
   const at = run.exposedAt(i);
   if (at >= 0 && at <= t) rows.push(["exposed", `since t = ${whole(at)}`]);
+  return rows;
+}
+
+// What the others learn of a node by a search, in the end.
+function aboutSearched(run, i, { mark, words, name, values }) {
+  const rows = [["", `${mark} ${words}`, name]];
+  const of = run.audit?.report?.nodes[i];
+  const bits = (value) => `${value.toFixed(2)} bits`;
+  if (typeof of?.bits === "number") rows.push(["others learn", bits(of.bits)]);
+  if (typeof of?.floor === "number") rows.push(["by the answer alone", bits(of.floor)], ["by the totals besides", bits(of.excess)]);
+  if (of?.exposed) rows.push(["", "known for certain"]);
+  if (values && run.values) rows.push(["own number", number(run.values[i], 5)]);
+  if (values && run.held && run.held !== run.values) rows.push(["with noise", number(run.held[i], 5)]);
   return rows;
 }
