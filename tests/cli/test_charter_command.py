@@ -28,7 +28,8 @@ def invoke(*arguments: str | Path) -> Result:
 def write(*arguments: str, people: tuple[str, ...] = PEOPLE) -> Charter:
     """The charter that `new` puts on stdout."""
     done = invoke(*NEW, *arguments, *people)
-    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.exit_code == 0, done.stderr
+    assert "error" not in done.stderr
     return parse_charter(done.stdout, "stdout")
 
 
@@ -463,3 +464,26 @@ def test_an_edge_that_can_be_read_in_two_ways() -> None:
     assert "'a-b-a' can be read in more than one way; write A:B" in done.stderr
     edges = ("--edge", "a:b-a", "--edge", "a-b:a", "--edge", "a:b")
     assert invoke(*NEW, *edges, *people).exit_code == 0
+
+
+def test_what_to_expect_of_both_methods_is_said_before_anybody_agrees() -> None:
+    given = ("--session", "s", "--graph", "ring", "--bounds", "0:60", "--spread", "1.5", "--out", "five.toml")
+    done = invoke("new", *given, "--method", "search", *PEOPLE)
+    assert done.exit_code == 0
+    head, search, consensus, *_ = done.stderr.splitlines()
+    assert head.startswith("What to expect, if values lie about 30, 1.5 apart")
+    assert "search: " in search
+    assert "0.0 of 3 exposed" in search
+    assert "consensus: " in consensus
+    assert "0.0 of 3 exposed" not in consensus
+    assert invoke("new", *given[:-1], "six.toml", *PEOPLE).exit_code == 2, "with real data there is no default"
+    assert invoke("new", *given[:-1], "six.toml", "--method", "search", "--spread", "0", *PEOPLE).exit_code == 2
+
+
+def test_a_charter_with_one_more_is_warned_about() -> None:
+    assert invoke("new", "--session", "s", *BY_RING, "--scale", "1", "--out", "old.toml", *PEOPLE[:2]).exit_code == 0
+    more = invoke("new", "--from", "old.toml", "--session", "t", "--graph", "ring", PEOPLE[2], "--out", "more.toml")
+    assert more.exit_code == 0
+    assert "those of s but for carol" in more.stderr
+    same = invoke("new", "--from", "old.toml", "--session", "t", "--out", "same.toml")
+    assert "but for" not in same.stderr

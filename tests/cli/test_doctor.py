@@ -188,7 +188,7 @@ def test_all_is_well(place: Place) -> None:
     assert said["address"].startswith("ok: can listen at 127.0.0.1:")
     assert set(said) == {
         "charter", "key", "your certificate", "name", "fingerprint", "alice's certificate", "carol's certificate",
-        "address", "alice", "carol",
+        "address", "alice", "carol", "expect",
     }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
     "audit": ("midst.cli.audit", "Tell what a saved run gave away."),
     "attack": ("midst.cli.attack", "Estimate every value from what an adversary saw."),
-    "plan": ("midst.cli.plan", "Compare search and consensus, and choices of c and sigma: bits, exposure, rounds."),
+    "plan": ("midst.cli.plan", "Compare search and consensus: rounds, exposure, bits."),
     "sweep": ("midst.cli.sweep", "Run the same experiment over a grid of settings."),
     "paper": ("midst.cli.paper", "Reproduce the paper's figures, and say which of its claims hold."),
     "ledger": ("midst.cli.ledger", "Keep account of what repeated runs give away about one datum."),
