@@ -9,9 +9,9 @@ documentation of each says (`midst node` with its journal on disk; `python FILE 
 - MPyC has the median of its own `statistics` module, over secure integers of 16 bits (a hundred times the number: the
   fewest that hold it) and of 32 (its default), and over fixed point numbers of 32 bits. It draws pivots at random, so
   its runs differ.
-- Seconds: from the moment the last party is connected to all it talks to until the last answer is printed. For midst
-  that includes certifying the answer, until all neighbours have the certificate, and closing every link. "With
-  start-up" is from before the first process is started: interpreters, imports and handshakes too.
+- Seconds: from the moment the last party is connected to all it talks to until the last one has the answer; midst's is
+  then signed by all, and on disk. "Whole" is from before the first process is started until the last one prints it:
+  interpreters, imports, handshakes, and midst's goodbyes too.
 - CPU: seconds of all parties together in that time; on a machine that others use too, look at these ratios.
 - Bytes: that a party sends and receives, on average, from the first to the last, handshakes and TLS included; counted
   at the sockets by `bench/counted.py` for both.
@@ -91,7 +91,7 @@ def compare(python: str, parties: int, repeats: int) -> Iterator[Row]:
             "by": name,
             "seconds": row["seconds"],
             "least, most": f"{min(seconds):.2f}, {max(seconds):.2f}",
-            "with start-up": row["started"],
+            "whole": row["whole"],
             "CPU s, all": row["cpu"],
             "bytes sent": round(row["sent"]),
             "received": round(row["received"]),
@@ -180,7 +180,7 @@ def put_down(party: Party) -> None:
 def ask_all(python: str, commands: Sequence[Sequence[str]], values: Sequence[float], folder: str) -> Row:
     """Start all, give each its value; the figures of the run, from the JSON objects that each prints.
 
-    The first says the value, one of them when the party was connected to all others, and the CPU time since.
+    They say the value, when the party was connected to all others, when it had the answer, and the CPU time between.
     """
     started: list[subprocess.Popen[str]] = []
     counts, log = [Path(folder) / f"counts-{i}.json" for i in range(len(values))], Path(folder) / "log"
@@ -191,14 +191,11 @@ def ask_all(python: str, commands: Sequence[Sequence[str]], values: Sequence[flo
 
     def listen(process: subprocess.Popen[str]) -> tuple[float, Row]:
         assert process.stdout is not None
-        line = process.stdout.readline()
-        when = time.time()
-        rest = process.stdout.read()
-        if process.wait() != 0 or not line:
+        said, when = json.loads(process.stdout.readline() or "{}"), time.time()
+        for line in process.stdout:
+            said |= json.loads(line)
+        if process.wait() != 0 or not said:
             raise RuntimeError(f"a party ended with code {process.returncode}: {log.read_text()[-500:]}")
-        said: Row = {}
-        for each in (line, *rest.splitlines()):
-            said |= json.loads(each)
         return when, said
 
     too_long = threading.Timer(PATIENCE, end_all)
@@ -223,11 +220,10 @@ def ask_all(python: str, commands: Sequence[Sequence[str]], values: Sequence[flo
     carried = [json.loads(file.read_text()) for file in counts]
     (value,) = {said["value"] for _, said in answers}
     sent, received = (statistics.mean(each[way] for each in carried) for way in ("sent", "received"))
-    last = max(when for when, _ in answers)
     return {
         "value": value,
-        "seconds": last - max(said["up"] for _, said in answers),
-        "started": last - began,
+        "seconds": max(said["answered"] for _, said in answers) - max(said["up"] for _, said in answers),
+        "whole": max(when for when, _ in answers) - began,
         "cpu": sum(said["cpu"] for _, said in answers),
         "sent": sent,
         "received": received,

@@ -4,8 +4,8 @@
 
 Standard input holds this party's number, which has two decimals at most; `integers` of so many bits hold a hundred
 times as much, `fixed` point numbers of so many bits have half of them behind the point. Standard output gets one JSON
-object as soon as the median is there: its value, `up` (the time at which this party was connected to all others) and
-`cpu` (seconds of CPU time since then). This file needs MPyC and nothing of midst.
+object: the median, `up` (when this party was connected to all others), `answered` (when it had
+the median) and `cpu` (seconds of CPU time between the two). This file needs MPyC, and nothing of midst.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ async def main() -> None:
     await mpc.start()
     up, cpu = time.time(), time.process_time()
     found = await mpc.output(statistics.median(mpc.input(number)))
+    answered, spent = time.time(), time.process_time() - cpu
     value = int(found) / 100 if KIND == "integers" else round(float(found), 2)
-    print(json.dumps({"value": value, "up": up, "cpu": time.process_time() - cpu}), flush=True)
+    print(json.dumps({"value": value, "up": up, "answered": answered, "cpu": spent}), flush=True)
     await mpc.shutdown()
 
 

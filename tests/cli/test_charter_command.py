@@ -15,6 +15,7 @@ from midst.net import certificates, keys
 from midst.net.charter import Charter, parse_charter, read_charter
 
 SECRET = "31337.4242"
+BY_RING = ("--method", "consensus", "--graph", "ring")
 PEOPLE = ("alice.crt@alice.example.org:7001", "bob.crt@bob.example.org:7001", "carol.crt")
 NEW = ("new", "--session", "s-1", "--method", "consensus", "--bounds", "0:100")
 SEARCH = ("new", "--session", "s-1", "--method", "search")
@@ -378,14 +379,14 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "falls apart": (nothing, (*NEW, "--edge", "alice-bob", *PEOPLE), "graph has 2 components"),
     # what
     "no session": (nothing, ("new", "--graph", "ring", *PEOPLE), "Missing option '--session'"),
-    "session odd": (nothing, ("new", "--session", "A b", "--method", "consensus", "--graph", "ring", "--scale", "1", *PEOPLE), "session must"),
+    "session odd": (nothing, ("new", "--session", "A b", *BY_RING, "--scale", "1", *PEOPLE), "session must"),
     "nothing public": (
         nothing, ("new", "--session", "s", "--method", "consensus", "--graph", "ring", *PEOPLE), "give exactly one"),
     "both public": (nothing, (*RING, "--scale", "1", *PEOPLE), "give --bounds or --scale, not both"),
     "bounds of one": (nothing, (*RING, "--bounds", "5", *PEOPLE), "--bounds must be two numbers"),
     "bounds of words": (nothing, (*RING, "--bounds", f"a:{SECRET}", *PEOPLE), "--bounds must be two numbers"),
     "bounds reversed": (nothing, (*RING, "--bounds", "5:1", *PEOPLE), "bounds must be two finite numbers"),
-    "scale zero": (nothing, ("new", "--session", "s", "--method", "consensus", "--graph", "ring", "--scale", "0", *PEOPLE), "scale must be"),
+    "scale zero": (nothing, ("new", "--session", "s", *BY_RING, "--scale", "0", *PEOPLE), "scale must be"),
     "unknown objective": (nothing, (*RING, "--objective", "mode", *PEOPLE), "'mode' is not one of"),
     "two objectives": (nothing, (*RING, "--objective", "mean", "--quantile", "0.5", *PEOPLE), "not both"),
     "quantile too large": (nothing, (*RING, "--quantile", "1.5", *PEOPLE), "quantile must be in [0, 1]"),

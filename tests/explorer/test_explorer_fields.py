@@ -62,6 +62,13 @@ def test_every_field_is_a_setting_with_a_default_that_can_be_read() -> None:
         ({"stop": "iterations", "iterations": "0"}, "iterations", "from 1"),
         ({"stop": "iterations", "iterations": "999999999"}, "iterations", "to 100,000 for 15 nodes"),
         ({"stop": "certified", "tolerance": "0"}, "tolerance", "positive"),
+        ({"method": "guess"}, "method", "consensus, search"),
+        ({"method": "search", "arity": "8"}, "arity", "from 1 to 7"),
+        ({"method": "search", "objective": "mean"}, "objective", "no mean"),
+        ({"method": "search", "resolution": "0"}, "resolution", "positive"),
+        ({"method": "search", "least": "5", "most": "6"}, "least", "outside the public bounds"),
+        ({"least": "1", "most": "-1"}, "least", "below the upper"),
+        ({"least": "1"}, "most", "both bounds"),
         ({"adversary": "both"}, "corrupt", "such as 3, 7"),
         ({"adversary": "both", "corrupt": "3, x"}, "corrupt", "numbers"),
         ({"adversary": "both", "corrupt": "99"}, "corrupt", "does not exist"),
@@ -124,6 +131,48 @@ def test_it_is_the_run_that_the_shell_makes() -> None:
     assert np.array_equal(made.values, problem.values)  # type: ignore[arg-type]
 
 
+def test_it_is_the_search_that_the_shell_makes() -> None:
+    settings = {
+        "n": "9",
+        "seed": "5",
+        "method": "search",
+        "arity": "2",
+        "resolution": "0.01",
+        "least": "-9",
+        "most": "9",
+    }
+    made = prepare(parse({"graph": "ring", **settings})).run()
+    problem = midst.Problem(
+        midst.graphs.ring(9),
+        streams(5).values.standard_normal(9),
+        objective=midst.Quantile(0.5, "low"),
+        bounds=(-9, 9),
+        resolution=0.01,
+    )
+    result = midst.solve(problem, midst.Search(arity=2))
+    assert made.result is not None
+    assert (made.result.value, made.result.method) == (result.value, "search")
+    assert made.trace.probes == result.trace.probes
+    assert made.notes == ()
+
+
+def test_settings_of_the_other_method_are_not_read() -> None:
+    settings = parse({"method": "search", "c": "x", "stop": "y", "tolerance": "z"})
+    assert (settings.c, settings.stop) == (None, "exact")
+    assert parse({"arity": "x", "resolution": "y"}).arity == 3
+
+
+def test_consensus_and_search_are_of_the_same_numbers() -> None:
+    [preset] = [preset for preset in presets.presets() if preset.name == "consensus | search"]
+    assert preset.b is not None
+    one, other = (prepare(parse(settings)).run() for settings in (preset.a, preset.b))
+    assert np.array_equal(one.values, other.values)  # type: ignore[arg-type]
+    assert one.result is not None
+    assert other.result is not None
+    assert one.result.value == other.result.value
+    assert len(one.result.exposed) > len(other.result.exposed) == 0
+
+
 def test_figures_1_and_2_are_the_paper_s_own_runs() -> None:
     by_name = {preset.name: preset for preset in presets.presets()}
     for name, experiment in {"Fig. 1": NEAR, "Fig. 2": FAR}.items():
@@ -176,5 +225,8 @@ def test_a_file_is_read_again_for_every_look(saved) -> None:  # type: ignore[no-
         with pytest.raises(Refused) as caught:
             open_file(saved, parse({"source": "file", **settings}, file=True))
         assert list(caught.value.fields) == [field]
+    lists = [[3.0, 4.0], [5.0], [1.0]]
+    midst.median(lists, "ring", method="search", pooled=True, keep_values=True).trace.save(saved)
+    assert open_file(saved, parse({"source": "file"}, file=True)).values is None  # a node has more than one
     with pytest.raises(Refused, match="No such file"):
         open_file(saved.with_name("none.npz"), parse({"source": "file"}, file=True))

@@ -23,11 +23,13 @@ from midst.system import streams
 from midst.trace import Trace
 
 
-def make(seed: int, n: int, *, graph: str = "rgg", iterations: int | None = None, **options: Any) -> Trace:
+def make(
+    seed: int, n: int, *, graph: str = "rgg", iterations: int | None = None, stop: Any = None, **options: Any
+) -> Trace:
     drawn = streams(seed)
     problem = midst.Problem(midst.graphs.make(graph, n, rng=drawn.graph), drawn.values.standard_normal(n))
-    stop = midst.Certified() if iterations is None else midst.After(iterations)
-    return midst.solve(problem, midst.Consensus(**options, stop=stop), rng=seed, record="all").trace
+    method = midst.Consensus(**options, stop=stop if iterations is None else midst.After(iterations))
+    return midst.solve(problem, method, rng=seed, record="all").trace
 
 
 def beginning(trace: Trace, length: int) -> Trace:
@@ -90,7 +92,7 @@ def test_bounds_close_in_and_hold_the_value(seed: int, init: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"mu": -10.0, "sigma": 1.0, "c": 1.0}])
 def test_in_the_end_it_is_what_the_audit_says(options: dict[str, float]) -> None:
-    trace = make(7, 15, **options)
+    trace = make(7, 15, stop=midst.Certified(), **options)
     story = replay(Made(trace, midst.Adversary(), midst.Normal()))
     leakage = midst.audit(trace)
     facts, arrays = audited(story)
@@ -102,6 +104,17 @@ def test_in_the_end_it_is_what_the_audit_says(options: dict[str, float]) -> None
     assert arrays["bits"][-1] == pytest.approx(leakage.bits)
     assert (np.diff(arrays["bits"], axis=0) >= -1e-12).all()
     assert arrays["moments"][-1] == trace.iterations - 1
+
+
+@pytest.mark.parametrize("options", [{}, {"mu": -10.0, "sigma": 1.0, "c": 1.0}])
+def test_a_search_in_the_end_comes_on_top(options: dict[str, float]) -> None:
+    trace = make(7, 15, stop=midst.Exact(), **options)
+    story = replay(Made(trace, midst.Adversary(), midst.Normal()))
+    leakage = midst.audit(trace)
+    _, arrays = audited(story)
+    assert arrays["bits"][-1] == pytest.approx(leakage.bits)
+    assert (story.arrays["lower"][-1] <= leakage.lower).all()
+    assert (story.arrays["upper"][-1] >= leakage.upper).all()
 
 
 def test_bits_on_the_way_are_those_of_the_beginning() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from itertools import pairwise
+from sys import float_info
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -75,6 +77,42 @@ def test_memory_is_bounded_and_the_first_plateau_is_not_forgotten() -> None:
     assert found["first"] == [[2, 777]]
 
 
+def look(node: int, step: int, low: float, high: float, *waiting: int) -> dict[str, Any]:
+    search = {"step": step, "brackets": [[low, high, 9 - step]], "waiting": list(waiting)}
+    return {"kind": "round", "node": node, "t": step, "x": [], "branch": [], "search": search}
+
+
+def test_a_search_is_told_by_its_brackets() -> None:
+    feed = Feed()
+    feed.publish({**ALL, "method": "search"})
+    feed.publish(look(0, 0, -math.inf, float_info.max, 1, 2))
+    feed.publish(look(1, 0, -math.inf, float_info.max, 2))
+    feed.publish(look(0, 0, -math.inf, float_info.max, 2))
+    place, news = feed.since(0)
+    assert news["start"]["method"] == "search"
+    assert "rounds" not in news  # nothing was sent that has a curve
+    assert "first" not in news  # and nobody is lit
+    assert news["search"]["waiting"] == [2]
+    feed.publish(look(2, 1, -1.5, 2.5, 0))
+    place, news = feed.since(place)
+    first, second = news["search"]["rows"]
+    assert (first["ends"], first["totals"]) == ((-float_info.max, float_info.max), (9,))
+    assert (second["ends"], second["totals"], second["opens"]) == ((-1.5, 2.5), (8,), (0, 0))
+    assert first["left"] < second["left"] < second["right"] < first["right"]
+    assert feed.since(place)[1] == {}
+    json.dumps(news, allow_nan=False)
+
+
+def test_of_a_search_that_follows_the_iteration_both_are_told() -> None:
+    feed = Feed()
+    feed.publish(ALL)
+    feed.publish({**look(0, 1, 0.0, 1.0, 1), "t": 7, "x": [0.25], "branch": [0]})
+    news = feed.since(0)[1]
+    assert news["rounds"] == [(0, 7, [0.25], [0])]
+    assert news["first"] == [[0, 7]]
+    assert news["search"]["rows"][0]["step"] == 1
+
+
 def test_links_that_come_and_go_do_not_pile_up() -> None:
     feed = Feed()
     feed.publish(ALL)
@@ -131,6 +169,8 @@ def test_of_a_real_node_s_neighbours_nothing_is_kept(published: list[dict[str, A
         {"kind": "round"},
         {**say(0, 0), "x": None},
         {**say(0, 0), "x": ["a"]},
+        {**say(0, 0), "search": {"step": 0}},
+        {**say(0, 0), "search": {"step": 0, "brackets": [], "waiting": []}},
         {**end(0), "rounds": "many"},
         {**ONE, "self": None},
         {**ONE, "edges": [[1]]},

@@ -29,7 +29,7 @@ from midst.paper.runs import Settings as Series
 from midst.system import assemble, draw_z0, settle, streams
 
 Visit = Callable[..., Opened]
-FAR_START = {"n": "15", "mu": "-10", "sigma": "1", "c": "1", "seed": "7"}
+FAR_START = {"n": "15", "mu": "-10", "sigma": "1", "c": "1", "seed": "7", "stop": "certified"}
 FRAMES = """frames => new Promise(resolve => {
   const drawn = () => Number(document.getElementById("main").dataset.drawn);
   const seen = new Set(), begun = drawn();
@@ -137,7 +137,7 @@ def test_dragging_along_a_chart_moves_through_time(visit: Visit, address: str) -
     expect(page.locator("output")).to_contain_text("t = 0 of")
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30, steps=3)
     page.mouse.up()
-    expect(page.locator("output")).to_contain_text(re.compile(r"t = 1\d of"))  # half of a logarithmic axis to 126
+    expect(page.locator("output")).to_contain_text(re.compile(r"t = 2\d of"))  # half of a logarithmic axis to 833
 
 
 def test_pointing_at_a_node_everything_follows_it(visit: Visit, address: str) -> None:
@@ -181,6 +181,134 @@ def test_own_numbers_are_behind_a_switch(visit: Visit, address: str) -> None:
     page.reload()
     wait(page)
     expect(switch).not_to_be_checked()
+
+
+# A search
+
+SEARCH = {"n": "9", "method": "search", "least": "-5", "most": "5"}
+
+
+def cells(page: Page) -> str:
+    """What the funnel shows, in words."""
+    return page.locator(".of-funnel canvas").get_attribute("aria-label") or ""
+
+
+def test_a_search_closes_in_step_by_step_and_nobody_is_lit(visit: Visit, address: str) -> None:
+    page = visit(address, f"{link(n='9', least='-5', most='5')}&t=0&node=3").page
+    wait(page)
+    page.get_by_label("by", exact=True).select_option("search")
+    expect(page.get_by_label("c", exact=True)).to_be_hidden()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator(".headline strong")).to_have_text("Nobody")
+    wait(page)
+    made = run(**SEARCH)
+    result = made.result
+    assert result is not None
+    expect(page.locator(".of-curves")).to_be_hidden()
+    expect(page.locator(".of-error")).to_be_hidden()
+    expect(page.locator(".outcome")).to_contain_text(f"by {result.probes} probes of a search")
+    expect(page.locator(".course")).to_contain_text(f"{result.rounds} rounds")
+    page.keyboard.press("Home")
+    expect(page.locator("output")).to_have_text(f"probe 0 of {result.probes}")
+    assert "Nothing is known yet" in cells(page)
+    for step, probe in enumerate(made.trace.probes, start=1):
+        page.keyboard.press("ArrowRight")
+        expect(page.locator(".headline")).to_contain_text(f"probe {step} of {result.probes}")
+        assert f"probe {step}: {', '.join(map(str, probe.totals))}" in cells(page)
+        assert f"probe {step + 1}:" not in cells(page)
+        assert "The median is" not in cells(page)
+    page.keyboard.press("End")
+    expect(page.locator(".headline")).to_contain_text(f"round {result.rounds} of {result.rounds}")
+    assert "The median is" in cells(page)
+    marks = page.locator(".of-network canvas").last.get_attribute("aria-label") or ""
+    assert "9 not exposed so far, 0 sends its own number now, 0 exposed" in marks
+
+
+def test_of_a_node_a_search_tells_the_others_bits_and_their_floor(visit: Visit, address: str) -> None:
+    page = visit(address, f"{link(**SEARCH)}&node=3").page
+    wait(page)
+    made = run(**SEARCH)
+    leakage = midst.audit(made.trace, made.adversary, made.prior)
+    about = page.locator(".node")
+    expect(about).to_contain_text(f"others learn {leakage.bits[3]:.2f} bits")
+    expect(about).to_contain_text(f"by the answer alone {leakage.floor[3]:.2f} bits")
+    expect(about).to_contain_text(f"by the totals besides {leakage.excess[3]:.2f} bits")
+    expect(page.locator(".of-known")).to_contain_text("whoever hears the totals")
+    page.get_by_text("All nodes as a table").click()
+    expect(page.locator("thead")).to_have_text(re.compile("bits.*floor.*excess.*own number"))
+    told = page.locator("tbody tr").nth(3).locator("td").all_inner_texts()
+    assert told[1:4] == [f"{part[3]:.2f}" for part in (leakage.bits, leakage.floor, leakage.excess)]
+
+
+def test_own_numbers_in_a_search_are_behind_the_switch(visit: Visit, address: str) -> None:
+    page = visit(address, link(**SEARCH)).page
+    wait(page)
+    funnel = page.locator(".of-funnel canvas")
+    before = funnel.screenshot()
+    page.get_by_label("Show own numbers").uncheck()
+    page.wait_for_url("**values=0**")
+    assert funnel.screenshot() != before
+    made = run(**SEARCH)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="JSON", exact=True).click()
+    told = json.loads(Path(waiting.value.path()).read_text())
+    assert told["values"] is None
+    assert [row["totals"] for row in told["search"]["rows"]] == [list(probe.totals) for probe in made.trace.probes]
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    rows = list(csv.DictReader(Path(waiting.value.path()).read_text().splitlines()))
+    assert [int(row["total"]) for row in rows] == [total for probe in made.trace.probes for total in probe.totals]
+    assert float(rows[0]["up_to"]) == made.trace.probes[0].thresholds[0]
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG", exact=True).click()
+    words = [each.text for each in ET.fromstring(Path(waiting.value.path()).read_text()).iter() if each.text]
+    assert "probe 1" in words
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="PNG", exact=True).click()
+    assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_of_a_search_is_shown(visit: Visit, saved: Path) -> None:
+    result = midst.median(streams(7).values.standard_normal(9), "ring", method="search", bounds=(-5, 5))
+    result.trace.save(saved)
+    with serving(lambda keys: make_explorer(keys, saved)) as address:
+        page = visit(address).page
+        wait(page)
+        expect(page.locator("output")).to_have_text(f"probe {result.probes} of {result.probes}")
+        expect(page.locator(".headline strong")).to_have_text("Nobody")
+        expect(page.get_by_label("Show own numbers")).to_be_disabled()
+        page.close()
+
+
+def test_many_probes_scroll_by(visit: Visit, address: str) -> None:
+    page = visit(address, link(n="9", method="search", arity="1", resolution="1e-9")).page
+    wait(page)
+    result = run(n="9", method="search", arity="1", resolution="1e-9").result
+    assert result is not None
+    assert result.probes > 8
+    assert cells(page).count("probe") >= result.probes - 1
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 1280
+
+
+def test_consensus_beside_search_in_one_click(visit: Visit, address: str) -> None:
+    page = visit(address, link(n="5")).page
+    wait(page)
+    page.get_by_role("button", name="consensus | search", exact=True).click()
+    wait(page, count=2)
+    one, other = page.locator(".panel").all()
+    made = run(least="-3", most="3")
+    assert made.result is not None
+    page.keyboard.press("End")
+    expect(one.locator(".headline strong")).to_have_text(f"{len(made.result.exposed)} of 15")
+    expect(other.locator(".headline strong")).to_have_text("Nobody")
+    found = [panel.locator(".outcome").inner_text().split(",")[0] for panel in (one, other)]
+    assert found[0] == found[1]
+    expect(other.locator(".of-funnel")).to_be_visible()
+    expect(one.locator(".of-funnel")).to_be_hidden()
+    page.wait_for_url("**b.method=search**")
+    page.reload()
+    wait(page, count=2)
+    expect(page.locator(".headline strong").last).to_have_text("Nobody")
 
 
 # Two runs
@@ -410,7 +538,7 @@ def test_what_is_drawn_is_said_in_words_too(visit: Visit, address: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_telephone(visit: Visit, address: str, scheme: str) -> None:
     phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": scheme, "has_touch": True, "is_mobile": True}
-    page = visit(address, "a.n=15&b.n=15&b.mu=-10&compare=1", **phone).page
+    page = visit(address, "a.n=15&b.n=15&b.method=search&compare=1", **phone).page
     wait(page, count=2)
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
     size = page.locator(".outcome").first.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")

@@ -19,7 +19,7 @@ import midst
 from midst.explorer import worker
 from midst.explorer.fields import Refused, parse
 from midst.explorer.packing import pack
-from midst.explorer.replay import Replay, replay, to_json
+from midst.explorer.replay import Replay, audited, replay, to_json
 from midst.explorer.simulate import Made, open_file, prepare
 from midst.system import streams
 
@@ -67,9 +67,8 @@ def test_a_simulated_run_is_told_in_full() -> None:
     middle = np.median(made.values)  # type: ignore[arg-type]
     assert arrays["error"] == pytest.approx(np.linalg.norm(trace.x - middle, axis=1))
     assert facts["result"]["value"] == result.value == facts["answer"]["low"] == facts["answer"]["high"]
-    assert result.standing is not None
-    assert facts["result"]["proof"] == {**result.standing[0]._asdict(), "probes": result.probes}
-    assert facts["result"]["rounds"] == result.rounds
+    assert facts["result"]["proof"] == {**result.standing[0]._asdict(), "probes": result.probes}  # type: ignore[index]
+    assert facts["method"] == "consensus"
     assert len(arrays["edges"]) == trace.graph.edges
     exposed = {int(node) for node in arrays["spans"][:, 0]}
     assert exposed == set(result.exposed)
@@ -85,6 +84,66 @@ def test_the_certificate_can_be_followed() -> None:
     holds = (arrays["spread"] <= told.facts["result"]["tolerance"]) & (arrays["at_or_below"] >= 5)
     holds &= arrays["at_or_above"] >= 5
     assert np.flatnonzero(holds).tolist() == [trace.iterations - 1]
+
+
+SEARCH = {"method": "search", "n": "9", "least": "-5", "most": "5"}
+
+
+def test_a_search_is_told_step_by_step() -> None:
+    made = prepare(parse(SEARCH)).run()
+    told = replay(made)
+    facts, arrays = unpack(pack(to_json(told.facts), told.arrays))
+    trace, result = made.trace, made.result
+    assert result is not None
+    assert facts["iterations"] == result.probes + 1
+    assert [row["totals"] for row in facts["search"]["rows"]] == [list(probe.totals) for probe in trace.probes]
+    assert [row["ends"][1:-1] for row in facts["search"]["rows"]] == [list(probe.thresholds) for probe in trace.probes]
+    diameter = trace.graph.diameter()
+    assert facts["search"]["rounds"][0] == diameter
+    assert facts["search"]["rounds"][-1] == (result.probes + 2) * diameter == result.rounds
+    assert len(facts["search"]["rounds"]) == facts["iterations"]
+    assert facts["answer"]["low"] == result.value == facts["result"]["value"]
+    assert float(facts["search"]["answer"].replace("−", "-")) == pytest.approx(result.value)
+    assert facts["result"]["proof"]["probes"] == result.probes
+    # nobody is lit, ever
+    assert arrays["first"].tolist() == [-1] * 9
+    assert arrays["spans"].size == 0
+    # what is in the facts says nothing of who is where
+    values = made.values
+    assert values is not None
+    others = [f"{value:.6g}" for value in values if value != result.value]
+    assert not any(each in json.dumps(facts) for each in others)
+    for row, node, place in arrays["dots"]:
+        row_of = facts["search"]["rows"][int(row)]
+        cell = int(place * len(row_of["totals"]))
+        assert row_of["ends"][cell] <= values[int(node)] <= row_of["ends"][cell + 1]
+
+
+def test_a_search_is_audited_with_the_floor_beside() -> None:
+    made = prepare(parse(SEARCH | {"adversary": "passive", "corrupt": "2"})).run()
+    facts, arrays = audited(replay(made))
+    leakage = midst.audit(made.trace, made.adversary, made.prior)
+    assert facts["audit"] == leakage.to_dict()
+    assert facts["audience"] == "corrupt 2"
+    assert facts["audit"]["nodes"][0]["floor"] + facts["audit"]["nodes"][0]["excess"] == pytest.approx(leakage.bits[0])
+    assert facts["audit"]["nodes"][2]["bits"] is None
+    assert arrays == {}
+
+
+@pytest.mark.parametrize("coordinates", [1, 2])
+def test_a_file_of_a_search_is_shown(saved: Path, coordinates: int) -> None:
+    values = streams(3).values.standard_normal((7, coordinates))
+    result = midst.median(values, "ring", method="search", bounds=(-9, 9))
+    result.trace.save(saved)
+    told = replay(
+        open_file(saved, parse({"source": "file", "coordinate": str(coordinates - 1)}, file=True)), saved.name
+    )
+    assert told.facts["iterations"] == result.probes + 1
+    assert told.facts["search"]["rounds"][-1] == result.rounds
+    assert told.facts["answer"]["low"] == np.median(values[:, -1])
+    assert told.facts["result"] is None
+    assert "dots" not in told.arrays
+    assert "values" not in told.arrays
 
 
 def test_with_noise_the_curve_goes_to_the_noised_answer_and_the_error_is_of_the_true_one() -> None:

@@ -51,8 +51,24 @@ def test_a_network_of_processes_is_followed(visit: Visit) -> None:
     assert network.returncode == 0
 
 
+def test_a_network_that_searches_is_followed(visit: Visit) -> None:
+    words = ("up", "--graph", "ring", "--nodes", "5", "--seed-values", "3", "--method", "search", "--explore", "--json")
+    network = start(*words)
+    try:
+        page = visit(find_address(network)).page
+        expect(page.locator(".outcome")).to_contain_text("known to 5 of 5 nodes", timeout=PATIENCE)
+        expect(page.locator(".headline strong")).to_have_text("Nobody")
+        expect(page.locator(".of-funnel canvas")).to_have_attribute("aria-label", re.compile("−0.452649"))
+        expect(page.locator(".of-curves")).to_be_hidden()
+        expect(page.locator("output")).to_contain_text("step")
+    finally:
+        network.send_signal(signal.SIGINT)
+        out, _ = network.communicate(timeout=30)
+    assert '"value": -0.452649' in out
+
+
 def test_a_real_node_s_page_shows_itself_and_nobody_else(visit: Visit, tmp_path: Path) -> None:
-    with make_party(graphs.ring(3), method="consensus", bounds=[0, 10]) as party:
+    with make_party(graphs.ring(3), bounds=[0, 10], method="consensus") as party:
         (tmp_path / "charter.toml").write_text(party.charter.to_toml())
         for i, identity in enumerate(party.identities):
             trusted = identity.key_file.parent / "trusted"

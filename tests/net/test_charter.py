@@ -52,6 +52,10 @@ def make(**others: Any) -> Charter:
     return make_charter(plain(**others), "charter.toml")
 
 
+def as_search(text: str) -> str:
+    return text.replace('"consensus"', '"search"')
+
+
 def searching(**others: Any) -> Charter:
     return make(method="search", **others)
 
@@ -411,11 +415,11 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "method a number": (put('"consensus"', "2"), "method: Expected str"),
     "a mean by search": (lambda text: text.replace('"consensus"', '"search"').replace('"median"', '"mean"'),
                          "objective, side: a search finds quantiles, and no mean"),
-    "c of a search": (lambda text: "c = 1.0\n" + text.replace('"consensus"', '"search"'), 'c is for method = "consensus"'),
+    "c of a search": (lambda text: "c = 1.0\n" + as_search(text), 'c is for method = "consensus"'),
     "theta of a search": (lambda text: text.replace('"consensus"', '"search"').replace("theta = 0.5", "theta = 0.4"),
                           'theta is for method = "consensus"'),
     "mu of a search": (lambda text: "mu = 0.0\n" + text.replace('"consensus"', '"search"'), 'mu is for method'),
-    "sigma of a search": (lambda text: "sigma = 0.1\n" + text.replace('"consensus"', '"search"'), 'sigma is for method'),
+    "sigma of a search": (lambda text: "sigma = 0.1\n" + as_search(text), "sigma is for method"),
     "scale of a search": (
         lambda text: text.replace('"consensus"', '"search"').replace("bounds = [0.0, 100.0]", "scale = 2.0"),
         'scale is for method = "consensus"',

@@ -30,6 +30,7 @@ from midst.cli import main
 from midst.net import keys, local
 from midst.net.charter import make_charter
 from midst.net.journal import DiskFile, Journal
+from midst.net.notary import CertifiedNotary
 from midst.net.records import Began, encode_record
 from midst.net.seat import take_seat
 from midst.simnet import trial
@@ -137,8 +138,9 @@ def both(*changes: Callable[[Try], object]) -> Callable[[Try], object]:
     return lambda one: [change(one) for change in changes]
 
 
-def lossy(one: Try) -> None:
-    one.charter(mode="lossy")
+def search(**others: Any) -> Callable[[Try], None]:
+    """The charter of a search."""
+    return lambda one: one.charter(method="search", **others)
 
 
 def value(text: str | bytes) -> Callable[[Try], None]:
@@ -169,7 +171,8 @@ def journal_of(name: str, session: str) -> Callable[[Try], None]:
     def change(one: Try) -> None:
         other = make_charter(msgspec.to_builtins(one.net.charter) | {"session": session}, "charter")
         file = DiskFile(one.journal)
-        seat = take_seat(other, name, float(VALUE))
+        identity = keys.load_identity(one.folder / "keys" / name / f"{name}.key")
+        seat = take_seat(other, name, float(VALUE), CertifiedNotary(other, identity))
         Journal(file, "journal").append(encode_record(Began(seat.draw(os.urandom))))
         file.close()
 
@@ -189,11 +192,20 @@ CASES: list[Case] = [
     # the charter
     ("no such charter", give(charter="nowhere.toml"), "nowhere.toml: No such file"),
     ("a folder for a charter", give(charter="."), "Is a directory"),
-    ("an empty charter", overwrite("charter.toml", b""), "session"),
+    ("an empty charter", overwrite("charter.toml", b""), "missing required field"),
     ("a charter in Latin 1", overwrite("charter.toml", b'session = "\xe9"'), "not a text in UTF-8"),
     ("a charter in JSON", overwrite("charter.toml", b'{"session": "s1"}'), "not TOML"),
-    ("a key nobody knows", edit("midst = 1", "midst = 1\nsecret = 3"), "secret"),
-    ("another format", edit("midst = 1", "midst = 2"), "format 2"),
+    ("a key nobody knows", edit("midst = 2", "midst = 2\nsecret = 3"), "secret"),
+    ("another format", edit("midst = 2", "midst = 1"), "format 1"),
+    ("no method", edit('method = "consensus"', ""), "missing required field method"),
+    ("an unknown method", edit('method = "consensus"', 'method = "guess"'), "method"),
+    ("sigma of a search", both(search(), edit("rounds", "sigma = 1.0\nrounds")), 'sigma is for method = "consensus"'),
+    ("a mean by search", both(search(), MEAN), "and no mean"),
+    ("lists in an iteration", edit("pooled = false", "pooled = true"), 'pooled is for method = "search"'),
+    ("a midpoint of floats", both(search(), edit('side = "low"', 'side = "midpoint"')), "a public resolution"),
+    ("a midpoint by iteration", edit('side = "low"', 'side = "midpoint"'), "side: the midpoint"),
+    ("a resolution too fine", edit("rounds", "resolution = 1e-30\nrounds"), "resolution"),
+    ("a histogram", edit("arity = 3", "arity = 9"), "arity"),
     ("no session", edit('session = "s1"', ""), "session"),
     ("a session with a slash", edit('session = "s1"', 'session = "../s1"'), "session must be"),
     ("an edge to nobody", edit('["p0", "p1"]', '["p0", "p9"]'), "p9 is no participant"),
@@ -203,18 +215,14 @@ CASES: list[Case] = [
     ("an address without a port", edit("127.0.0.1:", "localhost-"), "host:port"),
     ("reversed bounds", edit("bounds = [0.0, 100.0]", "bounds = [100.0, 0.0]"), "bounds"),
     ("infinite bounds", edit("bounds = [0.0, 100.0]", "bounds = [0.0, inf]"), "bounds"),
-    ("bounds and a scale", edit("bounds", "scale = 1.0\nbounds"), "exactly one"),
+    ("bounds and a scale", edit("bounds", "scale = 1.0\nbounds"), "give one of the two"),
     ("neither bounds nor a scale", edit("bounds = [0.0, 100.0]", ""), "exactly one"),
     ("theta of 1", edit("theta = 0.5", "theta = 1.0"), "theta"),
     ("a negative c", edit("theta", "c = -1.0\ntheta"), "c must be positive"),
     ("a negative sigma", edit("theta", "sigma = -1.0\ntheta"), "sigma"),
     ("a quantile without the objective", edit("theta", "quantile = 0.5\ntheta"), "quantile"),
     ("an unknown objective", edit('objective = "median"', 'objective = "mode"'), "objective"),
-    ("a lossy mean", both(MEAN, edit('mode = "lockstep"', 'mode = "lossy"')), "mode: "),
-    ("no patience", edit("theta", "patience = 0\ntheta"), "patience"),
     ("no time", edit("total = 2.0", "total = 0.0"), "total"),
-    ("an unknown root", edit("theta", 'root = "p7"\ntheta'), "p7"),
-    ("an unknown mode", edit('mode = "lockstep"', 'mode = "fast"'), "mode"),
     # who
     ("no such participant", give(name="mallory"), "mallory is no participant"),
     ("no name", give(name=""), "is no participant"),
@@ -246,6 +254,13 @@ CASES: list[Case] = [
     ("beyond the bounds", value("100.00001"), "between the charter's bounds, 0 and 100"),
     ("below the bounds", value("-0.001"), "between the charter's bounds, 0 and 100"),
     ("a huge number", value("1e400"), "not a finite number"),
+    ("no numbers in a list", both(search(pooled=True), value("# none\n")), "no numbers"),
+    ("not a number in a list", both(search(pooled=True), value(f"1 2 {VALUE}\n4 nan 5\n")), "finite"),
+    ("a word in a list", both(search(pooled=True), value(f"1 2 {VALUE}x\n")), "line 1: not a number"),
+    ("one of a list beyond the bounds", both(search(pooled=True), value(f"1\n-{VALUE}\n5\n")), "bounds, 0 and 100"),
+    ("a list that is not pooled", both(search(), value("1 2 3")), "lists of values need pooled = true"),
+    ("beyond the bounds of a search", both(search(), value(f"1{VALUE}")), "between the charter's bounds, 0 and 100"),
+    ("beyond what a resolution reaches", both(search(bounds=None, resolution=1e-9), value("1e12")), "finite"),
     ("bytes", value(b"\xff\xfe3\x001\x00"), "not a text in UTF-8"),
     ("nothing on standard input", pipe(""), "standard input: no numbers"),
     ("a word on standard input", pipe("31.x\n"), "standard input, line 1: not a number"),
@@ -269,9 +284,10 @@ CASES: list[Case] = [
     ("the value as an option, joined", add(f"--value={VALUE}"), "No such option '--value'"),
     ("the value as an argument", add(VALUE), "unexpected extra argument"),
     ("an unknown transport", add("--transport", "carrier-pigeon"), "--transport"),
-    ("UDP for a charter in lock-step", add("--transport", "udp"), "--transport udp is not for"),
-    ("TLS for a lossy charter", both(lossy, add("--transport", "tls")), "is not for"),
-    ("zenoh for a lossy charter", both(lossy, add("--transport", "zenoh")), "is not for"),
+    ("UDP for an iteration", add("--transport", "udp"), '--transport udp is for method = "search"'),
+    ("a result of a mean", both(MEAN, add("--out", "result.json")), "--out: a mean is proved by residuals"),
+    ("a result into nowhere", add("--out", "nowhere/result.json"), "nowhere"),
+    ("a folder for a result", add("--out", "."), "."),
     ("a router for TLS", add("--router", "tcp/127.0.0.1:7447"), "--router is for --transport zenoh"),
     ("nowhere to listen", add("--listen", "here"), "address must be host:port"),
     ("everywhere for an address", add("--metrics", "127.0.0.1:0"), "address must be host:port"),
@@ -337,7 +353,7 @@ def test_an_address_in_use(net: Network, tmp_path: Path, option: str, transport:
             taken.listen()
         port = taken.getsockname()[1]
         if transport == "udp":
-            lossy(one)
+            search()(one)
         one.more = ["--transport", transport, *([option, f"127.0.0.1:{port}"] if option.startswith("--") else [])]
         refused(one, "in use")
         kept = [path.read_bytes() for path in tmp_path.glob("state/*.journal")]
@@ -396,7 +412,7 @@ def test_no_option_takes_a_value_or_a_seed() -> None:
     names = {option for parameter in command.params for option in parameter.opts}
     assert names == {
         "--charter", "--name", "--key", "--value-file", "--value-command", "--state", "--transport", "--router",
-        "--listen", "--metrics", "--explore", "--log", "--json",
+        "--listen", "--metrics", "--explore", "--out", "--log", "--json",
     }  # fmt: skip
     assert not any(isinstance(parameter, click.Argument) or parameter.envvar for parameter in command.params)
 
@@ -426,10 +442,25 @@ UP: list[tuple[str, list[str], str]] = [
     ("a quantile beyond 1", ["--graph", "ring", "--nodes", "3", "--quantile", "1.5"], "quantile"),
     ("two objectives", ["--graph", "ring", "--nodes", "3", "--quantile", "0.5", "--objective", "median"], "not both"),
     ("an unknown objective", ["--graph", "ring", "--nodes", "3", "--objective", "mode"], "--objective"),
-    ("a lossy mean", ["--graph", "ring", "--nodes", "3", "--objective", "mean", "--mode", "lossy"], "mode"),
-    ("UDP in lock-step", ["--graph", "ring", "--nodes", "3", "--transport", "udp"], "not for --mode lockstep"),
-    ("TLS in lossy mode", ["--graph", "ring", "--nodes", "3", "--transport", "tls", "--mode", "lossy"], "lossy"),
-    ("zenoh in lossy mode", ["--graph", "ring", "--nodes", "3", "--transport", "zenoh", "--mode", "lossy"], "lossy"),
+    ("a mode", ["--graph", "ring", "--nodes", "3", "--mode", "lossy"], "No such option '--mode'"),
+    ("an unknown method", ["--graph", "ring", "--nodes", "3", "--method", "guess"], "--method"),
+    ("a mean by search", ["--graph", "ring", "--nodes", "3", "--objective", "mean", "--method", "search"], "no mean"),
+    ("UDP for an iteration", ["--graph", "ring", "--nodes", "3", "--transport", "udp"], "is for --method search"),
+    ("two of a search", ["--graph", "path", "--nodes", "2", "--method", "search"], "at least three"),
+    ("a histogram", ["--graph", "ring", "--nodes", "3", "--method", "search", "--arity", "8"], "arity"),
+    ("resolution zero", ["--graph", "ring", "--nodes", "3", "--resolution", "0"], "resolution must be a positive"),
+    ("lists in an iteration", ["--graph", "ring", "--values", "lists.txt", "--pooled"], "is for --method search"),
+    ("lists from nowhere", ["--graph", "ring", "--nodes", "3", "--method", "search", "--pooled"], "needs --values"),
+    ("a word in a list", ["--graph", "ring", "--values", "word.txt", "--method", "search", "--pooled"], "line 2: not"),
+    ("NaN in a list", ["--graph", "ring", "--values", "nan.txt", "--method", "search", "--pooled"], "finite"),
+    ("no lists", ["--graph", "ring", "--values", "empty.txt", "--method", "search", "--pooled"], "no numbers"),
+    (
+        "one of a list beyond the bounds",
+        ["--graph", "ring", "--values", "lists.txt", "--method", "search", "--pooled", "--bounds", "0:30"],
+        "the value of node1 is not a number between the charter's bounds, 0 and 30",
+    ),
+    ("a result of a mean", ["--graph", "ring", "--nodes", "3", "--objective", "mean", "--out", "r.json"], "residuals"),
+    ("a result into nowhere", ["--graph", "ring", "--nodes", "3", "--out", "nowhere/r.json"], "nowhere"),
     ("an unknown transport", ["--graph", "ring", "--nodes", "3", "--transport", "post"], "--transport"),
     ("no time", ["--graph", "ring", "--nodes", "3", "--deadline", "0"], "--deadline"),
     ("a deadline that is no number", ["--graph", "ring", "--nodes", "3", "--deadline", "nan"], "deadlines"),
@@ -449,6 +480,8 @@ def test_up_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list
     Path("ragged.txt").write_text(f"1 2\n{VALUE}\n")
     Path("three.txt").write_text(f"1\n{VALUE}\n3\n")
     Path("empty.txt").write_text("\n# none\n")
+    Path("lists.txt").write_text(f"1 2\n3 {VALUE}\n4\n")
+    Path("nan.txt").write_text("1 2\nnan\n4\n")
     before = snapshot(tmp_path)
     monkeypatch.setattr(local.multiprocessing, "get_context", lambda *_: pytest.fail("it went on"))
     assert_refused(CliRunner().invoke(main, ["up", *words, "--json"]), text)
@@ -462,7 +495,7 @@ SIMNET: list[tuple[str, list[str], str]] = [
     ("a seed of words", ["--seed", "seven"], "--seed"),
     ("a seed too large", ["--seed", str(2**63)], "--seed is too large"),
     ("no runs", ["--seed", "1", "--runs", "0"], "--runs"),
-    ("an unknown mode", ["--seed", "1", "--mode", "calm"], "--mode"),
+    ("an unknown method", ["--seed", "1", "--method", "calm"], "--method"),
     ("all frames lost", ["--seed", "1", "--loss", "1"], "--loss"),
     ("fewer than no duplicates", ["--seed", "1", "--duplicates", "-0.1"], "--duplicates"),
     ("no delay", ["--seed", "1", "--delay", "0"], "--delay"),

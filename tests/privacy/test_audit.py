@@ -181,9 +181,12 @@ def test_the_report_for_machines_and_for_people():
 
 def test_the_holder_of_an_odd_median_is_told():
     problem = midst.Problem(graphs.complete(5), np.arange(5.0))
-    report = audit(midst.solve(problem, rng=1).trace, prior=Uniform(-1, 5))
+    long = midst.Consensus(stop=midst.Certified())
+    report = audit(midst.solve(problem, long, rng=1, record="audit").trace, prior=Uniform(-1, 5))
     assert report.exposed[2]
     assert any("always exposed" in note for note in report.notes)
+    short = audit(midst.solve(problem, rng=1, record="audit").trace, prior=Uniform(-1, 5))
+    assert not any("always exposed" in note for note in short.notes)
     even = midst.Problem(graphs.complete(4), np.arange(4.0))
     notes = audit(midst.solve(even, midst.Consensus(stop=midst.After(50)), rng=1).trace, prior=Uniform(-1, 5)).notes
     assert not any("always exposed" in note for note in notes)

@@ -66,7 +66,9 @@ def test_command(tmp_path):
     done = CliRunner().invoke(main, [*args, "--json", "--plot", str(picture)])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    assert {"outcomes", "frontier", "budget", "recommended", "reason"} == set(report)
+    assert {"outcomes", "frontier", "budget", "recommended", "reason", "methods"} == set(report)
+    assert [each["method"] for each in report["methods"]] == ["search", "consensus"]
+    assert report["methods"][0]["exposed"] == 0
     assert picture.stat().st_size > 10_000
     table = CliRunner().invoke(main, args)
     assert "gives away the least" in table.stdout

@@ -37,6 +37,7 @@ SMALL = {
 def run(name, seed, sigma=1.0, mu=0.0, c=1.0, iterations=60, **options):
     nodes, pairs = SMALL[name]
     values = np.random.default_rng([seed, 99]).normal(size=nodes)
+    options = {"objective": midst.Quantile(0.5, "any"), **options}
     problem = midst.Problem(graphs.from_edges(nodes, pairs), values, **options)
     return problem, midst.solve(
         problem, midst.Consensus(c=c, mu=mu, sigma=sigma, stop=midst.After(iterations)), rng=seed, record="all"

@@ -97,6 +97,8 @@ def command(
         raise InputError("give --objective or --quantile, not both")
     if transport == "udp" and method != "search":
         raise InputError("--transport udp is for --method search, which repeats what was lost; leave it out")
+    if pooled and method != "search":
+        raise InputError("--pooled is for --method search: lists are searched together; leave it out, or choose that")
     known = parse_bounds(bounds)
     if known is None and method == "consensus" and not isinstance(numbers, list):
         known = _read_off(network, numbers)

@@ -72,7 +72,7 @@ class Feed:
             take = {"start": self._begin, "round": self._round, "link": self._link, "end": self._end}[event["kind"]]
             with self._lock:
                 take(event)
-        except (KeyError, TypeError, ValueError):
+        except (IndexError, KeyError, TypeError, ValueError):
             return  # a page that shows less is better than a network that stops
 
     def since(self, place: int) -> tuple[int, dict[str, Any]]:

@@ -226,8 +226,9 @@ def _noised(prior: Prior, mechanism: Mechanism) -> Prior:
 
 def _method(settings: Settings, problem: Problem) -> Method:
     if settings.method == "search":
-        with blame("arity", "objective"):
+        with blame("arity"):
             search = Search(settings.arity)
+        with blame("objective"):
             rules_of(problem, search)
         return search
     parameters: dict[str, Any] = {"c": settings.c, "theta": settings.theta, "mu": settings.mu, "sigma": settings.sigma}

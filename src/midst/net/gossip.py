@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+import numpy as np
+
 from midst.graphs import Graph
 from midst.net.finding import Found
 from midst.net.seat import Opening, Seat
@@ -223,11 +225,9 @@ class Routes:
 
     def _tellers(self, k: int) -> tuple[int, ...]:
         """Of each signer, the lowest-numbered neighbour of k that is nearest to it; k itself of its own."""
-        best = [(self._graph.n, k)] * self._graph.n
-        for j in sorted(self._near[k]):
-            for signer, distance in enumerate(self._distances(j)):
-                best[signer] = min(best[signer], (distance, j))
-        return tuple(k if signer == k else j for signer, (_, j) in enumerate(best))
+        near = sorted(self._near[k])
+        nearest = np.argmin([self._distances(j) for j in near], axis=0)  # of equals, the first
+        return tuple(k if signer == k else near[place] for signer, place in enumerate(nearest.tolist()))
 
     def _distances(self, start: int) -> list[int]:
         known = self._cache.get(start)

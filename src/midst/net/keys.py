@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,9 +127,14 @@ class Identity:
             raise InputError(
                 f"{self.key_file}: key or certificate has changed since it was read; start again"
             ) from None
-        if known := b"".join(read_certificate(path) for path in self.trusted):
-            context.load_verify_locations(cadata=known)
+        if self._known:
+            context.load_verify_locations(cadata=self._known)
         return context
+
+    @cached_property
+    def _known(self) -> bytes:
+        """The certificates that are trusted, one after the other, in DER."""
+        return b"".join(read_certificate(path) for path in self.trusted)
 
 
 # Reading

@@ -41,6 +41,7 @@ from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
 from midst.net.seat import Seat, take_seat
 from midst.net.transport import Endpoint, Transport
+from midst.protocol.masks import SECRET_BYTES, public_key
 
 TransportName = Literal["tls", "zenoh", "udp"]
 Event = dict[str, Any]
@@ -149,7 +150,9 @@ def run_party(
     charter = party.charter
     notaries = [CertifiedNotary(charter, identity) for identity in party.identities]
     seats = [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
-    importlib.import_module(f"midst.net.{transport}")  # once here, and not in every process
+    for needed in (f"midst.net.{transport}", "cryptography.hazmat.primitives.kdf.hkdf"):
+        importlib.import_module(needed)  # once here, and not in every process
+    public_key(bytes(SECRET_BYTES))  # which loads OpenSSL's bindings
     context = multiprocessing.get_context("fork")
     pipes: dict[Connection, int] = {}
     processes: list[Any] = []

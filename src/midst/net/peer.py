@@ -7,7 +7,8 @@ Rules:
 - What a step depends on is in the journal before any frame that depends on it leaves. A journal that cannot be written
   ends the run before anything is sent.
 - A neighbour that has forgotten its journal would draw a second z(0) for the same session. It is recognised by its
-  instance number, and refused. Nothing drawn for a neighbour is sent to it before it has that number on disk.
+  instance number, and refused. Nothing drawn for a neighbour is sent to it before it has that number on disk. A search
+  draws nothing for a neighbour: its announcements carry that number, and are on disk before the first answer leaves.
 - Whoever waits for a frame asks for it (WANT). Answers are never answered, so that duplicates cannot multiply.
 - A neighbour's WELCOME says what it has last heard from us, and shows it. Nothing is signed before every neighbour has
   said so; who has signed more than its journal knows of ran twice or lost its disk, and never signs again here.
@@ -374,9 +375,10 @@ class Peer:
         return known is not None and known != instance
 
     def _meet(self, j: int, instance: bytes) -> bool:
-        """Remember a neighbour's instance number, on disk; whether that succeeded."""
+        """Remember a neighbour's instance number, on disk where z(0) is drawn for it; whether that succeeded."""
         neighbour = self.neighbours[j]
-        if neighbour.instance is None and not self._keep(Met(j, instance)):
+        drawn = self.seat.iteration is not None
+        if drawn and neighbour.instance is None and not self._keep(Met(j, instance)):
             return False
         neighbour.instance = instance
         neighbour.met = True

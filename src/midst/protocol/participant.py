@@ -28,6 +28,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from midst.protocol.keys import MODULUS
@@ -79,12 +80,12 @@ class Statement:
         """Announcement "A", contribution "C" or final "F"."""
         return self.body[:1]
 
-    @property
+    @cached_property
     def signer(self) -> int:
         """Whose it is."""
         return int.from_bytes(self.body[1:3], "little")
 
-    @property
+    @cached_property
     def step(self) -> int:
         """Of which step."""
         return int.from_bytes(self.body[3:5], "little")

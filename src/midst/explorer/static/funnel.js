@@ -15,7 +15,7 @@ const BAR = 0.46; // of a row
 
 export class Funnel {
   constructor() {
-    this.canvas = el("canvas", { className: "layer" });
+    this.canvas = el("canvas", { className: "layer", ariaLabel: "How many numbers lie in each cell" });
     this.canvas.setAttribute("role", "img");
     this.element = el("div", { className: "canvas funnel" }, this.canvas);
   }

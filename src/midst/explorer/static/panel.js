@@ -54,7 +54,7 @@ export class Panel {
     this.outcome = el("p", { className: "outcome" });
     this.notes = el("ul", { className: "notes", hidden: true });
     this.proof = el("p", { className: "proof" });
-    this.course = el("p", { className: "proof" });
+    this.course = el("p", { className: "course" });
     this.node = el("div", { className: "node" });
     this.chooser = el("select", { ariaLabel: "Node", onchange: () => this.app.change({ node: this.chooser.value === "" ? null : Number(this.chooser.value) }) });
     this.progress = el("progress", { hidden: true, ariaLabel: "Progress of the run" });
@@ -173,6 +173,7 @@ export class Panel {
 
   audited(part) {
     this.run.setAudit(part);
+    this.element.classList.toggle("floored", this.run.labels.some((_, i) => this.run.floor(i) !== null));
     this.say(part.facts.refused ? `Shown; not audited: ${part.facts.refused}` : "Done.");
     this.app.change({});
   }
