@@ -10,7 +10,7 @@ import midst
 ROOT = Path(midst.__file__).parent
 ORDER = """
     _version errors files picture workers graphs update objectives protocol problems system node certificate methods
-    trace recorder net simnet engines result solving privacy federated paper sweep explorer plots cli __main__
+    trace funnel recorder net simnet engines result solving privacy federated paper sweep explorer plots cli __main__
 """.split()
 SIDEWAYS = {("result", "plots"), ("errors", "result")}  # on call, or for a type checker only
 

@@ -444,3 +444,14 @@ def test_commands(tmp_path):
         attacked = CliRunner().invoke(attack_command, [str(path), "--adversary", who, "--prior", "uniform:-0.5,5.5"])
         assert attacked.exit_code == 0, attacked.exception
         assert "totals" in attacked.output
+
+
+def test_an_answer_that_the_iteration_has_ruled_out_for_a_node_is_not_its_own():
+    """Within a resolution of the answer, and yet known to lie below it: the audit of both agrees with itself."""
+    salaries = np.round(np.random.default_rng(2026).lognormal(np.log(62_000), 0.22, 12), -2)
+    problem = midst.Problem(graphs.regular(12, 4, rng=3), salaries, bounds=(21_000, 101_000))
+    for seed in range(20):
+        trace = midst.solve(problem, midst.Consensus(3 / problem.scale), rng=seed, record="audit").trace
+        report = midst.audit(trace, prior=midst.Normal(61_000, 15_000), resolution=100)
+        assert (report.lower <= salaries).all()
+        assert (report.upper >= salaries).all()

@@ -195,6 +195,8 @@ def _log_overlap(seen: Published, c: int, believed: Posterior, resolution: float
         if piece.atom:
             total += piece.probability * _holds(seen, c, piece.lower)
             continue
+        if low == high and not piece.lower <= low <= piece.upper:
+            continue  # near it, but not it: what the iteration told rules this very number out
         lower, upper = cell(low, resolution) if low == high else (low, high)
         part = max(lower, piece.lower), min(upper, piece.upper)
         if part[0] < part[1]:
