@@ -481,10 +481,10 @@ def test_what_to_expect_of_both_methods_is_said_before_anybody_agrees() -> None:
 
 
 def test_a_charter_with_one_more_is_warned_about() -> None:
-    first = ("--session", "s", "--method", "consensus", "--edge", "alice-bob", "--scale", "1", "--out", "old.toml")
+    first = ("--session", "s", "--method", "consensus", "--edge", "alice-bob", "--scale", "1", "--out", "two.toml")
     assert invoke("new", *first, *PEOPLE[:2]).exit_code == 0
-    more = invoke("new", "--from", "old.toml", "--session", "t", "--graph", "ring", PEOPLE[2], "--out", "more.toml")
+    more = invoke("new", "--from", "two.toml", "--session", "t", "--graph", "ring", PEOPLE[2], "--out", "more.toml")
     assert more.exit_code == 0
     assert "those of s but for carol" in more.stderr
-    same = invoke("new", "--from", "old.toml", "--session", "t", "--out", "same.toml")
+    same = invoke("new", "--from", "two.toml", "--session", "t", "--out", "same.toml")
     assert "but for" not in same.stderr
