@@ -22,7 +22,7 @@ from click.core import ParameterSource
 
 from midst.cli.account import open_account
 from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph
-from midst.cli.values import read_numbers
+from midst.cli.values import read_numbers, read_values
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
@@ -30,7 +30,7 @@ from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_s
 from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
 from midst.privacy.dp import parse_mechanism, privatise
 from midst.privacy.priors import parse_prior
-from midst.problems import Problem, check_values
+from midst.problems import Problem
 from midst.protocol.search import WAYS
 from midst.result import Result
 from midst.solving import Progress, solve
@@ -60,6 +60,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--nodes", type=int, metavar="N", help="How many; not needed with --values or a graph from a file.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Repeats a run; drawn and reported if not given.")
 @click.option("--values", metavar="FILE|-", help="One number (or row of numbers) a line. Default: N(0, 1), drawn.")
+@click.option("--pooled", is_flag=True, help="A line of --values is a node's list, of any length; by search.")
 @click.option("--weights", metavar="FILE|-", help="One number a line. Default: 1 each.")
 @click.option("--objective", type=click.Choice([*LEVELS, "mean"]), help="What to find. Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
@@ -96,6 +97,7 @@ def command(
     nodes: int | None,
     seed: int | None,
     values: str | None,
+    pooled: bool,
     weights: str | None,
     objective: str | None,
     quantile: float | None,
@@ -124,12 +126,19 @@ def command(
     known = parse_bounds(bounds)
     seed = secrets.randbits(32) if seed is None else seed
     drawn = streams(seed)
-    numbers = None if values is None else check_values(read_numbers(values), nodes)
+    numbers = read_values(values, pooled, nodes)
     network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
     heaviness = None if weights is None else read_numbers(weights)
     honest = Problem(
-        network, numbers, weights=heaviness, objective=sought, scale=scale, bounds=known, resolution=resolution
+        network,
+        numbers,
+        weights=heaviness,
+        objective=sought,
+        scale=scale,
+        bounds=known,
+        resolution=resolution,
+        pooled=pooled,
     )
     mechanism = None if dp is None else parse_mechanism(dp)
     problem = honest if mechanism is None else privatise(honest, mechanism, seed)

@@ -82,12 +82,13 @@ def command(
 
     from midst.cli.node import check_out
     from midst.cli.options import parse_bounds, read_graph
+    from midst.cli.values import read_values
     from midst.files import check_writable
     from midst.net.local import make_party, run_party, unanimous
 
     seed = secrets.randbits(32) if seed_values is None else seed_values
     rng = np.random.default_rng(seed)
-    numbers = _read_values(values, pooled, nodes)
+    numbers = read_values(values, pooled, nodes)
     network = read_graph(graph, nodes if numbers is None else len(numbers), rng)
     if numbers is None:
         numbers = rng.standard_normal(network.n)
@@ -139,19 +140,6 @@ def command(
         _report(party.charter, value, ends, seconds, seed if values is None else None, as_json)
         if page is not None:
             _stay()
-
-
-def _read_values(
-    path: str | None, pooled: bool, nodes: int | None
-) -> NDArray[np.float64] | list[NDArray[np.float64]] | None:
-    from midst.cli.values import read_lists, read_numbers
-    from midst.problems import check_values
-
-    if path is None:
-        if pooled:
-            raise InputError("--pooled needs --values: a file with one participant's list a line")
-        return None
-    return read_lists(path) if pooled else check_values(read_numbers(path), nodes)
 
 
 def _charter_beside(out: Path) -> Path:

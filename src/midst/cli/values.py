@@ -44,6 +44,23 @@ def read_lists(path: str) -> list[NDArray[np.float64]]:
     return [np.array(row) for row in _read(path, ragged=True)]
 
 
+def read_values(
+    path: str | None, pooled: bool, nodes: int | None
+) -> NDArray[np.float64] | list[NDArray[np.float64]] | None:
+    """What --values and --pooled ask for: a number or a row a node, or a list a node; None where they are to be drawn.
+
+    Raises:
+        InputError: the file is not that.
+    """
+    from midst.problems import check_values
+
+    if path is None and pooled:
+        raise InputError("--pooled needs --values: a file with one participant's list a line")
+    if path is None:
+        return None
+    return read_lists(path) if pooled else check_values(read_numbers(path), nodes)
+
+
 def _read(path: str, ragged: bool = False) -> list[list[float]]:
     name = "standard input" if path == "-" else path
     try:
