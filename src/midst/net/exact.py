@@ -103,6 +103,10 @@ class ExactFinish:
         """The newest statement that we have of somebody."""
         return None if self._search is None else self._search.newest_of(j)
 
+    def heard(self) -> list[Statement]:
+        """All statements of this step of the search that are here."""
+        return [] if self._search is None else self._search.heard()
+
     def forget(self, j: int) -> None:
         """A neighbour has greeted anew."""
         if self._search is not None:

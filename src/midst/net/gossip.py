@@ -117,6 +117,10 @@ class Gossip:
 
     # What is heard
 
+    def heard(self) -> list[Statement]:
+        """All statements of this step that are here."""
+        return self._participant.statements(self._participant.step)
+
     def missing(self) -> list[int]:
         """Whose statement of this step is not here."""
         return self._participant.missing()

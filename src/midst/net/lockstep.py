@@ -70,6 +70,10 @@ class LockStep:
     def newest_of(self, j: int) -> None:
         """Nothing is signed in an iteration."""
 
+    def heard(self) -> tuple[()]:
+        """Nothing is signed in an iteration."""
+        return ()
+
     def forget(self, j: int) -> None:
         """Frames are sent to each neighbour as it asks for them."""
 

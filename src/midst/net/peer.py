@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -80,6 +80,9 @@ class Part(Protocol):
 
     def newest_of(self, j: int) -> Statement | None:
         """The newest statement that we have of somebody."""
+
+    def heard(self) -> Sequence[Statement]:
+        """All statements of this step of the search that are here."""
 
     def forget(self, j: int) -> None:
         """A neighbour has greeted anew: nothing is known of what it has."""
@@ -451,14 +454,19 @@ class Peer:
             if self.neighbours[j].bad >= _BAD_FRAMES:
                 self._abort("broken protocol", names[j], f"{names[j]} keeps sending {error}")
         except Distrust as error:
-            for k, neighbour in self.neighbours.items():
-                if neighbour.greeted and error.evidence:
-                    for frame in self.seat.codec.encode(error.evidence):
-                        self._send(k, frame)
+            self._show(error.evidence)
             self._abort(error.kind, names[error.about], f"{names[error.about]} {error}")
         except Impossible as error:
+            self._show(self.part.heard())  # whoever was told another contribution than we were can name its signer
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             self._abort("impossible", "somebody", f"{text}; start a new session")
+
+    def _show(self, statements: Sequence[Statement]) -> None:
+        """Send statements to all neighbours, whatever they have."""
+        for j, neighbour in self.neighbours.items():
+            if neighbour.greeted:
+                for frame in self.seat.codec.encode(statements):
+                    self._send(j, frame)
 
     def _advance(self, now: float) -> None:
         """As many steps as the frames at hand allow; none before all neighbours have greeted."""

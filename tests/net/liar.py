@@ -1,0 +1,119 @@
+"""A participant that lies: `midst node`, patched before it starts. `python liar.py STRATEGY PYTHON -m midst node …`.
+
+| strategy   | what it does                                                                      |
+|------------|-----------------------------------------------------------------------------------|
+| two keys   | announces one session key to its lower neighbour and another to the higher        |
+| two votes  | contributes one thing to its lower neighbour and another to the higher            |
+| two balanced votes | the same, such that the totals could be                                   |
+| slow       | tells its contributions to its lower neighbour only                               |
+| silent     | tells its contributions to nobody                                                 |
+| heavy      | adds (−2, +2) to the first and the last cell of every probe: a vote that is not its |
+| hearsay    | says in its WELCOME that the other has signed more than it has                    |
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from midst.cli import main
+from midst.net import peer, wire
+from midst.protocol import participant
+from midst.protocol.participant import Statement, signed_bytes
+
+
+def tamper(change: Callable[[peer.Peer, int, Statement], Statement | None]) -> None:
+    """Put a change between the liar and its links; None for a statement that is not told."""
+    begin = peer.Peer.__init__
+
+    def lying(self, seat, journal, send, *rest):
+        def tell(j, frame):
+            if frame[:1] != b"G":
+                return send(j, frame)
+            told = [change(self, j, each) for each in seat.codec.decode_all(frame)]
+            for again in seat.codec.encode([each for each in told if each is not None]):
+                send(j, again)
+            return None
+
+        begin(self, seat, journal, tell, *rest)
+
+    peer.Peer.__init__ = lying
+
+
+def other(self: peer.Peer, statement: Statement, place: int) -> Statement:
+    """The same statement with one byte changed, signed all the same."""
+    body = bytearray(statement.body)
+    body[place] ^= 1
+    signature = self.seat.notary.sign(signed_bytes(self.seat.session, bytes(body)))
+    return Statement(bytes(body), signature)
+
+
+def two(kind: bytes, place: int) -> Callable[[peer.Peer, int, Statement], Statement]:
+    def change(self, j, statement):
+        if statement.kind == kind and statement.signer == self.seat.number and j == max(self.seat.neighbours):
+            return other(self, statement, place)
+        return statement
+
+    return change
+
+
+def balanced(self: peer.Peer, j: int, statement: Statement) -> Statement:
+    """To the higher neighbour, one more in the first cell and one fewer in the second."""
+    if statement.kind != b"C" or statement.signer != self.seat.number or j != max(self.seat.neighbours):
+        return statement
+    numbers = list(statement.numbers)
+    if len(numbers) > 1:
+        numbers[:2] = [(numbers[0] + 1) % 2**64, (numbers[1] - 1) % 2**64]
+    body = statement.body[:37] + struct.pack(f"<{len(numbers)}Q", *numbers)
+    return Statement(body, self.seat.notary.sign(signed_bytes(self.seat.session, body)))
+
+
+def withhold(everybody: bool) -> Callable[[peer.Peer, int, Statement], Statement | None]:
+    def change(self, j, statement):
+        own = statement.kind == b"C" and statement.signer == self.seat.number
+        return None if own and (everybody or j == max(self.seat.neighbours)) else statement
+
+    return change
+
+
+def vote_twice() -> None:
+    plain = participant.contribution
+
+    def heavy(question, keys, weight):
+        numbers = plain(question, keys, weight)
+        if len(numbers) > 1:
+            numbers[0] -= 2
+            numbers[-1] += 2
+        return numbers
+
+    participant.contribution = heavy
+
+
+def hear_say() -> None:
+    encode = wire.encode_talk
+
+    def lying(talk):
+        if isinstance(talk, wire.Welcome):
+            talk = msgspec.structs.replace(talk, step=5, digest=os.urandom(16))
+        return encode(talk)
+
+    peer.encode_talk = lying
+
+
+STRATEGIES = {
+    "two keys": lambda: tamper(two(b"A", 5 + 16)),
+    "two votes": lambda: tamper(two(b"C", 5 + 32)),
+    "two balanced votes": lambda: tamper(balanced),
+    "slow": lambda: tamper(withhold(everybody=False)),
+    "silent": lambda: tamper(withhold(everybody=True)),
+    "heavy": vote_twice,
+    "hearsay": hear_say,
+}
+
+if __name__ == "__main__":
+    STRATEGIES[sys.argv[1]]()
+    main(sys.argv[5:])
