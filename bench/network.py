@@ -16,7 +16,8 @@ look at the ratios.
   the same graph, number of processes and bytes a frame. The journal is in memory (/dev/shm) or on the disk that holds
   the temporary files.
 - `start`: `midst up` with four neighbours a node, from a node's first line of code to the first round of the slowest.
-- `hundred`: `midst up` with a hundred nodes, by both methods, and the memory of all its processes (proportional: shared pages once).
+- `hundred`: `midst up` with a hundred nodes, by both methods, and the memory of all its processes (proportional:
+  shared pages once).
 """
 
 from __future__ import annotations

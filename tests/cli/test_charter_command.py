@@ -286,7 +286,11 @@ def test_show_as_json() -> None:
         ),
         (
             ("--method", "search"),
-            ["between public thresholds", "not whose value the answer is", "can choose which honest value is published"],
+            [
+                "between public thresholds",
+                "not whose value the answer is",
+                "can choose which honest value is published",
+            ],
             ["z(0)", "x is your value", "how many values each", "Each further run"],
         ),
         (("--method", "search", "--pooled"), ["how many values each participant has"], ["z(0)"]),
@@ -374,14 +378,15 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "falls apart": (nothing, (*NEW, "--edge", "alice-bob", *PEOPLE), "graph has 2 components"),
     # what
     "no session": (nothing, ("new", "--graph", "ring", *PEOPLE), "Missing option '--session'"),
-    "session odd": (nothing, ("new", "--session", "A b", "--method", "consensus", "--graph", "ring", "--scale", "1", *PEOPLE), "session must"),
+    "session odd": (nothing, (*SEARCH, "--session", "A b", "--graph", "ring", *PEOPLE), "session must"),
     "nothing public": (
         nothing, ("new", "--session", "s", "--method", "consensus", "--graph", "ring", *PEOPLE), "give exactly one"),
     "both public": (nothing, (*RING, "--scale", "1", *PEOPLE), "give --bounds or --scale, not both"),
     "bounds of one": (nothing, (*RING, "--bounds", "5", *PEOPLE), "--bounds must be two numbers"),
     "bounds of words": (nothing, (*RING, "--bounds", f"a:{SECRET}", *PEOPLE), "--bounds must be two numbers"),
     "bounds reversed": (nothing, (*RING, "--bounds", "5:1", *PEOPLE), "bounds must be two finite numbers"),
-    "scale zero": (nothing, ("new", "--session", "s", "--method", "consensus", "--graph", "ring", "--scale", "0", *PEOPLE), "scale must be"),
+    "scale zero": (
+        nothing, (*SEARCH, "--method", "consensus", "--graph", "ring", "--scale", "0", *PEOPLE), "scale must be"),
     "unknown objective": (nothing, (*RING, "--objective", "mode", *PEOPLE), "'mode' is not one of"),
     "two objectives": (nothing, (*RING, "--objective", "mean", "--quantile", "0.5", *PEOPLE), "not both"),
     "quantile too large": (nothing, (*RING, "--quantile", "1.5", *PEOPLE), "quantile must be in [0, 1]"),

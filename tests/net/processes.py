@@ -32,8 +32,8 @@ from midst.graphs import Graph
 from midst.net import keys
 from midst.net.charter import Charter, make_charter
 from midst.net.journal import Journal
-from midst.net.records import Began, Inputs, Record, decode_record
 from midst.net.notary import CertifiedNotary
+from midst.net.records import Began, Inputs, Record, decode_record
 from midst.net.seat import Opening, Seat, take_seat
 from midst.net.wire import Step, pack_numbers
 

@@ -164,7 +164,10 @@ def remember(net: Network, name: str, openings: dict[str, Any]) -> None:
 def check_answers(net: Network, outcomes: list[Outcome]) -> None:
     """The right answer, or an abort that names somebody; nothing else."""
     problem = midst.Problem(
-        net.charter.graph, net.values, weights=[one.weight for one in net.charter.participants], objective=net.charter.goal
+        net.charter.graph,
+        net.values,
+        weights=[one.weight for one in net.charter.participants],
+        objective=net.charter.goal,
     )
     found = [one.answer for one in outcomes if one.code == 0]
     assert len({(one["value"], one["rounds"]) for one in found}) <= 1
@@ -193,7 +196,9 @@ def under_way(net: Network, rounds: int = 10) -> dict[str, Running]:
 def long_run(folder: Path, n: int = 3, method: str = "consensus", **settings: Any) -> Any:
     """Hundreds of rounds, or tens of steps of a search."""
     slow = LONG_SEARCH if method == "search" else {"c": 1e-4}
-    return network(folder, ring(n), draw(n), weights=weights(n, method), **slow | {"deadlines": {"linger": 5}} | settings)
+    return network(
+        folder, ring(n), draw(n), weights=weights(n, method), **slow | {"deadlines": {"linger": 5}} | settings
+    )
 
 
 def endless(folder: Path, n: int = 3, **settings: Any) -> Any:
@@ -203,7 +208,9 @@ def endless(folder: Path, n: int = 3, **settings: Any) -> Any:
 
 def answer_of(net: Network) -> float:
     """The value at the wanted rank, by sorting."""
-    counted = [value for value, one in zip(net.values, net.charter.participants, strict=True) for _ in range(one.weight)]
+    counted = [
+        value for value, one in zip(net.values, net.charter.participants, strict=True) for _ in range(one.weight)
+    ]
     return float(sorted(counted)[(len(counted) - 1) // 2])
 
 

@@ -449,9 +449,21 @@ UP: list[tuple[str, list[str], str]] = [
     ("two of a search", ["--graph", "path", "--nodes", "2", "--method", "search"], "at least three"),
     ("a histogram", ["--graph", "ring", "--nodes", "3", "--method", "search", "--arity", "8"], "arity"),
     ("resolution zero", ["--graph", "ring", "--nodes", "3", "--resolution", "0"], "resolution must be a positive"),
-    ("lists in an iteration", ["--graph", "ring", "--values", "lists.txt", "--pooled"], "--pooled is for --method search"),
-    ("lists from nowhere", ["--graph", "ring", "--nodes", "3", "--method", "search", "--pooled"], "--pooled needs --values"),
-    ("a word in a list", ["--graph", "ring", "--values", "word.txt", "--method", "search", "--pooled"], "line 2: not a"),
+    (
+        "lists in an iteration",
+        ["--graph", "ring", "--values", "lists.txt", "--pooled"],
+        "--pooled is for --method search",
+    ),
+    (
+        "lists from nowhere",
+        ["--graph", "ring", "--nodes", "3", "--method", "search", "--pooled"],
+        "--pooled needs --values",
+    ),
+    (
+        "a word in a list",
+        ["--graph", "ring", "--values", "word.txt", "--method", "search", "--pooled"],
+        "line 2: not a",
+    ),
     ("NaN in a list", ["--graph", "ring", "--values", "nan.txt", "--method", "search", "--pooled"], "finite"),
     ("no lists", ["--graph", "ring", "--values", "empty.txt", "--method", "search", "--pooled"], "no numbers"),
     (

@@ -201,7 +201,9 @@ def test_a_full_disk_stops_before_anything_is_sent(method):
     assert {ending.aborted.about for ending in endings} == {"cat"}
     own = table.peers[2].part.round - (method == "consensus")
     assert not [1 for i, _, frame in table.sent[before:] if i == 2 and steps(frame)]
-    signed = [one for i, _, frame in table.sent if i == 2 and told(frame) for one in table.seats[0].codec.decode_all(frame)]
+    signed = [
+        one for i, _, frame in table.sent if i == 2 and told(frame) for one in table.seats[0].codec.decode_all(frame)
+    ]
     assert all(one.step <= own for one in signed if one.signer == 2)
     table.files[2].full = False
     for i in range(3):

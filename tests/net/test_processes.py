@@ -242,7 +242,9 @@ def test_the_trajectory_is_the_reference_engines_bit_for_bit(
         assert np.array([one[t] for one in seen]).tobytes() == x.tobytes(), f"x({t})"
 
 
-@pytest.mark.parametrize("settings", [{}, {"objective": "quantile", "quantile": 0.3, "theta": 0.4}, {"resolution": 0.01}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"objective": "quantile", "quantile": 0.3, "theta": 0.4}, {"resolution": 0.01}]
+)
 def test_a_network_turns_to_the_search_where_a_simulation_does(tmp_path: Path, settings: dict[str, Any]) -> None:
     """In the same iteration, with the same thresholds: so it asks the same, and is told the same."""
     values = draw(6)

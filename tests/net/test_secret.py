@@ -130,11 +130,11 @@ class Onlooker:
                 for part in ("cmdline", "environ"):
                     self.seen[f"{part} of {name}"] = Path(f"/proc/{one.process.pid}/{part}").read_bytes()
             for page in ("/metrics", "/healthz", "/elsewhere"):
-                with suppress(OSError, http.client.HTTPException):
-                    with closing(http.client.HTTPConnection("127.0.0.1", self._ports[name], timeout=1)) as line:
-                        line.request("GET", page)
-                        self.seen[f"{page} of {name}"] += line.getresponse().read()
-                        self.pages += 1
+                line = http.client.HTTPConnection("127.0.0.1", self._ports[name], timeout=1)
+                with suppress(OSError, http.client.HTTPException), closing(line):
+                    line.request("GET", page)
+                    self.seen[f"{page} of {name}"] += line.getresponse().read()
+                    self.pages += 1
 
     def until(self, over: Callable[[], object]) -> None:
         """Look again and again."""

@@ -394,7 +394,6 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         start = np.broadcast_to(far, (len(self.graph.source), *far.shape))
         _under("c, mu, sigma", lambda: assemble(problem, parameters, start))
 
-
     def _check_search(self) -> None:
         count = len(self.participants)
         if count > _MOST_SEARCHERS:

@@ -121,8 +121,7 @@ RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
 _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
-
-
+SOMEBODY = "somebody"  # whom an abort is about where nothing says who it was
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible"}
 
 
@@ -350,8 +349,10 @@ class Peer:
                     self._send(j, encode_talk(Done(heard=True)))
                 self._forget_when_over()
             case Abort(kind, about, origin, text):
-                known = about if about in self.seat.charter.names else neighbour.name
-                self._abort(printable(kind, 32), known, printable(text), told_by=j, origin=printable(origin, 64))
+                known = about if about in (*self.seat.charter.names, SOMEBODY) else neighbour.name
+                says = f"{neighbour.name} says: " if kind in _FINAL else ""  # where it showed none, without evidence
+                text = printable(says + text)
+                self._abort(printable(kind, 32), known, text, told_by=j, origin=printable(origin, 64))
             case _:
                 pass
 
@@ -456,7 +457,7 @@ class Peer:
             self._abort(error.kind, names[error.about], f"{names[error.about]} {error}")
         except Impossible as error:
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
-            self._abort("impossible", "somebody", f"{text}; start a new session")
+            self._abort("impossible", SOMEBODY, f"{text}; start a new session")
 
     def _advance(self, now: float) -> None:
         """As many steps as the frames at hand allow; none before all neighbours have greeted."""
