@@ -417,11 +417,12 @@ class Peer:
     def _ask(self, now: float) -> None:
         """Ask for what is missing."""
         self._nudged = now
-        for j, neighbour in self.neighbours.items():
-            want = self.part.ask(j) if neighbour.greeted else None
+        wants = {j: self.part.ask(j) for j, neighbour in self.neighbours.items() if neighbour.greeted}
+        for j, want in wants.items():
             if want is not None:
                 self._say(j, want, now)
-        self.part.asked()
+        if wants:
+            self.part.asked()
         self._post()
 
     # Going on
