@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from table import Table, charter_of
@@ -7,6 +9,8 @@ from table import Table, charter_of
 from midst.errors import Aborted, InputError
 from midst.net.exact import ExactFinish
 from midst.net.wire import PROTOCOL, Abort, Done, Hello, Step, Want, Welcome, encode_talk
+from midst.protocol.participant import Statement, announcement_body, signed_bytes
+from midst.simnet.notary import SimNotary, sim_certificate
 
 VALUES = [1.0, -2.0, 5.0]
 METHODS = ["consensus", "search"]
@@ -289,6 +293,73 @@ def test_a_round_far_ahead_is_a_broken_protocol():
 
     endings = table.run(change=forge(table, 1, make=ahead))
     assert {(ending.aborted.kind, ending.aborted.about) for ending in endings} == {("broken protocol", "ann")}
+
+
+def test_statements_that_come_during_the_iteration_cannot_end_it():
+    """Kept unread until their signatures can be checked: those that are wrong are dropped, and asked for rightly."""
+    table = Table(charter_of(), VALUES)
+    table.pass_time()
+    table.deliver(most=20)
+    peer = table.peers[1]
+    assert peer.part.search is None
+    body = announcement_body(2, bytes(16), bytes(32), 1, sim_certificate(2))
+    early = table.seats[0].codec.encode_all([Statement(body, b"no signature of cat's")])
+    peer.hear(0, early, table.now)
+    assert peer.neighbours[0].bad == 0
+    peer.hear(0, table.seats[0].codec.encode_all([Statement(b"A" + b"\xff" * 4 + bytes(80), b"")]), table.now)
+    assert peer.neighbours[0].bad == 1, "what is no statement at all is put down to who tells it"
+    assert {ending.found.value for ending in table.run()} == {(1.0,)}
+
+
+@pytest.mark.parametrize("far", [0, 1, 30])
+def test_what_we_have_signed_and_know_nothing_of_ends_it(far):
+    """A neighbour shows our own signature on it: our disk was put back, or we run twice."""
+    table = Table(charter_of(method="search"), VALUES)
+    table.pass_time()
+    table.deliver(most=40)
+    peer = table.peers[0]
+    body = b"C" + struct.pack("<HH", 0, peer.part.round + far) + bytes(32 + 8 * 4)
+    shown = Statement(body, SimNotary(0).sign(signed_bytes(table.charter.digest, body)))
+    peer.hear(1, table.seats[0].codec.encode_all([shown]), table.now)
+    assert (peer.ending.aborted.kind, peer.ending.aborted.about) == ("journal lost", "ann")
+    with pytest.raises(Aborted, match="start a new one"):
+        table.sit(0)
+
+
+def test_who_only_says_that_we_have_signed_more_is_waited_for_by_name():
+    table = Table(charter_of(method="search", deadlines={"start": 30}), VALUES)
+
+    def boast(i, j, frame):
+        if (i, j) != (1, 0) or frame[:9] != encode_talk(Welcome(b"", 0))[:9]:
+            return frame
+        said = table.seats[0].codec.decode(frame)
+        return encode_talk(Welcome(said.instance, said.wants, 7, b"d" * 16))
+
+    endings = table.run(change=boast)
+    assert {(ending.aborted.kind, ending.aborted.about) for ending in endings[:1]} == {("waited", "ben")}
+    table.sit(0)  # and nothing keeps it from going on
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_disk_that_was_put_back_is_noticed_by_what_neighbours_show(step):
+    """An old copy of the journal, with the same secrets: nothing else is signed than before, or nothing at all."""
+    table = Table(charter_of(method="search"), VALUES)
+    old = None
+    table.pass_time()
+    while table.mail and table.peers[0].ending is None:
+        table.deliver(most=1)
+        if old is None and table.peers[0].part.round == step:
+            old = table.files[0].data
+        if table.peers[0].part.round == step + 2:
+            break
+    before = said_by(table)[1]
+    table.mail.clear()
+    table.files[0].data = old
+    table.sit(0)
+    table.run()
+    mine = {body for body in said_by(table)[1] - before if body[1:3] == b"\0\0"}
+    kept = {(body[3:5]) for body in before if body[1:3] == b"\0\0"}
+    assert not any(body[3:5] in kept for body in mine), "no second statement for a step"
 
 
 # Refusals

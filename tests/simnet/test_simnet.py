@@ -1,4 +1,4 @@
-"""A thousand seeds of a bad network: the trajectory of the perfect one, or an abort; never a wrong answer."""
+"""Seeds of a bad network, by both methods: what the perfect one would have told, or an abort; never a wrong answer."""
 
 from __future__ import annotations
 
@@ -12,22 +12,31 @@ import pytest
 
 from midst.cli import main
 from midst.engines.reference import iterate
+from midst.engines.searching import search_values
+from midst.net.finding import Found
 from midst.net.seat import take_seat
 from midst.simnet import trial
 from midst.simnet.faults import NONE, ROUGH, Faults
+from midst.simnet.notary import SimNotary
 from midst.simnet.trial import random_charter, run_trial
 from midst.simnet.world import World
 from midst.system import assemble
 
-BLOCKS = 20
-SEEDS = 1000
+BLOCKS = {"consensus": 10, "search": 20}
+SEEDS = {"consensus": 500, "search": 1000}
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
-def test_a_bad_network_changes_nothing_but_the_time_it_takes(block):
-    size = SEEDS // BLOCKS
-    trials = [run_trial(seed) for seed in range(block * size, (block + 1) * size)]
+def seats_of(charter, values):
+    notaries = [SimNotary(i) for i in range(len(charter.names))]
+    return [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+
+
+@pytest.mark.parametrize(("method", "block"), [(method, k) for method, blocks in BLOCKS.items() for k in range(blocks)])
+def test_a_bad_network_changes_nothing_but_the_time_it_takes(method, block):
+    size = SEEDS[method] // BLOCKS[method]
+    trials = [run_trial(seed, ROUGH, method) for seed in range(block * size, (block + 1) * size)]
     assert [each for each in trials if each.wrong] == []
+    assert {kind for each in trials for kind in each.aborted} <= {"waited"}
     assert sum(not each.aborted for each in trials) >= 0.9 * size  # it does not only give up
     assert sum(each.crashes for each in trials) > size
 
@@ -35,37 +44,56 @@ def test_a_bad_network_changes_nothing_but_the_time_it_takes(block):
 @pytest.mark.parametrize(
     ("faults", "kinds"),
     [
-        (Faults(loss=0.1, delay=0.2, crashes=1, forgetful=True), {"journal lost", "refused", "waited"}),
+        (Faults(loss=0.1, delay=0.2, crashes=1, forgetful=True), {"journal lost", "refused", "waited", "equivocation"}),
         (Faults(loss=0.1, delay=0.2, full_disks=2), {"disk", "waited"}),
         (Faults(loss=0.7, duplicates=0.5, delay=1.0, crashes=6, partitions=4), {"waited"}),
     ],
+    ids=["forgetful", "full disks", "worse"],
 )
-@pytest.mark.parametrize("mode", ["lockstep", "lossy"])
-def test_worse_ends_in_the_answer_or_an_abort_that_says_why(faults, kinds, mode):
-    trials = [run_trial(seed, faults, mode) for seed in range(8)]
+@pytest.mark.parametrize("method", ["consensus", "search"])
+def test_worse_ends_in_the_answer_or_an_abort_that_says_why(faults, kinds, method):
+    trials = [run_trial(seed, faults, method) for seed in range(40 if method == "search" else 8)]
     assert [each for each in trials if each.wrong] == []
     assert {kind for each in trials for kind in each.aborted} <= kinds
+    if faults.forgetful:
+        assert any(each.aborted for each in trials)
 
 
-def test_lossy_mode_finds_the_answer_on_a_bad_network():
-    trials = [run_trial(seed, ROUGH, "lossy") for seed in range(20)]
-    assert [each for each in trials if each.wrong] == []
-    assert sum(not each.aborted for each in trials) >= 18
+@pytest.mark.parametrize("seed", range(8))
+def test_on_a_perfect_network_a_search_makes_public_what_the_engine_does(seed):
+    charter, values = random_charter(seed, "search")
+    results = World(seats_of(charter, values), seed, NONE).run()
+    counts = [len(own) if charter.pooled else 1 for own in values]
+    rows = np.concatenate([own.reshape(-1, 1) if charter.pooled else own.reshape(1, -1) for own in values])
+    weights = np.repeat([one.weight for one in charter.participants], counts)
+    search, steps = search_values(charter.search_rules(counts), charter.keys.keys(rows), weights)
+    for found in results:
+        assert found.transcript.totals == tuple(step.totals for step in steps)
+        assert found.value == tuple(search.value(goal) for goal in range(charter.coordinates))
 
 
-def test_a_seed_replays_byte_for_byte_and_another_does_not():
-    assert run_trial(7).digest == run_trial(7).digest
-    assert run_trial(7).digest != run_trial(8).digest
+def test_bad_networks_tell_the_same_totals():
+    for seed in range(6):
+        charter, values = random_charter(seed, "search")
+        calm, bad = (World(seats_of(charter, values), seed, faults).run() for faults in (NONE, ROUGH))
+        told = {found.transcript.totals for found in (*calm, *bad) if isinstance(found, Found)}
+        assert len(told) == 1
+
+
+@pytest.mark.parametrize("method", ["consensus", "search"])
+def test_a_seed_replays_byte_for_byte_and_another_does_not(method):
+    assert run_trial(7, method=method).digest == run_trial(7, method=method).digest
+    assert run_trial(7, method=method).digest != run_trial(8, method=method).digest
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
     charter, values = random_charter(seed)
-    seats = [take_seat(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
+    seats = seats_of(charter, values)
     world = World(seats, seed, NONE)
     world.run()
     openings = [seat.draw(Random(f"{seed}/{seat.name}/0").randbytes) for seat in seats]
-    problem = charter.problem(values)
+    problem = charter.problem([float(own[0]) for own in values])
     z0 = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
     smooth = charter.objective == "mean"
     system = assemble(problem, charter.parameters, z0 * charter.parameters.unit if smooth else z0)
@@ -73,7 +101,14 @@ def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
     for t, (x, _) in zip(range(last), iterate(system), strict=False):
         for i, one in enumerate(world.participants):
             assert one.trajectory[t] == x[i].tobytes(), (t, i)
-    assert last > 5
+    assert last > 2
+
+
+def test_the_command_takes_a_method(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["simnet", "--seed", "3", "--runs", "3", "--method", "search"])
+    assert not ended.value.code
+    assert "3 seeds: 3 ended with the answer" in capsys.readouterr().out
 
 
 def test_the_command_reports_and_replays(capsys):
@@ -105,5 +140,6 @@ def test_the_command_says_what_went_wrong_and_how_to_see_it_again(capsys, monkey
 @pytest.mark.torture
 def test_more_seeds():
     for seed in range(10**6, 10**6 + int(os.environ.get("MIDST_RUNS", "20"))):
-        ended = run_trial(seed)
-        assert not ended.wrong, f"replay with: midst simnet --seed {seed}"
+        for method in ("consensus", "search"):
+            ended = run_trial(seed, ROUGH, method)
+            assert not ended.wrong, f"replay with: midst simnet --seed {seed} --method {method}"

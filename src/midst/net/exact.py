@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from midst.net.lockstep import LockStep
 from midst.net.seat import Opening, Seat
 from midst.net.wire import Statements, Step, Want
 from midst.node import State
-from midst.protocol.participant import Statement
+from midst.protocol.participant import Malformed, Statement, check_form
 from midst.protocol.search import SearchState
 
 
@@ -117,12 +118,18 @@ class ExactFinish:
         return self._now.missing()
 
     def take(self, j: int, said: Step | Statements) -> bool:
-        """Hold what a neighbour says; whether it was news."""
+        """Hold what a neighbour says; whether it was news.
+
+        Raises:
+            Malformed: it tells what no participant could have signed.
+            Distrust: it, or somebody, has said what it must not.
+        """
         if isinstance(said, Step):
             return self._iteration.take(j, said)
         if self._search is not None:
             return self._search.take(j, said)
         for statement in said.statements:
+            check_form(statement.body, len(self._seat.charter.names))
             if statement.step == 0:
                 self._early[j, statement.signer] = Statements((statement,))
         return False
@@ -163,6 +170,7 @@ class ExactFinish:
         self._search.exposed = self._iteration.exposed
         if self._begun:
             self._search.begin()
-        for (j, _), said in self._early.items():
-            self._search.take(j, said)
-        self._early = {}
+        early, self._early = self._early, {}
+        for (j, _), said in early.items():
+            with suppress(Malformed):  # only now can signatures be checked; the right one will be asked for
+                self._search.take(j, said)

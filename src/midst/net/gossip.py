@@ -93,6 +93,7 @@ class Gossip:
         else:
             steps = range(step, self._participant.step + 2)
             wanted = [self._held(s, signer) for s in steps for signer in self._routes.signers_told_to(j)]
+            self._outbox = [(k, told) for k, told in self._outbox if k != j or told not in wanted]  # it is told now
         return self._seat.codec.encode([statement for statement in wanted if statement is not None])
 
     def ask(self, j: int) -> Want | None:

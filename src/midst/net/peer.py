@@ -125,8 +125,7 @@ RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
 _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
-
-
+SOMEBODY = "somebody"  # whom an abort is about where nothing says who it was
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible"}
 
 
@@ -354,8 +353,10 @@ class Peer:
                     self._send(j, encode_talk(Done(heard=True)))
                 self._forget_when_over()
             case Abort(kind, about, origin, text):
-                known = about if about in self.seat.charter.names else neighbour.name
-                self._abort(printable(kind, 32), known, printable(text), told_by=j, origin=printable(origin, 64))
+                known = about if about in (*self.seat.charter.names, SOMEBODY) else neighbour.name
+                says = f"{neighbour.name} says: " if kind in _FINAL else ""  # where it showed none, without evidence
+                text = printable(says + text)
+                self._abort(printable(kind, 32), known, text, told_by=j, origin=printable(origin, 64))
             case _:
                 pass
 
@@ -421,11 +422,12 @@ class Peer:
     def _ask(self, now: float) -> None:
         """Ask for what is missing."""
         self._nudged = now
-        for j, neighbour in self.neighbours.items():
-            want = self.part.ask(j) if neighbour.greeted else None
+        wants = {j: self.part.ask(j) for j, neighbour in self.neighbours.items() if neighbour.greeted}
+        for j, want in wants.items():
             if want is not None:
                 self._say(j, want, now)
-        self.part.asked()
+        if wants:
+            self.part.asked()
         self._post()
 
     # Going on
@@ -459,7 +461,7 @@ class Peer:
         except Impossible as error:
             self._show(self.part.heard())  # whoever was told another contribution than we were can name its signer
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
-            self._abort("impossible", "somebody", f"{text}; start a new session")
+            self._abort("impossible", SOMEBODY, f"{text}; start a new session")
 
     def _show(self, statements: Sequence[Statement]) -> None:
         """Send statements to all neighbours, whatever they have."""

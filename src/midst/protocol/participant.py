@@ -158,6 +158,10 @@ class Agreement:
     pooled: bool
     make_rules: Callable[[Sequence[int]], Rules]
 
+    def allows(self, count: int) -> bool:
+        """Whether a participant may have so many values."""
+        return count >= 1 if self.pooled else count == 1
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Holding:
@@ -208,10 +212,10 @@ class Participant:
     # What is heard
 
     def take(self, statement: Statement) -> bool:
-        """Hold a statement; whether it was news.
+        """Hold a statement; whether it was news. One that is not due yet is left to be asked for when it is.
 
         Raises:
-            Malformed: it is none, or not due.
+            Malformed: it is none.
             Distrust: its signer has signed another one for this step, or one that nobody honest signs.
         """
         check_form(statement.body, len(self._agreement.weights))
@@ -219,12 +223,11 @@ class Participant:
         known = self.held(step, signer)
         if known is not None and known.body == statement.body:
             return False
-        if step > self.step + 1:
-            raise Malformed("a statement that is not due yet")
-        if step > 0 and signer not in self._verifiers and signer != self._holding.number:
-            return False  # it has overtaken its signer's announcement, and will be asked for
+        own = signer == self._holding.number
+        if not own and (step > self.step + 1 or (step > 0 and signer not in self._verifiers)):
+            return False  # it has overtaken others; who tells it on need not know that, and is not to blame
         self._check_signature(statement)
-        if signer == self._holding.number:
+        if own:
             text = "has signed what its journal knows nothing of: it ran twice, or its disk was put back"
             raise Distrust("journal lost", signer, text, [statement])
         if known is not None:
@@ -320,7 +323,7 @@ class Participant:
                 continue
             lower, higher = sorted((number, other))
             _, key, count, _ = each.announced()
-            if count < 1 or (count > 1 and not self._agreement.pooled):
+            if not self._agreement.allows(count):
                 raise Distrust("broken protocol", other, f"announced {count} values, against the charter", [each])
             try:
                 self._pairs[other] = pair_key(self._holding.secret, key, digest, tags[lower], tags[higher])
@@ -461,8 +464,15 @@ def verify_transcript(
         check_form(each.body, count)
         if each.kind != b"A" or each.signer != number:
             raise Malformed(f"the announcement of {names[number]} is another's")
+        if not agreement.allows(each.announced()[2]):
+            raise Malformed(f"{names[number]} announced {each.announced()[2]} values, against the charter")
+    for numbers in (*transcript.opening, *transcript.totals):
+        if not all(0 <= each < MODULUS for each in numbers):
+            raise Malformed("a number in it is not from 0 to 2^64 - 1")
     try:
         rules = agreement.make_rules([each.announced()[2] for each in announcements])
+        if rules.opening != transcript.opening or (rules.opening and len(rules.opening) != len(rules.brackets)):
+            raise Malformed("it opens where the charter's search does not")
         search = SearchState.begin(rules)
         hashed = first_transcript(agreement.digest, map(_tag, announcements), rules)
         for totals in transcript.totals:
