@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -451,14 +451,18 @@ class Peer:
             if self.neighbours[j].bad >= _BAD_FRAMES:
                 self._abort("broken protocol", names[j], f"{names[j]} keeps sending {error}")
         except Distrust as error:
-            for k, neighbour in self.neighbours.items():
-                if neighbour.greeted and error.evidence:
-                    for frame in self.seat.codec.encode(error.evidence):
-                        self._send(k, frame)
+            self._show(error.evidence)
             self._abort(error.kind, names[error.about], f"{names[error.about]} {error}")
         except Impossible as error:
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             self._abort("impossible", SOMEBODY, f"{text}; start a new session")
+
+    def _show(self, statements: Sequence[Statement]) -> None:
+        """Send all neighbours what somebody signed, for them to compare with what they have."""
+        for j, neighbour in self.neighbours.items():
+            if neighbour.greeted:
+                for frame in self.seat.codec.encode(statements):
+                    self._send(j, frame)
 
     def _advance(self, now: float) -> None:
         """As many steps as the frames at hand allow; none before all neighbours have greeted."""
@@ -467,7 +471,11 @@ class Peer:
         while (inputs := self.part.inputs(now)) is not None:
             if not self._keep(Inputs(self.part.pack(inputs))):
                 return
-            self.part.step(inputs)
+            try:
+                self.part.step(inputs)
+            except Impossible:
+                self._show(inputs)  # if somebody was told another part of it, that one finds out whose it is
+                raise
             self._progress = now
             if self._watch is not None:
                 self._watch(self)
