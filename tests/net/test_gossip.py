@@ -213,7 +213,7 @@ def test_nothing_of_ones_own_is_told_before_every_neighbour_has_welcomed():
 def two_faced(table, liar, session=9):
     """Participant `liar` tells its higher neighbour another announcement than its lower one."""
     seat, peer = table.seats[liar], table.peers[liar]
-    low, high = seat.neighbours
+    high = max(seat.neighbours)
     opening = seat.draw(np.random.default_rng(session).bytes)
     other = Participant(seat.agreement(()), seat.holding(opening), SimNotary(liar)).own[0]
     codec = seat.codec

@@ -76,3 +76,26 @@ def test_an_honest_run_stays_far_inside_the_limits(seed):
 def test_limits_depend_on_the_charter_alone():
     limits = {seat_of(charter_of(), name, value).iteration.limits for name, value in (("ann", 1.0), ("ben", -9.0))}
     assert len(limits) == 1
+
+
+def test_a_seat_of_a_search_has_no_iteration_and_takes_lists():
+    seat = seat_of(charter_of(method="search", pooled=True), "ben", [3.0, -1.0, 2.0])
+    assert seat.iteration is None
+    opening = seat.draw(Random(0).randbytes)
+    assert opening.z == b""
+    keys = seat.charter.keys
+    assert seat.holding(opening).keys == (tuple(keys.key(value) for value in (-1.0, 2.0, 3.0)),)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([1.0, float("nan")], "not a number between"),
+        ([], "no value for ben; a list needs at least one number"),
+        ([1.0, 31.337], "not a number between the charter's bounds, -10 and 10"),
+    ],
+)
+def test_a_list_that_cannot_be_is_refused_without_being_repeated(value, words):
+    with pytest.raises(InputError, match=words) as caught:
+        seat_of(charter_of(method="search", pooled=True), "ben", value)
+    assert "31.337" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Frames in datagrams, sealed from end to end: for `mode = "lossy"`, where a lost frame needs no repeating.
+"""Frames in datagrams, sealed from end to end: for a search, where whoever lacks a statement asks for it.
 
 Rules:
 - A datagram is the sender's number (four bytes, the highest first) and a message of `seal.py`. Who sent it is settled
