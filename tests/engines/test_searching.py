@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from search_strategies import KINDS, SPACINGS, cases, data, play, rules_of
 
 from midst.engines import searching
-from midst.engines.searching import answer_keys, places_of, probes_of, roundest_of, search_runs, search_values
+from midst.engines.searching import places_of, probes_of, roundest_of, search_runs, search_values
 from midst.protocol.keys import Floats, first_bracket, make_keys
 from midst.protocol.search import Cells, Goal, roundest
 
@@ -40,18 +40,20 @@ def test_probes_and_places_tell_what_was_made_public(case):
     search, steps = search_values(case.rules, keys, weights)
     probes = probes_of(case.rules.keys, steps)
     assert len(probes) == sum(isinstance(part, Cells) for question, _ in steps for part in question)
-    places = places_of(probes, answer_keys(search), keys)
+    answers = [int(keys[0, k]) for k in range(keys.shape[1])]  # whatever was found
+    places = places_of(probes, answers, keys)
+    assert search.question is None
     assert places.shape == keys.shape
     for probe in probes:
         own = keys[:, probe.coordinate]
         cells = [int(weights[(a < own) & (own <= b)].sum()) for a, b in pairwise(probe.edges)]
         assert list(probe.totals) == cells
         assert any(part.edges == probe.edges for part in steps[probe.step].question)
-    for coordinate, found in enumerate(answer_keys(search)):
+    for coordinate, key in enumerate(answers):
         edges = {edge for probe in probes if probe.coordinate == coordinate for edge in probe.edges}
-        edges |= {end for key in found for end in (key - 1, key)}
+        edges |= {key - 1, key}
         own = keys[:, coordinate].tolist()
-        assert places[:, coordinate].tolist() == [sum(edge < key for edge in edges) for key in own]
+        assert places[:, coordinate].tolist() == [sum(edge < each for edge in edges) for each in own]
 
 
 def test_places_of_one_coordinate_may_be_flat():
@@ -59,18 +61,10 @@ def test_places_of_one_coordinate_may_be_flat():
     keys = Floats().keys(values)
     rules = rules_of(Floats(), [values], [1] * 4, (0.0, 4.0), goals=(Goal(0, (1,)),), arity=1)
     search, steps = search_values(rules, keys, np.ones(4, np.int64))
-    places = places_of(probes_of(Floats(), steps), answer_keys(search), keys)
+    places = places_of(probes_of(Floats(), steps), [search.answers[0]], keys)
     assert places.shape == (4,)
     assert places[1] < places[2] == places[3]
     assert sorted(places) == sorted(places.tolist(), key=int)
-
-
-def test_midpoint_is_no_value_that_was_found():
-    keys = make_keys("0.1")
-    values = np.array([1.0, 2.0, 4.0, 9.0])
-    rules = rules_of(keys, [values], [1] * 4, (0.0, 10.0), goals=(Goal(0, (2, 3)), Goal(0, (1,))))
-    search, _ = search_values(rules, keys.keys(values), np.ones(4, np.int64))
-    assert answer_keys(search) == ((keys.key(1.0),),)
 
 
 @st.composite

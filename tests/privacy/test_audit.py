@@ -187,7 +187,7 @@ def test_the_holder_of_an_odd_median_is_told():
     assert any("always exposed" in note for note in report.notes)
     short = audit(midst.solve(problem, rng=1, record="audit").trace, prior=Uniform(-1, 5))
     assert not any("always exposed" in note for note in short.notes)
-    even = midst.Problem(graphs.complete(4), np.arange(4.0))
+    even = midst.Problem(graphs.complete(4), np.arange(4.0), objective=midst.Quantile(0.5, "any"))
     notes = audit(midst.solve(even, midst.Consensus(stop=midst.After(50)), rng=1).trace, prior=Uniform(-1, 5)).notes
     assert not any("always exposed" in note for note in notes)
 
