@@ -379,9 +379,7 @@ def first_transcript(digest: bytes, tags: Iterable[bytes], rules: Rules) -> byte
 def step_context(transcript: bytes, question: Question) -> bytes:
     """The hash of all that was agreed and of what is asked now."""
     asked = b"".join(
-        struct.pack(
-            f"<BII{len(part.edges)}Q", type(part).__name__ == "KeySum", part.coordinate, part.numbers, *part.edges
-        )
+        struct.pack(f"<cII{len(part.edges)}Q", part.kind, part.coordinate, len(part.edges), *part.edges)
         for part in question
     )
     return hashlib.sha256(transcript + asked).digest()
