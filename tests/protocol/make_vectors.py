@@ -15,6 +15,7 @@ from pathlib import Path
 
 from midst.protocol.keys import first_bracket, make_keys
 from midst.protocol.masks import hide, pair_key, pair_mask, public_key
+from midst.protocol.participant import Agreement, Holding, Participant
 from midst.protocol.search import Cells, Goal, Rules, SearchState, contribution, rank_shares, roundest
 
 FILE = Path(__file__).with_name("vectors.json")
@@ -180,6 +181,50 @@ def masked(given):
     }
 
 
+class _Unsigned:
+    """Signs nothing: vectors are of what is signed."""
+
+    certificate = b"certificate"
+
+    def sign(self, data):
+        return b""
+
+    def verifier(self, number, certificate):
+        return lambda data, signature: True
+
+
+def session():
+    """Three participants of one session: every statement's body, in order; the last ones hold the final hash."""
+    given, values, keys = mask_case(), (4.25, 6.25, 5.25), Floats()
+    rules = Rules(keys, (first_bracket(keys, (0.0, 60.0)),), 3, 1, (Goal(0, (2,)),))
+    agreement = Agreement(bytes.fromhex(given["charter"]), (1, 1, 1), False, lambda counts: rules)
+    people = [
+        Participant(
+            agreement,
+            Holding(k, ((keys.key(values[k]),),), bytes.fromhex(each["secret"]), bytes([k]) * 16),
+            _Unsigned(),
+        )
+        for k, each in enumerate(given["participants"])
+    ]
+    while not all(one.certified for one in people):
+        said = [one.own[one.step] for one in people]
+        for one in people:
+            for statement in said:
+                one.take(statement)
+            one.advance(one.ready())
+    return {
+        "charter": given["charter"],
+        "secrets": [each["secret"] for each in given["participants"]],
+        "bounds": [0.0, 60.0],
+        "arity": 3,
+        "certificate": _Unsigned.certificate.hex(),
+        "values": values,
+        "statements": [[one.own[step].body.hex() for one in people] for step in range(len(people[0].own))],
+        "totals": [list(map(str, totals)) for totals in people[0].totals],
+        "value": people[0].search.value(0),
+    }
+
+
 def parts():
     """The arithmetic that a search is made of, piece by piece."""
     kinds = [(step, make_keys(None if step is None else Fraction(step)), values) for step, values in KEYS]
@@ -204,6 +249,7 @@ def make():
         "parts": parts(),
         "searches": [{"given": given, "expected": outcome(given)} for given in CASES],
         "masks": {"given": mask_case(), "expected": masked(mask_case())},
+        "session": session(),
     }
 
 
