@@ -13,7 +13,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from midst.protocol.keys import first_bracket, make_keys
+from midst.protocol.keys import Floats, first_bracket, make_keys
 from midst.protocol.masks import hide, pair_key, pair_mask, public_key
 from midst.protocol.participant import Agreement, Holding, Participant
 from midst.protocol.search import Cells, Goal, Rules, SearchState, contribution, rank_shares, roundest
