@@ -30,7 +30,7 @@ number of values, 2 for an even one.
 **Close enough to search.** The exact finish needs no proof from the iteration, only that all x are near each other
 (`methods.CLOSE`), and that all nodes know it at once. In every (D + 1)-th iteration, D a bound on the diameter, each
 puts down its x; the largest and the smallest are told on, and D rounds later everybody has them. `is_sampled`,
-`known_at` and `are_close` are that rule, for a network and for a simulation.
+`known_at` and `lie_within` are that rule, for a network and for a simulation.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Closeness:
         close = False
         if self._sampled is not None and t == known_at(self._sampled[0], self._diameter):
             _, self.low, self.high = self._sampled
-            close = are_close(self.low, self.high, self._tolerance)
+            close = bool(lie_within(self.low, self.high, self._tolerance).all())
         if is_sampled(t, self._diameter):
             self._sampled = t, x.min(axis=0), x.max(axis=0)
         return close
@@ -155,13 +155,8 @@ def known_at(sampled: Count, diameter: Count) -> Count:
     return sampled + 1 + diameter
 
 
-def are_close(low: Array, high: Array, tolerance: Array) -> bool:
-    """Whether all x lie within the tolerance of each other, but for rounding, in every coordinate."""
-    return bool(np.all(lie_within(low, high, tolerance)))
-
-
 def lie_within(low: Array, high: Array, tolerance: Array) -> NDArray[np.bool_]:
-    """The same, of each coordinate or run."""
+    """Whether all x lie within the tolerance of each other, but for rounding; of each coordinate or run."""
     return np.asarray(high - low <= tolerance + ROUNDING * np.maximum(np.abs(low), np.abs(high)))
 
 

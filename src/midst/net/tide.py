@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.certificate import ROUNDING, slack
+from midst.certificate import ROUNDING, is_sampled, lie_within, slack
 from midst.objectives import Mean
 from midst.problems import Problem
 
@@ -84,7 +84,7 @@ class Tide:
 
     def begins(self, round: int) -> bool:
         """Whether an epoch begins with this round's messages."""
-        return round % (self.diameter + 1) == 0
+        return is_sampled(round - 1, self.diameter)  # a round's messages carry the x of the iteration before it
 
     def rise(self, level: Array, own: Sequence[Array], heard: Iterable[Array]) -> Array:
         """The level after hearing a round's messages.
@@ -104,7 +104,7 @@ class Tide:
         top, bottom, needs = level[..., 0], -level[..., 1], self.residuals
         bound = top - bottom + ROUNDING * np.maximum(np.abs(top), np.abs(bottom))
         if needs is None:
-            close = top - bottom <= self.tolerance + ROUNDING * np.maximum(np.abs(top), np.abs(bottom))
+            close = lie_within(bottom, top, self.tolerance)
         else:
             imbalance = needs.edges * level[..., 2]
             bound = bound + imbalance / needs.total if needs.smooth else bound
