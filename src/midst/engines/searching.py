@@ -335,7 +335,8 @@ class _Runs:
         self.a, self.b = np.where(low, thresholds, self.a).max(axis=0), np.where(low, self.b, thresholds).min(axis=0)
         self.below = np.where(low, weight, self.below).max(axis=0)
         old, new = self.inside, np.where(low, above, weight).min(axis=0) - self.below
-        way = np.where(new <= old - new, np.int8(0), np.minimum(self.way + np.int8(1), ways.last))
+        halved = (new - 1 <= old - new) & (new < old)
+        way = np.where(halved, np.int8(0), np.minimum(self.way + np.int8(1), ways.last))
         tied = new == old
         probes = self.tie_probes + (self.tied & (self.tie_probes < TIE_PROBES))
         if opened is not None:

@@ -13,7 +13,8 @@ Rules:
            is expected if values are spread evenly over the bracket, or as the public quantiles say
     value  at f_j = j / (K + 1) of the bracket
     key    at a + ⌊(b − a)·j / (K + 1)⌋
-  Where a probe halved what is inside, the first way is next; where not, the one after. By key, 64 / log2(K + 1) probes
+  Where a probe halved what is inside (of an odd number, to the larger half or less: the median's side of a threshold at
+  the middle never holds less), the first way is next; where not, the one after. By key, 64 / log2(K + 1) probes
   are enough for any data.
 - Where a probe left as much inside as before, values may be tied: the next one asks about the roundest number x in the
   bracket, by the thresholds key(x) − 1 and key(x), besides some by key; at most six times.
@@ -345,7 +346,8 @@ class SearchState:
         new = self.bracket(track)
         if new == old or opened:
             return track
-        way = 0 if 2 * new.inside <= old.inside else min(track.way + 1, len(WAYS[self.rules.spacing]) - 1)
+        halved = 2 * new.inside <= old.inside + 1 and new.inside < old.inside
+        way = 0 if halved else min(track.way + 1, len(WAYS[self.rules.spacing]) - 1)
         probes = track.tie_probes + (track.tied and track.tie_probes < TIE_PROBES)
         return replace(track, way=way, tied=new.inside == old.inside, tie_probes=probes)
 
