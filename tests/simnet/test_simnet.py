@@ -22,8 +22,8 @@ from midst.simnet.trial import random_charter, run_trial
 from midst.simnet.world import World
 from midst.system import assemble
 
-BLOCKS = {"consensus": 10, "search": 20}
-SEEDS = {"consensus": 500, "search": 1000}
+BLOCKS = {"consensus": 8, "search": 40}
+SEEDS = {"consensus": 200, "search": 1000}
 
 
 def seats_of(charter, values):
