@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench import rounds
 from bench.tables import table
 from numpy.typing import NDArray
 
@@ -42,14 +43,7 @@ Row = dict[str, Any]
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
-FAMILIES: dict[str, Callable[[int], Graph]] = {
-    "ring-15": lambda seed: graphs.ring(15),
-    "rgg-15": lambda seed: graphs.rgg(15, rng=seed),
-    "complete-15": lambda seed: graphs.complete(15),
-    "grid-49": lambda seed: graphs.grid(7, 7),
-    "4-regular-101": lambda seed: graphs.regular(101, 4, rng=seed),
-    "ring-51": lambda seed: graphs.ring(51),
-    "complete-51": lambda seed: graphs.complete(51),
+FAMILIES: dict[str, Callable[[int], Graph]] = rounds.FAMILIES | {
     "ring-151": lambda seed: graphs.ring(151),
     "complete-501": lambda seed: graphs.complete(501),
     "4-regular-1501": lambda seed: graphs.regular(1501, 4, rng=seed),

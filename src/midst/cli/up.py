@@ -148,11 +148,10 @@ def _charter_beside(out: Path) -> Path:
 
 def _write_out(charter: Charter, end: Event, out: Path) -> None:
     """The result, and beside it the charter that it is checked by: that of a network of this machine is thrown away."""
+    from midst.cli.node import write_out
     from midst.files import write_whole
-    from midst.net.results import result_json
 
-    found = result_json(charter, end["found"])
-    write_whole(out, lambda file: file.write(found), mode=0o644)
+    write_out(charter, end["found"], out)
     write_whole(_charter_beside(out), lambda file: file.write(charter.to_toml().encode()), mode=0o644)
 
 

@@ -210,6 +210,7 @@ class Routes:
             number: whose routes.
         """
         self._graph, self._number = graph, number
+        self._known: dict[int, list[int]] = {}  # distances from those asked about
         self._near = {i: tuple(graph.neighbours(i).tolist()) for i in (number, *graph.neighbours(number).tolist())}
 
     @cached_property
@@ -235,14 +236,9 @@ class Routes:
         return tuple(k if signer == k else near[place] for signer, place in enumerate(nearest.tolist()))
 
     def _distances(self, start: int) -> list[int]:
-        known = self._cache.get(start)
-        if known is None:
-            known = self._cache[start] = breadth_first(self._lists, start)
-        return known
-
-    @cached_property
-    def _cache(self) -> dict[int, list[int]]:
-        return {}
+        if start not in self._known:
+            self._known[start] = breadth_first(self._lists, start)
+        return self._known[start]
 
     @cached_property
     def _lists(self) -> list[list[int]]:

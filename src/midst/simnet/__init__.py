@@ -2,6 +2,7 @@
 
 - `faults`: what goes wrong, and how often.
 - `disk`: a file that can be torn by a crash, or full.
+- `notary`: signatures that replay.
 - `world`: the clock, the links, and the participants on them.
 - `trial`: one seed: a random charter run with and without faults, and what must hold.
 """
