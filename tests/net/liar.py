@@ -6,7 +6,7 @@
 | two votes  | contributes one thing to its lower neighbour and another to the higher            |
 | two balanced votes | the same, such that the totals could be                                   |
 | slow       | tells its contributions to its lower neighbour only                               |
-| silent     | tells its contributions to nobody                                                 |
+| silent     | tells its contributions to nobody, nor that it gives up                           |
 | heavy      | adds (−2, +2) to the first and the last cell of every probe: a vote that is not its |
 | hearsay    | says in its WELCOME that the other has signed more than it has                    |
 """
@@ -80,6 +80,18 @@ def withhold(everybody: bool) -> Callable[[peer.Peer, int, Statement], Statement
     return change
 
 
+def say_nothing() -> None:
+    """Withhold every contribution, and the abort too: who waits must find out whom it waits for."""
+    tamper(withhold(everybody=True))
+    give_up = peer.Peer._abort
+
+    def quietly(self, *about, **told):
+        self._send = lambda j, frame: None
+        give_up(self, *about, **told)
+
+    peer.Peer._abort = quietly
+
+
 def vote_twice() -> None:
     plain = participant.contribution
 
@@ -109,7 +121,7 @@ STRATEGIES = {
     "two votes": lambda: tamper(two(b"C", 5 + 32)),
     "two balanced votes": lambda: tamper(balanced),
     "slow": lambda: tamper(withhold(everybody=False)),
-    "silent": lambda: tamper(withhold(everybody=True)),
+    "silent": say_nothing,
     "heavy": vote_twice,
     "hearsay": hear_say,
 }
