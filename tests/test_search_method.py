@@ -304,8 +304,8 @@ def test_exact_on_every_engine(data, seed, engine):
         return
     assert result.value == sorted_answer(problem)
     assert (result.error, result.certificate, result.method) == (0, None, "consensus")
-    assert result.iterations % (graph.diameter() + 1) == 0
-    assert result.rounds == result.iterations + (result.probes + 2) * graph.diameter()
+    assert (result.iterations + 1) % (graph.diameter() + 1) == 0
+    assert result.rounds == 1 + result.iterations + (result.probes + 2) * graph.diameter()
     assert result.trace.answer == (result.value,)
     assert_standing(problem, result)
 
@@ -334,7 +334,7 @@ def test_iterating_ends_when_all_nodes_know():
     diameter = graph.diameter()
     near = [[i, *graph.neighbours(i).tolist()] for i in range(15)]
     high = low = x[0]
-    for r in range(1, len(x)):  # the messages of round r, which carry x(r − 1), make x(r)
+    for r in range(1, len(x) + 1):  # the messages of round r carry x(r − 1)
         if r % (diameter + 1) == 0:
             low = high = x[r - 1]
         else:
@@ -346,7 +346,7 @@ def test_iterating_ends_when_all_nodes_know():
         if all_know:
             assert len(set(low)) == len(set(high)) == 1
             close = high[0] - low[0] <= CLOSE
-            assert close == (r == len(x) - 1)
+            assert close == (r == len(x))
     opening = result.trace.probes[0].thresholds
     assert opening[0] <= low[0] <= opening[0] + 1 / 64
     assert opening[1] - 1 / 64 <= high[0] <= opening[1]
@@ -356,7 +356,7 @@ def test_iterating_ends_when_all_nodes_know():
 def test_when_samples_are_taken(diameter):
     sampled = [t for t in range(40) if is_sampled(t, diameter)]
     assert sampled[:2] == [diameter, 2 * diameter + 1]
-    assert [known_at(t, diameter) for t in sampled[:-1]] == sampled[1:]
+    assert [known_at(t, diameter) + 1 for t in sampled[:-1]] == sampled[1:]
     watch = Closeness(diameter, np.array(1.0))
     ends = next(t for t in range(40) if watch.see(t, np.array([0.0, 0.5 if t >= 11 else 5.0])))
     first = next(t for t in sampled if t >= 11)

@@ -132,14 +132,13 @@ class Closeness:
         self.low = self.high = np.full(np.shape(tolerance), np.nan)
 
     def see(self, t: int, x: Array) -> bool:
-        """Take note of x(t); whether all nodes now know that x was close enough."""
-        close = False
-        if self._sampled is not None and t == known_at(self._sampled[0], self._diameter):
-            _, self.low, self.high = self._sampled
-            close = bool(lie_within(self.low, self.high, self._tolerance).all())
+        """Take note of x(t), which is sent; whether all nodes then know that x was close enough."""
         if is_sampled(t, self._diameter):
             self._sampled = t, x.min(axis=0), x.max(axis=0)
-        return close
+        if self._sampled is None or t != known_at(self._sampled[0], self._diameter):
+            return False
+        _, self.low, self.high = self._sampled
+        return bool(lie_within(self.low, self.high, self._tolerance).all())
 
 
 def is_sampled(t: int, diameter: int) -> bool:
@@ -148,11 +147,11 @@ def is_sampled(t: int, diameter: int) -> bool:
 
 
 def known_at(sampled: Count, diameter: Count) -> Count:
-    """The iteration that nodes make with the messages by which all have heard the range of x(sampled).
+    """The iteration whose messages carry the last of what makes all nodes know the range of x(sampled).
 
-    x(t) travels in round t + 1, and the maxima of a round's x in the `diameter` rounds after it.
+    x(t) travels in round t + 1, and the maxima of a round's x in the `diameter` rounds after it. No later x is sent.
     """
-    return sampled + 1 + diameter
+    return sampled + diameter
 
 
 def lie_within(low: Array, high: Array, tolerance: Array) -> NDArray[np.bool_]:

@@ -217,7 +217,7 @@ def _by_consensus(
         objective=problem.title,
         method="consensus",
         iterations=t + 1,
-        rounds=t + 1 + (0 if found is None else found.searched.rounds),
+        rounds=t + 1 + (0 if found is None else 1 + found.searched.rounds),  # z(0) takes one
         probes=0 if found is None else len(found.searched.steps),
         certified=found is not None or (certificate is not None and certificate.holds),
         certificate=certificate,

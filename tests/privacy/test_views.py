@@ -10,10 +10,11 @@ import pytest
 import midst
 from midst import graphs
 from midst.privacy.adversaries import Adversary, parse_adversary
-from midst.privacy.attack import reconstruct, track
+from midst.privacy.attack import reconstruct
 from midst.privacy.audit import audit, measure
 from midst.privacy.exposure import exposure
 from midst.privacy.sights import Branches, Heard, Offset, Unseen
+from midst.privacy.tracking import track
 from midst.privacy.views import view
 
 GRAPH = graphs.rgg(9, rng=4)

@@ -64,8 +64,8 @@ class EnsembleResult:
         iterations: how many were run.
         certified: whether the value is proved, by the totals of a search or by the certificate of the last x.
         probes: questions of the search; 0 where the run did not end by one.
-        rounds: of messages: the iterations and, where a search ended the run, a diameter for each probe, for the keys
-            and for the signatures.
+        rounds: of messages: the iterations and, where a search ended the run, z(0), and a diameter for each probe, for
+            the keys and for the signatures.
         spread: max x − min x in the end.
         error: distance of the value from the nearest right answer, which only a simulation knows.
         first_inside: the first iteration in which each node sent its own value, or `NEVER`.
@@ -219,7 +219,7 @@ def _write_search(
     found = search_some(source, which, method, start)
     result.value[which], result.probes[which], result.error[which] = found.value, found.probes, found.error
     result.certified[which] = True
-    result.rounds[which] += (found.probes + 2) * source.diameters(which)
+    result.rounds[which] += (start is not None) + (found.probes + 2) * source.diameters(which)  # z(0) takes one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -245,7 +245,7 @@ class _Nearing:
 
     Attributes:
         due: the next iteration that is sampled.
-        ends: the iteration in which they know; `NEVER` while none was close.
+        ends: the last iteration, with whose messages they know; `NEVER` while none was close.
         low: the smallest x of the one that was.
         high: the largest.
     """

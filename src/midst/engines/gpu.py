@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from midst.certificate import known_at
 from midst.engines.batches import Batch, is_dense, join
 from midst.errors import InputError, MissingExtra
 from midst.graphs import Graph
@@ -394,34 +395,40 @@ def _finish_kernel(
         for ref, row in zip(out[-4:], about, strict=True):
             ref[mine] = jnp.where(which, row, ref[mine])
 
-    def sample(t: Any, state: Registers, left: Any, near: Any, low: Any, high: Any) -> tuple[Any, ...]:
-        """An iteration whose largest and smallest x are told on: those of the sample before are known by now."""
+    def end(t: Any, state: Registers, left: Any, near: Any, low: Any, high: Any) -> Any:
+        """The iteration before a sample: with its messages, the sample before is known. Which runs go on."""
         ended = left * near
         pl.when(jnp.max(ended) > 0)(lambda: write(ended > 0, 1, t, state, low, high))
+        return left - ended
+
+    def sample(state: Registers, near: Any, low: Any, high: Any) -> tuple[Any, ...]:
+        """An iteration whose largest and smallest x are told on."""
         x = state[held]
         least, most = reduce(jnp.minimum, x), reduce(jnp.maximum, x)
         room = close + rounding * jnp.maximum(jnp.abs(least), jnp.abs(most))
         found = (most - least <= room) & (near == 0)
         low, high = jnp.where(found, least, low), jnp.where(found, most, high)
-        return left - ended, jnp.where(found, 1, near), low, high
+        return jnp.where(found, 1, near), low, high
 
     def going(now: tuple[Any, ...]) -> Any:
         t, left = now[:2]
         return (t < last) & (jnp.max(left) > 0)
 
     def iteration(now: tuple[Any, ...]) -> tuple[Any, ...]:
-        t, *about, state = now
+        t, left, *about, state = now
+        due = (t + 2) % epoch == 0  # the next one is sampled
+        left = lax.cond(due, lambda left, *about: end(t, state, left, *about), lambda left, *about: left, left, *about)
         state = step(t, state)
-        t = t + 1
-        about = lax.cond((t + 1) % epoch == 0, lambda *now: sample(t, state, *now), lambda *now: now, *about)
-        return t, *about, state
+        about = lax.cond(due, lambda *about: sample(state, *about), lambda *about: about, *about)
+        return t + 1, left, *about, state
 
     begun = tuple(tuple(ref[i, mine] for i in nodes) for ref in given)
     nobody, nothing = jnp.zeros(_RUNS, np.int32), jnp.zeros(_RUNS, s_ref.dtype)
-    t, left, _, low, high, state = lax.while_loop(
+    t, left, *about, state = lax.while_loop(
         going, iteration, (jnp.int32(0), nobody + 1, nobody, nothing, nothing, begun)
     )
-    pl.when(jnp.max(left) > 0)(lambda: write(left > 0, 0, t, state, low, high))
+    left = jnp.where((t + 2) % epoch == 0, end(t, state, left * ((t + 2) % epoch == 0), *about), left)
+    pl.when(jnp.max(left) > 0)(lambda: write(left > 0, 0, t, state, *about[1:]))
 
 
 # A large graph: a node a thread
@@ -567,7 +574,7 @@ def finish(
     way: Way,
     first: int,
     steps: int,
-) -> tuple[State, Near, Any]:
+) -> tuple[State, Near, Any, Any]:
     """From iteration 0 to each run's end: until its nodes know that all x are close.
 
     Args:
@@ -582,36 +589,42 @@ def finish(
         steps: from there on every so many.
 
     Returns:
-        The state of each run's last iteration, how those ended that did, and the iteration in which the others are: no
-        sample is left between it and `last`.
+        The state of each run, how it ends, which of them have, and the iteration in which the others are: no sample is
+        left between it and `last`.
     """
     rounding = _ROUNDING * float(np.finfo(state.x.dtype).eps)
 
+    never = np.iinfo(np.int32).max
+
     def go_on(now: tuple[Any, ...]) -> Any:
-        t, _, left = now[:3]
+        t, _, left, _ = now
         return left.any() & (t + steps <= last)
 
-    def sample(t: Any, state: State, left: Any, seen: Any, near: Near) -> tuple[Any, Any, Near]:
+    def sample(t: Any, state: State, left: Any, near: Near) -> Near:
         least, most = _ends(state.x if way.nodes is None else state.x[: way.nodes, None], present)
-        here = (t + 1) % (diameter + 1) == 0
-        ended = left & here & seen
-        found = left & here & ~seen
+        found = left & ((t + 1) % (diameter + 1) == 0) & (near.at == never)
         found &= most - least <= close + rounding * jnp.maximum(jnp.abs(least), jnp.abs(most))
         low, high = jnp.where(found, least, near.low), jnp.where(found, most, near.high)
-        return left & ~ended, seen | found, Near(near.known | ended, jnp.where(ended, t, near.at), low, high)
+        return Near(near.known, jnp.where(found, known_at(t, diameter), near.at), low, high)
+
+    def forward(state: State, t: Any, steps: int, left: Any) -> State:
+        if left.size == 1:
+            return lax.cond(left.all(), lambda state: way.advance(state, t, steps, arrays), lambda state: state, state)  # type: ignore[no-any-return]
+        return _keep(left, way.advance(state, t, steps, arrays), state)
 
     def some(now: tuple[Any, ...]) -> tuple[Any, ...]:
-        t, state, left, *rest = now
-        after = way.advance(state, t, steps, arrays)
-        state = after if left.size == 1 else _keep(left, after, state)
-        return t + steps, state, *sample(t + steps, state, left, *rest)
+        t, state, left, near = now
+        state = forward(state, t, steps - 1, left) if steps > 1 else state
+        left &= near.at != t + steps - 1
+        state = forward(state, t + steps - 1, 1, left)
+        return t + steps, state, left, sample(t + steps, state, left, near)
 
-    none, t = jnp.zeros(close.shape, np.bool_), jnp.int32(first)
-    blank = Near(none, jnp.full(close.shape, last), jnp.zeros_like(close), jnp.zeros_like(close))
+    all_runs, t = jnp.ones(close.shape, np.bool_), jnp.int32(first)
+    blank = Near(~all_runs, jnp.full(close.shape, never), jnp.zeros_like(close), jnp.zeros_like(close))
     state = way.advance(state, jnp.int32(0), first, arrays)
-    begun = t, state, *sample(t, state, ~none, none, blank)
-    t, state, _, _, near = lax.while_loop(go_on, some, begun)
-    return state, near, t
+    begun = t, state, all_runs, sample(t, state, all_runs, blank)
+    t, state, left, near = lax.while_loop(go_on, some, begun)
+    return state, near._replace(known=near.at <= last, at=jnp.minimum(near.at, last)), left, t
 
 
 def _ends(x: Any, present: Any) -> tuple[Any, Any]:
@@ -731,11 +744,11 @@ class Runs:
             state, near = finish_small(state, *fixed, epoch=first + 1, **self._in_registers)
             return state, near.at, near
         fixed = diameter, close, self._present(), (self._terms, self._c, self._neighbours)
-        state, near, t = finish(state, final, *fixed, way=self._way, first=first, steps=first + 1 if alike else 1)
-        left = final - int(t)
-        if left > 0 and not near.known.all():
-            after = self._advance(state, int(t), left)
-            state = after if self._count == 1 else _keep(~near.known, after, state)
+        state, near, left, t = finish(state, final, *fixed, way=self._way, first=first, steps=first + 1 if alike else 1)
+        steps = final - int(t)
+        if steps > 0 and left.any():
+            after = self._advance(state, int(t), steps)
+            state = after if self._count == 1 else _keep(left, after, state)
         return state, near.at, near
 
     def _make_test(self) -> Test:

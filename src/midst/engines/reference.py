@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -10,25 +10,29 @@ from midst.node import Message, make_node, rows
 from midst.system import System
 from midst.update import Array, Branch
 
+Overhear = Callable[[int, int, Message], None]  # told of every message: from whom, to whom, what
 
-def deliver(outboxes: list[dict[int, Message]]) -> list[Mapping[int, Message]]:
+
+def deliver(outboxes: list[dict[int, Message]], overhear: Overhear | None = None) -> list[Mapping[int, Message]]:
     """The link: what i addressed to j lies in j's inbox, from i."""
     inboxes: list[dict[int, Message]] = [{} for _ in outboxes]
     for i, outbox in enumerate(outboxes):
         for j, message in outbox.items():
             inboxes[j][i] = message
+            if overhear is not None:
+                overhear(i, j, message)
     return list(inboxes)
 
 
-def iterate(system: System) -> Iterator[tuple[Array, Branch]]:
-    """Algorithm 1, node by node and message by message."""
+def iterate(system: System, overhear: Overhear | None = None) -> Iterator[tuple[Array, Branch]]:
+    """Algorithm 1, node by node and message by message; x is yielded before it is sent."""
     nodes = [make_node(system, i) for i in range(system.graph.n)]
     drawn = [rows(z) for z in np.split(system.z0, system.graph.offsets[1:-1])]
     begun = [node.begin(z) for node, z in zip(nodes, drawn, strict=True)]
     states = [state for state, _ in begun]
     outboxes = [outbox for _, outbox in begun]
     while True:
-        inboxes = deliver(outboxes)
+        inboxes = deliver(outboxes, overhear)
         for i, node in enumerate(nodes):
             states[i], outboxes[i] = node.step(states[i], inboxes[i])
         yield np.array([state.x for state in states]), np.array([state.branch for state in states], np.int8)

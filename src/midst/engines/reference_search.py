@@ -7,7 +7,7 @@ step goes on to the next. So a statement takes as many rounds as it has hops to 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from secrets import token_bytes
 
 from cryptography.exceptions import InvalidSignature
@@ -53,19 +53,31 @@ class KeyNotary:
         return verify
 
 
-def search_problem(problem: Problem, rules: Rules) -> Searched:
+Overhear = Callable[[int, int, Statement], None]  # told of every statement: from whom, to whom, what
+
+
+def search_problem(problem: Problem, rules: Rules, overhear: Overhear | None = None) -> Searched:
     """The search of a problem's values, participant by participant and statement by statement."""
     participants = seat(problem, rules)
     neighbours = [problem.graph.neighbours(i).tolist() for i in range(problem.graph.n)]
     news = [list(each.own) for each in participants]
     rounds = 0
     while not all(each.certified for each in participants):
+        if overhear is not None:
+            _tell(overhear, news, neighbours)
         heard = [[statement for j in near for statement in news[j]] for near in neighbours]
         news = [listen(each, said) for each, said in zip(participants, heard, strict=True)]
         rounds += 1
     first, *others = participants
     assert all(each.own[-1].context == first.own[-1].context for each in others), "all signed the same"
     return _play(rules, first.totals, rounds)
+
+
+def _tell(overhear: Overhear, news: list[list[Statement]], neighbours: list[list[int]]) -> None:
+    for j, said in enumerate(news):
+        for i in neighbours[j]:
+            for statement in said:
+                overhear(j, i, statement)
 
 
 def seat(problem: Problem, rules: Rules) -> list[Participant]:

@@ -151,7 +151,6 @@ class LockStep:
         """The next round."""
         node, before = self._iteration.node, self.state
         self.state, outbox = node.step(before, {j: step.message for j, step in inputs.items()})
-        self.exposed = self.exposed or bool(np.any(self.state.branch == 0))
         self._held = {before.round: dict(inputs), self.round: self._held[self.round], self.round + 1: {}}
         tide = self._iteration.tide
         if before.x is not None:
@@ -160,6 +159,7 @@ class LockStep:
             self._level = tide.rise(self._level, own, heard)
         self.range = tide.judge(self._level, before.round)
         if self.range is None:  # nobody needs the x of a round that is not made, and nobody is to have it
+            self.exposed = self.exposed or bool(np.any(self.state.branch == 0))
             self._publish(outbox)
 
     def _own(self, before: State, inputs: Sequence[Step]) -> list[Array]:

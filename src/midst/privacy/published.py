@@ -35,6 +35,7 @@ from midst.update import Array
 
 Counts = NDArray[np.int64]
 
+ELSEWHERE = -1  # the place of a value of which only its owner knows where it lies
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -260,7 +261,7 @@ class _Reading:
             self.pair,
             self._own(),
             1 + max((probe.step for probe in self.probes), default=-1),
-            None if at is None else at[self.honest],
+            None if at is None or (self.places == ELSEWHERE).any() else at[self.honest],
         )
 
     def _answer_alone(self) -> tuple[Cell, ...]:
@@ -294,6 +295,8 @@ class _Reading:
         at = np.searchsorted(inner, self.places, side="right")
         inside = (self.places > 0) & (self.places < len(edges)) | (self.weight == 0)
         told = np.bincount(at, self.weight, len(self.cells))
+        if (self.places == ELSEWHERE).any():
+            return np.asarray(at)
         if not inside.all() or told.tolist() != [cell.total for cell in self.cells]:
             raise InputError("the places and the totals of this trace do not agree")
         return np.asarray(at)

@@ -132,6 +132,11 @@ class Run:
             np.bincount(graph.source, weights, graph.n) for weights in (signed, signed[graph.reverse])
         )
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether every x and z(0) are there, or can be worked out."""
+        return self.z0 is not None and (self.frames is not None or self._trace.segments is not None)
+
     def messages(self) -> Array:
         """x(t) of every t: as kept, or worked out again from z(0) and the branches."""
         if self.frames is not None:

@@ -150,7 +150,7 @@ def offsets(public: Public, x: Array, S: Array, R: Array) -> Array:
 
     Args:
         public: graph and parameters.
-        x: the messages, shape (t, n).
+        x: the messages, shape (t, n); NaN of nodes that are not heard, whose neighbours then have no q but the first.
         S: Σ_j ζ_ij over the known terms.
         R: Σ_j ζ_ji over the known terms.
     """
@@ -158,7 +158,11 @@ def offsets(public: Public, x: Array, S: Array, R: Array) -> Array:
     neighbour_sum = sum_over_neighbours(public.graph)
     c = np.array(public.c)
     q = np.empty_like(x)
-    for t, now in enumerate(x):
+    unheard = np.isnan(x[0])
+    deaf = neighbour_sum(unheard.astype(np.float64)) > 0  # to a neighbour, so that there is no S after the first
+    for t, now in enumerate(np.where(unheard, 0.0, x)):
         q[t] = -S - cd * now
         S, R = next_sums(S, R, now, neighbour_sum(now), cd, c, public.theta)
+    q[:, unheard] = np.nan
+    q[1:, deaf] = np.nan
     return q

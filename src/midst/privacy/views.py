@@ -34,7 +34,7 @@ class View:
         adversary: who.
         public: what everybody knows.
         sights: one for every honest node, in ascending order of nodes.
-        messages: x(t) of every t, where all are heard and the trace has them.
+        messages: x(t) of every t, where the trace has them; NaN of nodes that are not heard.
         sums: S_i(0) and R_i(0) as far as the adversary knows their terms, where the trace has them.
         published: what a search made public, and the answer; None where there was neither.
     """
@@ -71,11 +71,11 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
     coordinate = _coordinate(trace, coordinate)
     public = published(trace, adversary, coordinate)
     if is_search(trace):
-        return _searched(trace, adversary, public)
+        return view_of_search(trace, adversary, public)
     return replace(_messages(trace, adversary, Run(trace, coordinate)), published=public)
 
 
-def _searched(trace: Trace, adversary: Adversary, public: Published | None) -> View:
+def view_of_search(trace: Trace, adversary: Adversary, public: Published | None) -> View:
     """What is seen where no node has sent anything about its value but what was published."""
     if public is None:
         raise InputError("nothing was run: this trace has no iterations, no search and no answer")
@@ -96,16 +96,22 @@ def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
     corrupt[list(adversary.corrupt)] = True
     honest = np.flatnonzero(~corrupt)
     surrounded = _count_neighbours(trace.graph, ~corrupt) == 0
-    if run.smooth or (adversary.eavesdrops and (adversary.init == "clear" or run.public.sigma == 0)):
+    near = is_near(trace.graph, adversary)
+    everybody = hears_everybody(trace, adversary)
+    if run.smooth or (adversary.eavesdrops and adversary.init == "clear") or (everybody and run.public.sigma == 0):
         if run.smooth and not (adversary.eavesdrops and adversary.init == "clear"):
             raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")
         sums = None if run.z0 is None else run.sums(np.ones(len(trace.graph.source), np.bool_))
         sights: list[Sight] = [run.branches(i) if not run.smooth else run.mean_value(i, sums) for i in honest.tolist()]
         return View(adversary, run.public, tuple(sights), run.frames, sums)
-    if not adversary.eavesdrops:
-        near = _count_neighbours(trace.graph, corrupt) > 0
+    if not everybody:
+        if run.public.sigma == 0:  # z(0) is no secret, and hides nothing of whoever is heard with all its neighbours
+            surrounded = near & (_count_neighbours(trace.graph, ~(near | corrupt)) == 0)
         sights = [run.branches(i) if surrounded[i] else run.heard(i) if near[i] else Unseen(i) for i in honest.tolist()]
-        return View(adversary, run.public, tuple(sights))
+        if not run.has_messages:
+            return View(adversary, run.public, tuple(sights))
+        sums = run.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
+        return View(adversary, run.public, tuple(sights), np.where(near | corrupt, run.messages(), np.nan), sums)
     if trace.parameters["theta"] != 0.5:
         raise InputError("sealed z(0) is audited for theta = 0.5 only; this trace has another theta")
     if trace.iterations < 4:
@@ -115,6 +121,25 @@ def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
     q = offsets(run.public, x, *sums)
     sights = [run.branches(i) if surrounded[i] else run.offset(i, x[:, i], q[:, i]) for i in honest.tolist()]
     return View(adversary, run.public, tuple(sights), x, sums)
+
+
+def hears_everybody(trace: Trace, adversary: Adversary) -> bool:
+    """Whether the adversary hears every x, and what that tells is known: see `sealed.py`.
+
+    A coalition that every honest node has a neighbour in hears as much as one that eavesdrops.
+    """
+    if adversary.eavesdrops:
+        return True
+    near = is_near(trace.graph, adversary)
+    near[list(adversary.corrupt)] = True
+    return bool(near.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= 4
+
+
+def is_near(graph: Graph, adversary: Adversary) -> NDArray[np.bool_]:
+    """Which nodes have a corrupt neighbour."""
+    corrupt = np.zeros(graph.n, np.bool_)
+    corrupt[list(adversary.corrupt)] = True
+    return np.asarray(_count_neighbours(graph, corrupt) > 0)
 
 
 def _count_neighbours(graph: Graph, among: NDArray[np.bool_]) -> NDArray[np.int64]:

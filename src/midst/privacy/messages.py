@@ -1,0 +1,190 @@
+"""What an adversary has received, message by message, and the view that this makes.
+
+An audit of a simulated run reads a trace, which knows more than any adversary does. This is the other way to the same
+view: from messages alone, as the reference engine, the fault simulator or a real node's log has them. The tests hold
+one against the other, so that nothing is sent that the audit does not count.
+
+| message      | sent to                      | what it says                         | counted as                    |
+|--------------|------------------------------|--------------------------------------|-------------------------------|
+| z(0)         | one neighbour, sealed or not | z_{i|j}(0)                           | `View.sums`, `Offset`         |
+| x            | every neighbour              | x_i(t)                               | `View.messages`, all sights   |
+| maxima       | every neighbour, and told on | the largest of some x, −x, residuals | follow from x, as tests check |
+| announcement | everybody                    | a session key, how many values       | public: `Published.owner`     |
+| contribution | everybody                    | numbers behind masks                 | their sums: `Published.cells` |
+| final        | everybody                    | a signature on totals and answer     | `Published.answer`            |
+
+Rules:
+- Whatever no line covers is refused, and so is a second message of one sender for one place.
+- A coalition hears what is sent to and by its members. An eavesdropper hears all, z(0) only where it is in the clear.
+- Nothing here looks at a value, but at those that the coalition has brought itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from midst.engines.searching import Step, places_of, probes_of
+from midst.errors import InputError
+from midst.node import Message
+from midst.objectives import Mean
+from midst.privacy.adversaries import Adversary
+from midst.privacy.published import ELSEWHERE, published
+from midst.privacy.reading import Run
+from midst.privacy.sights import Branches, Heard, Offset, Public, Sight, Unseen, offsets
+from midst.privacy.tracking import track
+from midst.privacy.views import View, view_of_search
+from midst.problems import Problem
+from midst.protocol.keys import MODULUS
+from midst.protocol.participant import Statement
+from midst.protocol.search import Rules, SearchState
+from midst.system import Parameters
+from midst.trace import Trace
+from midst.update import Array
+
+
+class Messages:
+    """What one adversary has received of a run on one number a node.
+
+    Attributes:
+        maxima: the levels that were told on, by the round of their frame.
+    """
+
+    def __init__(self, problem: Problem, parameters: Parameters | None, adversary: Adversary) -> None:
+        """Nothing heard yet.
+
+        Args:
+            problem: what is public of it: graph, objective, weights, keys. No value is read.
+            parameters: of the iteration; None where there is none.
+            adversary: who listens.
+        """
+        adversary.check(problem.graph)
+        self._problem, self._parameters, self._adversary = problem, parameters, adversary
+        graph = problem.graph
+        self._edge = {ends: k for k, ends in enumerate(zip(graph.source.tolist(), graph.target.tolist(), strict=True))}
+        self._numbers: dict[tuple[int, ...], float] = {}
+        self._statements: dict[tuple[int, int], Statement] = {}
+        self.maxima: dict[tuple[int, int, int], Array] = {}
+
+    def hear(self, i: int, j: int, said: Message | Statement | tuple[int, Array]) -> None:
+        """Take note of what i has sent to j, if the adversary hears it: a number, a statement, or a round's maxima.
+
+        Raises:
+            InputError: nothing accounts for such a message, or it contradicts another one.
+        """
+        party = i in self._adversary.corrupt or j in self._adversary.corrupt
+        match said:
+            case Message(round=round, number=number) if np.ndim(number) == 0 and (i, j) in self._edge:
+                sealed = round == 0 and self._adversary.init == "sealed"
+                if party or (self._adversary.eavesdrops and not sealed):
+                    self._note(self._numbers, (i, j) if round == 0 else (i, j, round - 1), float(number))
+            case Statement() if said.kind in (b"A", b"C", b"F"):
+                if party or self._adversary.eavesdrops:
+                    self._note(self._statements, (said.step, said.signer), said)
+            case (int(round), np.ndarray() as level):
+                if party or self._adversary.eavesdrops:
+                    self.maxima[i, j, round] = level
+            case _:
+                raise InputError(f"no view accounts for a {type(said).__name__} from node {i} to node {j}")
+
+    def view(self, rules: Rules | None = None, own: Mapping[int, float] | None = None) -> View:
+        """What the adversary sees; compare `views.view`.
+
+        Args:
+            rules: of the search, where there was one; where it begins is public.
+            own: the value of every corrupt node.
+        """
+        heard = self._as_heard(rules, own or {})
+        about = published(heard, self._adversary)
+        if not heard.iterations:
+            return view_of_search(heard, self._adversary, about)
+        public = Run(heard, 0).public
+        x, z0 = heard.x, heard.z0
+        assert z0 is not None
+        sights, sums = _look(public, self._adversary, x, z0)
+        bare = View(self._adversary, public, sights, x, sums)
+        return replace(bare, sights=track(bare), published=about)
+
+    def _note(self, known: dict[Any, Any], place: tuple[int, ...], said: Any) -> None:
+        if known.setdefault(place, said) != said:
+            raise InputError(f"two different messages for one place: {place}")
+
+    def _as_heard(self, rules: Rules | None, own: Mapping[int, float]) -> Trace:
+        """The record of the run as far as it was heard: NaN elsewhere."""
+        problem, graph = self._problem, self._problem.graph
+        times = [key[2] + 1 for key in self._numbers if len(key) == 3]
+        x = np.full((max(times, default=0), graph.n), np.nan)
+        z0 = np.full(len(graph.source), np.nan)
+        unit = 1.0 if self._parameters is None else float(self._parameters.unit)
+        for key, number in self._numbers.items():
+            if len(key) == 2:
+                z0[self._edge[key[0], key[1]]] = number * (unit if isinstance(problem.objective, Mean) else 1.0)
+                continue
+            i, _, t = key
+            if not (math.isnan(x[t, i]) or x[t, i] == number * unit):
+                raise InputError(f"node {i} sent two different x({t})")
+            x[t, i] = number * unit
+        trace = Trace(
+            graph=graph,
+            objective=problem.objective,
+            counts=problem.counts,
+            unit_weight=problem.unit_weight,
+            parameters={} if self._parameters is None else self._parameters.to_dict(),
+            iterations=len(x),
+            t=np.arange(len(x)),
+            x=x,
+            branch=np.zeros(x.shape, np.int8),
+            z0=z0,
+        )
+        return trace if rules is None else replace(trace, **self._searched(rules, own))
+
+    def _searched(self, rules: Rules, own: Mapping[int, float]) -> dict[str, Any]:
+        """What the statements make public: their sums, question by question."""
+        search, steps = SearchState.begin(rules), []
+        count = self._problem.graph.n
+        while search.question is not None:
+            said = [self._statements[len(steps) + 1, signer].numbers for signer in range(count)]
+            totals = tuple(sum(column) % MODULUS for column in zip(*said, strict=True))
+            steps.append(Step(search.question, totals))
+            search = search.fold(totals)
+        keys, answer = rules.keys, search.value(0)
+        probes = probes_of(keys, steps)
+        places = np.full(count, ELSEWHERE)
+        if own:
+            mine = np.array([keys.key(value) for value in own.values()], np.uint64)
+            places[list(own)] = places_of(probes, [keys.key(answer)], mine)
+        return {"probes": probes, "answer": (answer,), "places": places}
+
+
+def _look(public: Public, adversary: Adversary, x: Array, z0: Array) -> tuple[tuple[Sight, ...], tuple[Array, Array]]:
+    """Of each honest node the kind of sight that the messages allow, and the sums as far as they are known."""
+    graph = public.graph
+    z0 = np.where(np.isnan(z0), graph.sign * public.mu, z0) if public.sigma == 0 else z0
+    known = ~np.isnan(z0)
+    signed = np.where(known, graph.sign * z0, 0.0)
+    sums = tuple(np.bincount(graph.source, each, graph.n) for each in (signed, signed[graph.reverse]))
+    q = offsets(public, x, *sums)
+    both = known & known[graph.reverse]
+    told = np.bincount(graph.source, both, graph.n) == graph.degree  # every z of its edges
+    heard, followed = ~np.isnan(x[0]), ~np.isnan(q[-1])
+    sights: list[Sight] = []
+    for i in range(graph.n):
+        if i in adversary.corrupt:
+            continue
+        if not heard[i]:
+            sights.append(Unseen(i))
+        elif told[i] and followed[i]:
+            sights.append(Branches(i, float(x[-1, i])))
+        elif heard.all():
+            later = x[1:, i]
+            ends = float(later.min()), float(later.max())
+            sight = Offset(i, float(x[0, i]), float(x[-1, i]), float(q[0, i]), float(q[1, i]), *ends)
+            weightless = public.left[i] + public.right[i] == 0
+            sights.append(replace(sight, offset=float(q[1, i])) if weightless else sight)
+        else:
+            sights.append(Heard(i, float(x[-1, i])))
+    return tuple(sights), sums  # type: ignore[return-value]

@@ -1,0 +1,90 @@
+"""Reading raw messages: which branch each message came from, as far as an adversary can tell.
+
+Running the public recursion over the messages gives q_i(t). With z(0) it is the subgradient g_i(t), and its ends are
+the branches. Without, it is g_i(t) up to a constant, and a jump of left + right tells the constant. Of a node whose
+neighbours are not all heard there is no q, but a message that is sent twice in a row is a plateau.
+
+Numbers are rounded: what lies within 1e-8 of an end is taken for the end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midst.privacy.sights import Branches, Heard, Offset, Sight, Spans, Unseen, offsets
+from midst.privacy.views import View
+from midst.update import Array
+
+_CLOSE = 1e-8  # to an end, relative to left + right
+
+
+def track(view: View) -> tuple[Sight, ...]:
+    """The sights of a view, read from the raw messages where the view has them."""
+    if view.messages is None or view.sums is None or view.public.curvature.any():
+        return view.sights
+    q = offsets(view.public, view.messages, *view.sums)
+    found: list[Sight] = []
+    for sight in view.sights:
+        i = sight.node
+        left, right = float(view.public.left[i]), float(view.public.right[i])
+        x = view.messages[:, i]
+        if left + right == 0 or isinstance(sight, Unseen):
+            found.append(sight)
+        elif isinstance(sight, Heard):
+            found.append(track_plateaus(i, x))
+        elif isinstance(sight, Branches):
+            found.append(_track_branches(i, x, q[:, i], left, right))
+        else:
+            found.append(_track_offset(i, x, q[:, i], left, right))
+    return tuple(found)
+
+
+def track_plateaus(node: int, x: Array) -> Heard:
+    """What x alone tells: twice the same in a row is the value."""
+    same = np.concatenate([[False], x[1:] == x[:-1], [False]])
+    inside = same[:-1] | same[1:]
+    return Heard(node, float(x[-1]), _value(x, inside), _spans(inside, 0))
+
+
+def _track_branches(node: int, x: Array, g: Array, left: float, right: float) -> Branches:
+    near = _CLOSE * (left + right)
+    above, below = g > right - near, g < near - left
+    inside = ~(above | below)
+    return Branches(node, float(x[-1]), *_ends(x, above, below), _value(x, inside), _spans(inside, 0))
+
+
+def _track_offset(node: int, x: Array, q: Array, left: float, right: float) -> Offset:
+    near = _CLOSE * (left + right)
+    later, moved = x[1:], q[1:]
+    seen = Offset(node, float(x[0]), float(x[-1]), float(q[0]), float(q[1]), float(later.min()), float(later.max()))
+    top, bottom = float(moved.max()), float(moved.min())
+    if top - bottom < near:
+        return seen
+    if seen.low == seen.high:
+        everywhere = np.ones(len(later), np.bool_)
+        return replace(seen, value=seen.low, held=(top - right, bottom + left), inside=_spans(everywhere, 1))
+    for offset in (top - right, bottom + left):
+        above, below = moved > offset + right - near, moved < offset - left + near
+        inside = ~(above | below)
+        lower, upper = _ends(later, above, below)
+        value = _value(later, inside)
+        if (value is None or np.ptp(later[inside]) == 0) and lower <= (lower if value is None else value) <= upper:
+            break
+    return replace(seen, offset=offset, lower=lower, upper=upper, value=value, inside=_spans(inside, 1))
+
+
+def _ends(x: Array, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[float, float]:
+    return float(x[below].max(initial=-math.inf)), float(x[above].min(initial=math.inf))
+
+
+def _value(x: Array, inside: NDArray[np.bool_]) -> float | None:
+    return float(x[inside][0]) if inside.any() else None
+
+
+def _spans(inside: NDArray[np.bool_], start: int) -> Spans:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(np.int8))) + start
+    return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
