@@ -607,9 +607,9 @@ def finish(
         low, high = jnp.where(found, least, near.low), jnp.where(found, most, near.high)
         return Near(near.known, jnp.where(found, known_at(t, diameter), near.at), low, high)
 
-    def forward(state: State, t: Any, steps: int, left: Any) -> State:
+    def forward(state: State, t: Any, steps: int, left: Any) -> Any:
         if left.size == 1:
-            return lax.cond(left.all(), lambda state: way.advance(state, t, steps, arrays), lambda state: state, state)  # type: ignore[no-any-return]
+            return lax.cond(left.all(), lambda state: way.advance(state, t, steps, arrays), lambda state: state, state)
         return _keep(left, way.advance(state, t, steps, arrays), state)
 
     def some(now: tuple[Any, ...]) -> tuple[Any, ...]:

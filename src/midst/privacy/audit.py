@@ -35,7 +35,7 @@ from midst.privacy.published import is_search, join
 from midst.privacy.sealed import LARGEST, Mixture, sealed_posteriors
 from midst.privacy.searched import find_floor, learn
 from midst.privacy.sights import Branches, Heard, Unseen
-from midst.privacy.views import View, view
+from midst.privacy.views import SHORTEST, View, hears_everybody, view
 from midst.trace import Trace
 from midst.update import Array
 
@@ -242,7 +242,7 @@ def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
         return adversary
     adversary.check(trace.graph)
     sealed = not isinstance(trace.objective, Mean) and trace.parameters["theta"] == 0.5
-    sealed = sealed and trace.iterations >= 4 and trace.graph.n <= LARGEST
+    sealed = sealed and trace.iterations >= SHORTEST and trace.graph.n <= LARGEST
     return replace(adversary, eavesdrops=True, init="sealed" if sealed else "clear")
 
 

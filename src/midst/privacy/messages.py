@@ -37,7 +37,7 @@ from midst.privacy.published import ELSEWHERE, published
 from midst.privacy.reading import Run
 from midst.privacy.sights import Branches, Heard, Offset, Public, Sight, Unseen, offsets
 from midst.privacy.tracking import track
-from midst.privacy.views import View, view_of_search
+from midst.privacy.views import SHORTEST, View, view_of_search
 from midst.problems import Problem
 from midst.protocol.keys import MODULUS
 from midst.protocol.participant import Statement
@@ -144,7 +144,8 @@ class Messages:
 
     def _searched(self, rules: Rules, own: Mapping[int, float]) -> dict[str, Any]:
         """What the statements make public: their sums, question by question."""
-        search, steps = SearchState.begin(rules), []
+        search = SearchState.begin(rules)
+        steps: list[Step] = []
         count = self._problem.graph.n
         while search.question is not None:
             said = [self._statements[len(steps) + 1, signer].numbers for signer in range(count)]
@@ -166,7 +167,10 @@ def _look(public: Public, adversary: Adversary, x: Array, z0: Array) -> tuple[tu
     z0 = np.where(np.isnan(z0), graph.sign * public.mu, z0) if public.sigma == 0 else z0
     known = ~np.isnan(z0)
     signed = np.where(known, graph.sign * z0, 0.0)
-    sums = tuple(np.bincount(graph.source, each, graph.n) for each in (signed, signed[graph.reverse]))
+    sums = (
+        np.bincount(graph.source, signed, graph.n).astype(np.float64),
+        np.bincount(graph.source, signed[graph.reverse], graph.n).astype(np.float64),
+    )
     q = offsets(public, x, *sums)
     both = known & known[graph.reverse]
     told = np.bincount(graph.source, both, graph.n) == graph.degree  # every z of its edges
@@ -179,7 +183,7 @@ def _look(public: Public, adversary: Adversary, x: Array, z0: Array) -> tuple[tu
             sights.append(Unseen(i))
         elif told[i] and followed[i]:
             sights.append(Branches(i, float(x[-1, i])))
-        elif heard.all():
+        elif heard.all() and public.theta == 0.5 and len(x) >= SHORTEST:
             later = x[1:, i]
             ends = float(later.min()), float(later.max())
             sight = Offset(i, float(x[0, i]), float(x[-1, i]), float(q[0, i]), float(q[1, i]), *ends)
@@ -187,4 +191,4 @@ def _look(public: Public, adversary: Adversary, x: Array, z0: Array) -> tuple[tu
             sights.append(replace(sight, offset=float(q[1, i])) if weightless else sight)
         else:
             sights.append(Heard(i, float(x[-1, i])))
-    return tuple(sights), sums  # type: ignore[return-value]
+    return tuple(sights), sums

@@ -261,7 +261,7 @@ class _Reading:
             self.pair,
             self._own(),
             1 + max((probe.step for probe in self.probes), default=-1),
-            None if at is None or (self.places == ELSEWHERE).any() else at[self.honest],
+            None if at is None or np.any(self.places == ELSEWHERE) else at[self.honest],
         )
 
     def _answer_alone(self) -> tuple[Cell, ...]:
@@ -295,7 +295,7 @@ class _Reading:
         at = np.searchsorted(inner, self.places, side="right")
         inside = (self.places > 0) & (self.places < len(edges)) | (self.weight == 0)
         told = np.bincount(at, self.weight, len(self.cells))
-        if (self.places == ELSEWHERE).any():
+        if np.any(self.places == ELSEWHERE):
             return np.asarray(at)
         if not inside.all() or told.tolist() != [cell.total for cell in self.cells]:
             raise InputError("the places and the totals of this trace do not agree")

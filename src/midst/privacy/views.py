@@ -26,6 +26,9 @@ from midst.trace import Trace
 from midst.update import Array
 
 
+SHORTEST = 4  # iterations of which `sealed.py` knows what they tell
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class View:
     """What one adversary sees.
@@ -114,8 +117,8 @@ def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
         return View(adversary, run.public, tuple(sights), np.where(near | corrupt, run.messages(), np.nan), sums)
     if trace.parameters["theta"] != 0.5:
         raise InputError("sealed z(0) is audited for theta = 0.5 only; this trace has another theta")
-    if trace.iterations < 4:
-        raise InputError("sealed z(0) is audited from 4 iterations on; run longer")
+    if trace.iterations < SHORTEST:
+        raise InputError(f"sealed z(0) is audited from {SHORTEST} iterations on; run longer")
     sums = run.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
     x = run.messages()
     q = offsets(run.public, x, *sums)
@@ -132,7 +135,7 @@ def hears_everybody(trace: Trace, adversary: Adversary) -> bool:
         return True
     near = is_near(trace.graph, adversary)
     near[list(adversary.corrupt)] = True
-    return bool(near.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= 4
+    return bool(near.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= SHORTEST
 
 
 def is_near(graph: Graph, adversary: Adversary) -> NDArray[np.bool_]:
