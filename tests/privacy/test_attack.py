@@ -9,6 +9,7 @@ import midst
 from midst import graphs
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import reconstruct
+from midst.privacy.audit import audit
 from midst.privacy.priors import Normal
 from midst.privacy.views import view
 
@@ -62,11 +63,60 @@ def test_how_each_estimate_was_had():
     passive = reconstruct(view(trace, Adversary((0,), eavesdrops=False)))
     assert passive.how[0] == ""
     assert np.isnan(passive.estimate[0])
-    assert set(passive.how[1:]) <= {"plateau", "prior"}
+    assert set(passive.how[1:]) <= {"plateau", "bounds", "side"}  # everybody is its neighbour: it hears every x
     np.testing.assert_array_equal(passive.estimate[passive.known], values[passive.known])
     assert "values known" in repr(sealed)
     with pytest.raises(midst.InputError, match="tolerance"):
         reconstruct(view(trace, SEALED), tolerance=0.0)
+
+
+def path_of_seven(seed):
+    values = np.random.default_rng([seed, 1]).normal(size=7)
+    method = midst.Consensus(c=1.0, mu=0.0, sigma=0.1, stop=midst.After(500))
+    return values, midst.solve(midst.Problem(graphs.path(7), values), method, rng=seed, record="all").trace
+
+
+def test_values_are_read_off_nodes_that_are_not_heard():
+    """Seven in a row, the first one corrupt: 200 runs, and at least 157 values of those at distance two and more."""
+    right = wrong = 0
+    for seed in range(200):
+        values, trace = path_of_seven(seed)
+        found = reconstruct(view(trace, Adversary((0,), eavesdrops=False)))
+        read = found.how == "inversion"
+        assert not read[:2].any()
+        right += int((np.abs(found.estimate[read] - values[read]) <= 1e-6).sum())
+        wrong += int((np.abs(found.estimate[read] - values[read]) > 1e-6).sum())
+        assert found.known[read].all()
+    assert right >= 157
+    assert wrong == 0
+
+
+def test_what_is_read_is_counted():
+    """The audit of a coalition says at least what the attack finds, and at most what one that hears all x learns."""
+    adversary, gap = Adversary((0,), eavesdrops=False), []
+    for seed in range(20):
+        _, trace = path_of_seven(seed)
+        leak = audit(trace, adversary)
+        assert leak.kind == "upper bound"
+        found = reconstruct(view(trace, adversary))
+        assert (leak.at_least[found.known] > 9).all()  # a value, of N(0, 1) to a thousandth
+        gap.append(leak.mean_bits - leak.mean_at_least)
+        assert np.isnan(leak.at_least[0])
+        assert leak.to_dict()["nodes"][3]["bits_at_least"] == leak.at_least[3]
+    assert np.mean(gap) > 0
+
+
+def test_a_coalition_beside_everybody_hears_as_much_as_an_eavesdropper():
+    graph = graphs.star(6)
+    for seed in range(6):
+        values = np.random.default_rng(seed).normal(size=6)
+        method = midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(60))
+        trace = midst.solve(midst.Problem(graph, values), method, rng=seed, record="all").trace
+        hub = int(np.argmax(graph.degree))
+        alone, all_ears = (audit(trace, Adversary((hub,), heard, "sealed")) for heard in (False, True))
+        assert alone.kind == all_ears.kind != "upper bound"
+        np.testing.assert_array_equal(alone.bits, all_ears.bits)
+        np.testing.assert_array_equal(alone.at_least, alone.bits)
 
 
 def test_without_raw_messages_the_view_s_own_reading_is_used():

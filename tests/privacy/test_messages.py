@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import midst
@@ -19,7 +19,7 @@ from midst.node import Message
 from midst.privacy.adversaries import Adversary
 from midst.privacy.messages import Messages
 from midst.privacy.sights import Branches, Heard, Offset
-from midst.privacy.views import view
+from midst.privacy.views import SHORTEST, view
 from midst.protocol.participant import Statement
 from midst.system import assemble, settle
 
@@ -83,6 +83,8 @@ def assert_same(one, two, near):
 def test_the_view_of_a_trace_is_that_of_its_messages(case, seed):
     problem, adversary, method = case
     result, heard = recorded(problem, adversary, method, seed)
+    sealed = adversary.eavesdrops and adversary.init == "sealed"
+    assume(not (sealed and 0 < result.iterations < SHORTEST and method.sigma > 0))  # refused, as too short
     seen = view(result.trace, adversary)
     near = 1e-9 * float(np.abs(result.trace.x).max(initial=1.0))
     assert len(seen.sights) == len(heard.sights)

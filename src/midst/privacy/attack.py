@@ -1,31 +1,171 @@
 """The attack kit: what an adversary does with its view, message by message.
 
-- Branches and plateaus are read from the raw messages (`tracking.py`).
-- Side inference: a q that never moves leaves two hypotheses, always above or always below; `sealed.py` weighs them.
-- Totals: a search tells how much weight lies in each cell, and so how probable each cell is for any value; after an
-  iteration with clear z(0) the two are taken together (`searched.py`), for other listeners the iteration stands alone.
+An attack is a function: of a view, the priors and the resolutions, to what it believes of the nodes it has anything to
+say about. `ATTACKS` lists them; a new one is one function, and the tests then hold it against what the audit allows.
+
+| attack         | what it reads                                                                                       |
+|----------------|-----------------------------------------------------------------------------------------------------|
+| branches       | every branch, where z(0) is known: bounds, or the value                                             |
+| sides          | a subgradient up to a constant, where x of all is heard and z(0) is sealed: hypotheses are weighed  |
+| plateaus       | a message that is sent twice in a row                                                               |
+| jumps          | the same subgradient of one node whose neighbours are all heard, once it has jumped                 |
+| inversion      | plateaus of nodes that are not heard, off what those between send (`inversion.py`)                  |
+| first message  | x(0) of a node and the z(0) it was sent                                                             |
+| totals         | how much weight a search found in each cell                                                         |
+
+What is certain goes before what is probable, and more before less: `best_beliefs`. Each belief is a posterior given a
+part of the view, so that its bits are achieved, on average over runs.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.privacy.audit import are_apart, posteriors, searched
-from midst.privacy.posterior import Posterior, single
-from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
+from midst.privacy.beliefs import are_apart, posteriors, searched
+from midst.privacy.inversion import read_plateaus
+from midst.privacy.posterior import Piece, Posterior, single
+from midst.privacy.priors import Normal, Prior, Priors, log_normal_mass, prior_of_each
 from midst.privacy.searched import learn
-from midst.privacy.sights import Heard, Offset, Sight, Unseen
-from midst.privacy.tracking import track
+from midst.privacy.sights import Branches, Heard, Offset, Unseen, offsets
+from midst.privacy.tracking import track, track_offset
 from midst.privacy.views import View
 from midst.update import Array
 
-_CLOSE = 1e-8  # to an end, relative to left + right
+Beliefs = dict[int, Posterior]
+Attack = Callable[[View, list[Prior], Array], Beliefs]
+
 _RELATIVE_TOLERANCE = 0.1
+
+
+def by_branches(view: View, priors: list[Prior], cells: Array) -> Beliefs:
+    """Bounds, or the value, of nodes all of whose z are known."""
+    sights = (sight for sight in track(view) if isinstance(sight, Branches))
+    return {sight.node: _between(priors, sight.node, sight.lower, sight.upper, sight.value) for sight in sights}
+
+
+def by_sides(view: View, priors: list[Prior], cells: Array) -> Beliefs:
+    """The hypotheses of sealed z(0), weighed."""
+    tracked = replace(view, sights=tuple(sight for sight in track(view) if isinstance(sight, Offset)))
+    return {i: mixture.posterior for i, mixture in posteriors(tracked, priors).items()}
+
+
+def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
+    """The value of a node that was heard twice in a row with the same message."""
+    heard = (sight for sight in track(view) if isinstance(sight, Heard) and sight.value is not None)
+    return {sight.node: _between(priors, sight.node, value=sight.value) for sight in heard}
+
+
+def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
+    """Bounds, or the value, of a node that is heard with all its neighbours and has changed its branch."""
+    if view.messages is None or view.sums is None or view.public.curvature.any() or view.public.theta != 0.5:
+        return {}
+    q = offsets(view.public, view.messages, *view.sums)
+    found: Beliefs = {}
+    for sight in view.sights:
+        i = sight.node
+        left, right = float(view.public.left[i]), float(view.public.right[i])
+        if isinstance(sight, Heard) and left + right > 0 and len(q) > 2 and np.isfinite(q[-1, i]):
+            seen = track_offset(i, view.messages[:, i], q[:, i], left, right)
+            if seen.offset is not None or seen.value is not None:
+                found[i] = _between(priors, i, seen.lower, seen.upper, seen.value)
+    return found
+
+
+def by_inversion(view: View, priors: list[Prior], cells: Array) -> Beliefs:
+    """The value of a node that was not heard, off what its neighbours were sent."""
+    if view.messages is None or all(not isinstance(sight, Unseen) for sight in view.sights):
+        return {}
+    values = read_plateaus(view.public, view.messages)
+    return {i: _between(priors, i, value=value) for i, value in values.items()}
+
+
+def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
+    """On which side of x(0) the value lies: S_i(0) is normal about what is known of it, and tells the branch."""
+    public = view.public
+    if view.messages is None or view.sums is None or public.curvature.any() or public.sigma == 0:
+        return {}
+    graph = public.graph
+    corrupt = np.isin(np.arange(graph.n), view.adversary.corrupt)
+    honest = np.bincount(graph.source[~corrupt[graph.target]], minlength=graph.n)
+    found: Beliefs = {}
+    for sight in view.sights:
+        i = sight.node
+        if not isinstance(sight, Heard) or public.left[i] + public.right[i] == 0:
+            continue
+        x, cd, prior = float(view.messages[0, i]), float(public.cd[i]), priors[i]
+        mean, spread = float(view.sums[0][i]) + public.mu * honest[i], public.sigma * math.sqrt(honest[i])
+        low, high = ((end - cd * x - mean) / spread for end in (-float(public.right[i]), float(public.left[i])))
+        logs = np.array(
+            [
+                prior.log_mass(-math.inf, x) + math.log(cd / spread) - low * low / 2,
+                prior.log_density(x) + float(log_normal_mass(np.array(low), np.array(high))) + math.log(2 * math.pi) / 2,
+                prior.log_mass(x, math.inf) + math.log(cd / spread) - high * high / 2,
+            ]
+        )
+        weights = np.exp(logs - logs.max())
+        ends = ((-math.inf, x), (x, x), (x, math.inf))
+        pieces = (Piece(float(w), *end) for w, end in zip(weights / weights.sum(), ends, strict=True) if w > 0)
+        found[i] = Posterior(prior, tuple(pieces))
+    return found
+
+
+def by_totals(view: View, priors: list[Prior], cells: Array) -> Beliefs:
+    """What the totals of a search leave, whatever came before it."""
+    if view.published is None or not searched(view):
+        return {}
+    return learn(view.published, priors, cells).believed
+
+
+ATTACKS: dict[str, Attack] = {
+    "branches": by_branches,
+    "sides": by_sides,
+    "plateaus": by_plateaus,
+    "jumps": by_jumps,
+    "inversion": by_inversion,
+    "first message": by_first_message,
+    "totals": by_totals,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Belief:
+    """What is believed of a node, and by which attack."""
+
+    posterior: Posterior
+    attack: str
+
+
+def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Belief]:
+    """Of each node the belief that tells most; a node of which nothing is learnt has none."""
+    if not view.public.iterations:
+        return _name("totals", by_totals(view, priors, cells))
+    found = _name("branches", by_branches(view, priors, cells))
+    if searched(view) and are_apart(view) and view.published is not None:
+        before = {i: belief.posterior for i, belief in found.items()}
+        learnt = learn(view.published, priors, cells, before).believed
+        return found | {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}
+    for name in ("sides", "plateaus", "jumps", "inversion", "totals", "first message"):
+        missing = {sight.node for sight in view.sights} - set(found)
+        if missing:
+            beliefs = ATTACKS[name](view, priors, cells)
+            found |= _name(name, {i: each for i, each in beliefs.items() if i in missing})
+    return found
+
+
+def _name(name: str, beliefs: Beliefs) -> dict[int, Belief]:
+    return {i: Belief(posterior, name) for i, posterior in beliefs.items()}
+
+
+def _between(
+    priors: list[Prior], i: int, lower: float = -math.inf, upper: float = math.inf, value: float | None = None
+) -> Posterior:
+    return single(priors[i], i, *((lower, upper) if value is None else (value, value)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,8 +177,8 @@ class Reconstruction:
             is believed.
         certainty: the probability that the value lies within `tolerance` of the estimate.
         known: whether the value is known for certain.
-        how: "plateau" (the value was sent), "bounds" (all branches are seen), "side" (hypotheses were weighed),
-            "totals" (a search), "prior" (nothing was learnt).
+        how: "plateau" (the value was sent), "inversion" (the value shows in what others send), "bounds" (branches are
+            seen), "side" (hypotheses were weighed), "totals" (a search), "prior" (nothing was learnt).
         tolerance: one a node.
     """
 
@@ -72,31 +212,19 @@ def reconstruct(view: View, prior: Priors | None = None, tolerance: float | None
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
         raise InputError("tolerance must be a positive number")
     close = np.array([_RELATIVE_TOLERANCE * each.scale if tolerance is None else tolerance for each in priors])
-    tracked = replace(view, sights=track(view))
-    believed = {node: mixture.posterior for node, mixture in posteriors(tracked, priors).items()}
-    told = _totals(tracked, priors, close, believed)
+    beliefs = best_beliefs(view, priors, close)
     estimate, certainty = np.full(count, np.nan), np.full(count, np.nan)
-    known, how = np.zeros(count, np.bool_), np.full(count, "", "<U7")
-    for sight in tracked.sights:
-        i = sight.node
-        value = None if isinstance(sight, Unseen) else sight.value
-        ends = (-math.inf, math.inf) if value is None else (value, value)
-        before = believed[i] if i in believed else single(priors[i], i, *ends)
-        posterior = told.get(i, before)
+    known, how = np.zeros(count, np.bool_), np.full(count, "", "<U9")
+    for i in (sight.node for sight in view.sights):
+        belief = beliefs.get(i) or Belief(single(priors[i], i, -math.inf, math.inf), "prior")
+        posterior = belief.posterior
         known[i] = posterior.value is not None
         estimate[i] = _best(posterior)
         certainty[i] = posterior.probability(
             math.nextafter(estimate[i] - close[i], -math.inf), math.nextafter(estimate[i] + close[i], math.inf)
         )
-        how[i] = "totals" if i in told and before.value is None else _how(sight)
+        how[i] = _how(belief)
     return Reconstruction(estimate, np.minimum(certainty, 1.0), known, how, close)
-
-
-def _totals(view: View, priors: list[Prior], close: Array, believed: dict[int, Posterior]) -> dict[int, Posterior]:
-    """What is believed once a search has told its totals, of whom they tell anything."""
-    if view.published is None or not searched(view) or (view.public.iterations and not are_apart(view)):
-        return {}
-    return learn(view.published, priors, close, believed if view.public.iterations else None).believed
 
 
 def _best(posterior: Posterior) -> float:
@@ -104,9 +232,9 @@ def _best(posterior: Posterior) -> float:
     return atoms[0].lower if atoms else posterior.median()
 
 
-def _how(sight: Sight) -> str:
-    if not isinstance(sight, Unseen) and sight.value is not None:
+def _how(belief: Belief) -> str:
+    if belief.attack in ("totals", "prior", "inversion"):
+        return belief.attack
+    if belief.posterior.value is not None:
         return "plateau"
-    if isinstance(sight, Unseen | Heard):
-        return "prior"
-    return "side" if isinstance(sight, Offset) and sight.offset is None else "bounds"
+    return "side" if belief.attack in ("sides", "first message") and len(belief.posterior.pieces) > 1 else "bounds"

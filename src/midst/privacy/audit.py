@@ -9,16 +9,18 @@ A run is an iteration, a search, or an iteration that ends in a search. Of a sea
 answer (`searched.py`), whoever hears what. Of both, an eavesdropper on clear z(0) believes in each node by itself after
 the iteration, and what the totals say comes on top; for all others that one is an upper bound.
 
-A coalition that does not eavesdrop sees less than one that does: whatever it computes is a function of what the same
-coalition with an eavesdropper on sealed z(0) would see. By the data-processing inequality the bits of that one bound
-its own from above, on average over runs; the report is then marked "upper bound".
+A coalition that does not eavesdrop, but has a member beside every honest node, hears every x all the same, and its
+report is as exact as an eavesdropper's on sealed z(0). Any other sees less than that one: whatever it computes is a
+function of what that one sees. By the data-processing inequality the bits of that one bound its own from above, on
+average over runs; the report is then marked "upper bound", and `at_least` says what the best attack here makes of what
+the coalition did hear.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -28,13 +30,15 @@ from numpy.typing import NDArray
 from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
+from midst.privacy.attack import best_beliefs
+from midst.privacy.beliefs import are_apart, posteriors, searched
 from midst.privacy.exposure import exposure
-from midst.privacy.posterior import Posterior, single
+from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search, join
-from midst.privacy.sealed import LARGEST, Mixture, sealed_posteriors
+from midst.privacy.sealed import LARGEST
 from midst.privacy.searched import find_floor, learn
-from midst.privacy.sights import Branches, Heard, Unseen
+from midst.privacy.sights import Heard, Unseen
 from midst.privacy.views import SHORTEST, View, hears_everybody, view
 from midst.trace import Trace
 from midst.update import Array
@@ -69,6 +73,8 @@ class Leakage:
             whose value is not certain, after each step.
         searched: whether the answer was searched for, without any iteration.
         notes: what the reader should know besides.
+        at_least: bits that the best attack here achieves (`attack.py`): the same as `bits` but for an upper bound. What
+            was learnt lies between the two, on average over runs.
     """
 
     adversary: Adversary
@@ -87,6 +93,11 @@ class Leakage:
     share_over_time: Array
     notes: tuple[str, ...]
     searched: bool = False
+    at_least: Array = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if len(self.at_least) != len(self.bits):
+            object.__setattr__(self, "at_least", self.bits)
 
     def __repr__(self) -> str:
         return (
@@ -122,6 +133,11 @@ class Leakage:
         return float(np.nanmean(self.bits))
 
     @property
+    def mean_at_least(self) -> float:
+        """Bits a node that the best attack here achieves."""
+        return float(np.nanmean(self.at_least))
+
+    @property
     def mean_floor(self) -> float:
         """Of these the answer's own, a node; NaN where that is not known."""
         return float(np.nanmean(self.floor)) if np.isfinite(self.floor).any() else math.nan
@@ -149,6 +165,7 @@ class Leakage:
                 "lower": _number(self.lower[i]),
                 "upper": _number(self.upper[i]),
                 "bits": _number(self.bits[i]),
+                "bits_at_least": _number(self.at_least[i]),
                 "floor": _number(self.floor[i]),
                 "excess": _number(self.excess[i]),
                 "bits_error": _number(self.bits_error[i]),
@@ -170,6 +187,7 @@ class Leakage:
                 "never_exposed_share": 1 - self.exposed_count / self.honest,
                 "bits": self.total_bits,
                 "bits_per_node": self.mean_bits,
+                "bits_at_least_per_node": self.mean_at_least,
                 "floor_per_node": _number(self.mean_floor),
                 "excess_per_node": _number(self.mean_excess),
                 "resolution": float(self.resolution[0]) if same else self.resolution.tolist(),
@@ -206,7 +224,22 @@ def audit(
     if stronger == adversary:
         return leakage
     note = f"upper bound on average over runs: as if the adversary were an eavesdropper, z(0) {stronger.init}"
-    return replace(leakage, adversary=adversary, kind="upper bound", notes=(note, *leakage.notes))
+    achieved = _achieve(trace, adversary, coordinate, prior, leakage.resolution)
+    return replace(leakage, adversary=adversary, kind="upper bound", at_least=achieved, notes=(note, *leakage.notes))
+
+
+def _achieve(trace: Trace, adversary: Adversary, coordinate: int | None, prior: Priors | None, cells: Array) -> Array:
+    """Bits that the best attack achieves on what this adversary sees itself; NaN for corrupt nodes."""
+    priors = prior_of_each(Normal() if prior is None else prior, trace.graph.n)
+    bits = np.full(trace.graph.n, np.nan)
+    bits[[i for i in range(trace.graph.n) if i not in adversary.corrupt]] = 0.0
+    try:
+        seen = view(trace, adversary, coordinate)
+    except InputError:  # too short a run, or another theta: nothing is known to be achieved
+        return bits
+    for i, belief in best_beliefs(seen, priors, cells).items():
+        bits[i] = belief.posterior.grid_bits(float(cells[i]))
+    return bits
 
 
 def audit_together(
@@ -236,11 +269,11 @@ def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
     """The adversary itself where its leakage can be computed, else the weakest one known to see all that it sees."""
     if is_search(trace):
         return adversary
+    adversary.check(trace.graph)
     if trace.probes:  # with sealed z(0) nodes are not believed in one by one, and totals do not simply come on top
         return replace(adversary, eavesdrops=True, init="clear")
-    if adversary.eavesdrops:
+    if hears_everybody(trace, adversary) and not (isinstance(trace.objective, Mean) and not adversary.eavesdrops):
         return adversary
-    adversary.check(trace.graph)
     sealed = not isinstance(trace.objective, Mean) and trace.parameters["theta"] == 0.5
     sealed = sealed and trace.iterations >= SHORTEST and trace.graph.n <= LARGEST
     return replace(adversary, eavesdrops=True, init="sealed" if sealed else "clear")
@@ -301,16 +334,6 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     return _with_search(leakage, view, priors, {node: mixture.posterior for node, mixture in mixtures.items()})
 
 
-def searched(view: View) -> bool:
-    """Whether a search told any totals."""
-    return view.published is not None and bool(view.published.cells)
-
-
-def are_apart(view: View) -> bool:
-    """Whether the iteration told of each node by itself, whatever the others are."""
-    return all(isinstance(sight, Branches) for sight in view.sights)
-
-
 def _measure_search(view: View, priors: list[Prior], cells: Array) -> Leakage:
     """What a search gave away where no iteration came before."""
     assert view.published is not None
@@ -360,7 +383,13 @@ def _with_search(leakage: Leakage, view: View, priors: list[Prior], believed: di
     if believed is None:
         after.share_over_time[-1] = 1 - after.exposed_count / after.honest
     kind = leakage.kind if learnt.kind == "exact" else learnt.kind
-    return replace(after, kind=kind, excess=after.bits - after.floor, notes=(*leakage.notes, *learnt.notes))
+    return replace(
+        after,
+        kind=kind,
+        excess=after.bits - after.floor,
+        at_least=after.bits,
+        notes=(*leakage.notes, *learnt.notes),
+    )
 
 
 def _is_certain(posterior: Posterior, resolution: float) -> bool:
@@ -384,16 +413,6 @@ def _floor(view: View, priors: list[Prior], cells: Array) -> tuple[Array, list[s
         floor[view.honest] = 0.0
         floor[list(found)] = list(found.values())
     return floor, [] if why is None else [why]
-
-
-def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
-    """The posterior of every honest node of which the view tells branches or offsets."""
-    found = sealed_posteriors(view, priors, method)
-    for sight in view.sights:
-        if isinstance(sight, Branches):
-            ends = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
-            found[sight.node] = Mixture(single(priors[sight.node], sight.node, *ends))
-    return found
 
 
 def _notes(view: View) -> tuple[str, ...]:

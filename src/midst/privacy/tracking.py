@@ -39,7 +39,7 @@ def track(view: View) -> tuple[Sight, ...]:
         elif isinstance(sight, Branches):
             found.append(_track_branches(i, x, q[:, i], left, right))
         else:
-            found.append(_track_offset(i, x, q[:, i], left, right))
+            found.append(track_offset(i, x, q[:, i], left, right))
     return tuple(found)
 
 
@@ -57,7 +57,8 @@ def _track_branches(node: int, x: Array, g: Array, left: float, right: float) ->
     return Branches(node, float(x[-1]), *_ends(x, above, below), _value(x, inside), _spans(inside, 0))
 
 
-def _track_offset(node: int, x: Array, q: Array, left: float, right: float) -> Offset:
+def track_offset(node: int, x: Array, q: Array, left: float, right: float) -> Offset:
+    """What a subgradient that is known up to a constant tells, from t = 1 on."""
     near = _CLOSE * (left + right)
     later, moved = x[1:], q[1:]
     seen = Offset(node, float(x[0]), float(x[-1]), float(q[0]), float(q[1]), float(later.min()), float(later.max()))

@@ -25,7 +25,6 @@ from midst.privacy.sights import Public, Sight, Unseen, offsets
 from midst.trace import Trace
 from midst.update import Array
 
-
 SHORTEST = 4  # iterations of which `sealed.py` knows what they tell
 
 
