@@ -73,6 +73,10 @@ class Posterior:
                 total += piece.probability * self._share(piece, lower, upper)
         return total
 
+    def mass_of_cell(self, low: float, high: float) -> float:
+        """P(low ≤ S < high)."""
+        return self._mass(low, high, is_cell=True)
+
     def sides(self, x: float) -> tuple[float, float, float]:
         """The probabilities that s lies below, at and above x."""
         at = sum(piece.probability for piece in self.pieces if piece.atom and piece.lower == x)
@@ -105,7 +109,7 @@ class Posterior:
             edges |= set(cell(atom, resolution))
         total = 0.0
         for low, high in pairwise(sorted(edges)):
-            after = self._mass(low, high, is_cell=True)
+            after = self.mass_of_cell(low, high)
             if after > 0:
                 before = log_mass(self.prior, low, high)
                 if before > -math.inf or after > _ROUNDING:
