@@ -8,7 +8,7 @@ import pytest
 import midst
 from midst import graphs
 from midst.privacy.adversaries import Adversary
-from midst.privacy.attack import reconstruct
+from midst.privacy.attack import ATTACKS, reconstruct
 from midst.privacy.audit import audit
 from midst.privacy.priors import Normal
 from midst.privacy.views import view
@@ -104,6 +104,22 @@ def test_what_is_read_is_counted():
         assert np.isnan(leak.at_least[0])
         assert leak.to_dict()["nodes"][3]["bits_at_least"] == leak.at_least[3]
     assert np.mean(gap) > 0
+
+
+def test_jumps_tell_bounds_of_a_node_whose_neighbours_are_all_heard():
+    """A ring of nine, 0 and 3 corrupt: 1 and 2 are heard with all their neighbours, and 5, 6, 7 are not heard."""
+    adversary, told = Adversary((0, 3), eavesdrops=False), 0
+    for seed in range(20):
+        values = np.random.default_rng([seed, 2]).normal(size=9)
+        method = midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(100))
+        trace = midst.solve(midst.Problem(graphs.ring(9), values), method, rng=seed, record="all").trace
+        beliefs = ATTACKS["jumps"](view(trace, adversary), [Normal(0, 1)] * 9, np.full(9, 0.01))
+        assert set(beliefs) <= {1, 2}
+        for i, posterior in beliefs.items():
+            lower, upper = posterior.bounds
+            assert lower <= values[i] <= upper
+            told += 1
+    assert told > 10
 
 
 def test_a_coalition_beside_everybody_hears_as_much_as_an_eavesdropper():

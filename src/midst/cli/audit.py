@@ -97,9 +97,11 @@ def command(
 
 def _show(leakage: Leakage) -> None:
     rows = []
+    between = leakage.kind == "upper bound"
+    columns = (*_COLUMNS, "at least") if between else _COLUMNS
     for node in leakage.to_dict()["nodes"]:
         if node["corrupt"]:
-            rows.append([str(node["node"]), "corrupt", *[""] * (len(_COLUMNS) - 2)])
+            rows.append([str(node["node"]), "corrupt", *[""] * (len(columns) - 2)])
             continue
         seen = "yes" if node["exposed_at"] is None else f"at t = {node['exposed_at']}"
         error = f" ± {node['bits_error']:.2f}" if node["bits_error"] else ""
@@ -113,16 +115,22 @@ def _show(leakage: Leakage) -> None:
                 "∞" if node["upper"] is None else f"{node['upper']:.6g}",
                 f"{node['bits']:.2f}{error}",
                 *("?" if node[part] is None else f"{node[part]:.2f}" for part in ("floor", "excess")),
+                *([f"{node['bits_at_least']:.2f}"] if between else []),
             ]
         )
     exposed = [bool(is_exposed) for is_exposed in leakage.exposed]
-    show_table(f"what was given away to {leakage.audience}", _COLUMNS, rows, exposed, words=("exposed", "value lies"))
+    show_table(f"what was given away to {leakage.audience}", columns, rows, exposed, words=("exposed", "value lies"))
     resolution = leakage.resolution
     told = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"
     click.echo(
         f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed; {leakage.total_bits:.2f} bits in all, "
         f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {told}"
     )
+    if between:
+        click.echo(
+            f"what was learnt lies between {leakage.mean_at_least:.2f} bits a node, which the best attack here achieves, "
+            f"and {leakage.mean_bits:.2f}, on average over runs"
+        )
     if isfinite(leakage.mean_floor):
         click.echo(
             f"of these {leakage.mean_floor:.2f} a node are the floor, which the answer alone gives away, and "
