@@ -9,6 +9,7 @@
 | posterior       | what it may believe of one node after; bounds, sides and bits of that                 |
 | published       | what a search told an adversary: totals of cells, and the answer                      |
 | searched        | the posterior after a search, alone or after an iteration                             |
+| told            | what several runs told together: bounds intersect, totals count once                  |
 | assignments     | who may be in which cell, given the totals                                            |
 | floor, midpoint | what the answer alone gives away                                                      |
 | exposure        | Theorem 1: who was ever inside, and when                                              |
