@@ -19,5 +19,10 @@
 | audit           | `Leakage`: the report                                                                 |
 | attack          | `reconstruct`: the adversary's best estimates                                         |
 | estimate        | the same mutual information by other means, to check the bits                         |
+| dp              | noise on values, and what it is worth                                                 |
+| ledger          | what all runs on one datum gave away, in a file, with a budget                        |
+| repeats         | what the runs of a ledger told together                                               |
+| expectation     | what to expect of both methods, by simulation                                         |
+| planner         | which c and sigma, by simulation                                                      |
 | plots           | pictures of the report                                                                |
 """

@@ -13,15 +13,12 @@ Rules:
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,23 +215,6 @@ def _find_hidden(several: Sequence[Published], cells: Sequence[Cell]) -> Counts 
     starts = [cell.a for cell in cells]
     lowest = [[seen.cells[c].a for c in seen.hidden.tolist()] for seen in several if seen.hidden is not None]
     return np.array([starts.index(max(each)) for each in zip(*lowest, strict=True)], np.int64)
-
-
-def digests(trace: Trace) -> tuple[str, str]:
-    """What a search told, and what was answered, each in a form that can only be compared; "" where there is none.
-
-    The same search over the same values tells the same: deterministic thresholds give nothing new.
-    """
-    about = [trace.graph.n, trace.counts.tolist(), repr(trace.objective), trace.answer]
-    told = [(probe.coordinate, repr(probe.keys), probe.edges, probe.totals) for probe in trace.probes]
-    return (
-        _digest([about, told]) if is_search(trace) and trace.probes else "",
-        "" if trace.answer is None else _digest(about),
-    )
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 class _Reading:

@@ -52,10 +52,17 @@ class Told:
         parts = ["bounds"] * (self.bounds is not None) + ["totals"] * (self.published is not None)
         return f"<Told: {' and '.join(parts) or 'nothing'} of {len(self.nodes)} nodes>"
 
-    def with_bounds(self, node: int, ends: Ends | None) -> Told:
-        """The same with other bounds of one node; None to leave them out, until they are put in again."""
-        others = {i: each for i, each in (self.bounds or {}).items() if i != node}
-        return replace(self, bounds=others if ends is None else others | {node: ends})
+    def without_value(self, node: int) -> Told:
+        """The same without the bounds of one node where they are its value; `with_value` puts them in again."""
+        if self.bounds is None or node not in self.bounds or self.bounds[node][0] < self.bounds[node][1]:
+            return self
+        return replace(self, bounds={i: ends for i, ends in self.bounds.items() if i != node})
+
+    def with_value(self, node: int, value: float) -> Told:
+        """The same with the value of one node where its bounds were left out."""
+        if self.bounds is None or node in self.bounds:
+            return self
+        return replace(self, bounds={**self.bounds, node: (value, value)})
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: an infinite bound is None, and so is one that was left out."""
