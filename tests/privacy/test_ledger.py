@@ -283,6 +283,20 @@ def test_coordinates_are_joined_each_by_itself(path):
     refused(single.path, "differ in their number of coordinates", lambda: single.add(entry_of(traces[0], 2)))
 
 
+def test_bounds_that_are_the_answer_tell_nothing(path):
+    problem = midst.Problem(graphs.complete(3), [4.0, 4.0, 4.0], bounds=(3.8, 4.2), resolution=1)
+    trace = midst.solve(problem, "search").trace
+    totals = Ledger.new(path, datum=4.0).add(entry_of(trace, 1, Normal(4, 1)), Normal(4, 1))
+    assert (totals.bits, totals.floor, totals.kind) == (0, 0, "exact")
+
+
+def test_marks_need_a_datum_and_differ_between_ledgers(path):
+    empty = Ledger.new(path)
+    refused(path, "no datum yet; open the ledger with it", lambda: empty.mark([1.0]))
+    one, other = Ledger.open(path, DATUM), Ledger.new(path.with_name("other"), datum=DATUM)
+    assert one.mark([DATUM, 1.0]) == Ledger.open(path).mark((DATUM, 1.0)) != other.mark([DATUM, 1.0])
+
+
 def test_a_prior_that_excludes_earlier_runs_does_not_keep_a_run_out(path):
     values = np.array([-1.0, 0.2, 0.5, 2.0, 1.0])
     ledger = Ledger.new(path, datum=values[2])

@@ -286,6 +286,16 @@ def test_the_floor_of_many_different_answers_is_not_known():
     assert report.mean_bits > 0
 
 
+def test_the_floor_of_a_midpoint_and_another_answer_is_not_known():
+    """All values are one key, so that no sum of two was told, and the totals can be joined."""
+    how = {"resolution": 1, "bounds": (0, 5)}
+    traces = [search_trace((2, 2, 2, 2), side="midpoint", arity=1, **how), search_trace((2, 2, 2, 2), tau=1.0, **how)]
+    report = audit_together(traces, None, SKEWED, 1.0)
+    assert np.isnan(report.floor).all()
+    assert any("midpoint" in note for note in report.notes)
+    assert (report.bits > 0).all()
+
+
 # in a form that can be kept
 
 

@@ -77,7 +77,7 @@ def join_runs(runs: Sequence[Recorded], prior: Prior, resolution: float | None, 
     """What all runs told together.
 
     Args:
-        runs: in any order.
+        runs: at least one, in any order.
         prior: of every value.
         resolution: to which values are told apart; a thousandth of the prior's scale if None.
         datum: the value itself; for upper bounds, where there are too many ways in which totals can come about.
@@ -93,8 +93,7 @@ def join_runs(runs: Sequence[Recorded], prior: Prior, resolution: float | None, 
         return parts[0]
     bits = sum(part.bits for part in parts) + sum(run.bits for run in added)
     bound = not totals and len(parts) <= 1 and all(part.kind == "exact" for part in parts)
-    kind = "exact" if not runs else "upper bound" if bound and all(run.noised for run in added) else "indication"
-    return Joint(bits, kind, None if runs else 0.0)
+    return Joint(bits, "upper bound" if bound and all(run.noised for run in added) else "indication", None)
 
 
 def _group(runs: Sequence[Recorded]) -> list[list[Recorded]]:
@@ -129,23 +128,26 @@ def _join(runs: Sequence[Recorded]) -> list[Told]:
 
 def _weigh(runs: Sequence[Recorded], prior: Prior, resolution: float | None, datum: Array) -> Joint:
     """What runs on the same values told together."""
-    node, told = runs[0].node, _join(runs)
-    bits, floor, kinds = 0.0, 0.0, set()
-    known = True
+    told, found = _join(runs), []
     try:
         for k, each in enumerate(told):
             numbers = datum if len(told) == 1 else datum[k : k + 1]
-            own = each if each.published is None else replace(each, published=_place(each.published, node, numbers))
-            priors = [prior] * (1 + max(each.nodes))
-            cells = resolutions(resolution, priors)
-            learnt, answers = weigh(own, priors, cells), weigh_answers(own, priors, cells)
-            bits += learnt.bits.get(node, 0.0)
-            kinds.add(learnt.kind)
-            known = known and answers is not None
-            floor += 0.0 if answers is None else answers[node]
+            found.append(_weigh_one(each, runs[0].node, prior, resolution, numbers))
     except InputError:
         return Joint(sum(run.bits for run in runs), "indication", None)
-    return Joint(bits, max(kinds, key=KINDS.index), floor if known else None)
+    floors = [each.floor for each in found if each.floor is not None]
+    kind = max((each.kind for each in found), key=KINDS.index)
+    return Joint(sum(each.bits for each in found), kind, sum(floors) if len(floors) == len(found) else None)
+
+
+def _weigh_one(told: Told, node: int, prior: Prior, resolution: float | None, numbers: Array) -> Joint:
+    """One coordinate of that."""
+    if told.published is not None:
+        told = replace(told, published=_place(told.published, node, numbers))
+    priors = [prior] * (1 + max(told.nodes))
+    cells = resolutions(resolution, priors)
+    learnt, answers = weigh(told, priors, cells), weigh_answers(told, priors, cells)
+    return Joint(learnt.bits.get(node, 0.0), learnt.kind, None if answers is None else answers[node])
 
 
 def _place(seen: Published, node: int, numbers: Array) -> Published:
