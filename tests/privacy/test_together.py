@@ -220,8 +220,18 @@ def test_for_others_it_is_an_upper_bound():
         np.testing.assert_array_equal(report.bits, clear.bits)
         assert (report.kind, clear.kind, report.adversary) == ("upper bound", "exact", adversary)
         assert "z(0) clear" in report.notes[0]
+        np.testing.assert_array_equal(report.at_least, audit(traces[0], adversary).at_least)
+        assert np.nansum(report.at_least) < np.nansum(report.bits)
     searches = [spread(values, 0, midst.Search(arity=arity)) for arity in (1, 3)]
     assert audit_together(searches, PASSIVE).kind == "exact"
+
+
+def test_runs_too_short_for_a_sealed_audit_are_bounded_all_the_same():
+    values = np.random.default_rng(2).normal(size=5)
+    traces = [spread(values, seed, midst.Consensus(stop=midst.After(2))) for seed in (1, 2)]
+    report = audit_together(traces, Adversary(init="sealed"))
+    np.testing.assert_array_equal(report.bits, audit_together(traces).bits)
+    assert (report.at_least == 0).all()
 
 
 def test_other_values_contradict():

@@ -235,10 +235,10 @@ def _achieve(trace: Trace, adversary: Adversary, coordinate: int | None, prior: 
     bits = np.full(trace.graph.n, np.nan)
     bits[[i for i in range(trace.graph.n) if i not in adversary.corrupt]] = 0.0
     try:
-        seen = view(trace, adversary, coordinate)
+        beliefs = best_beliefs(view(trace, adversary, coordinate), priors, cells)
     except InputError:  # too short a run, or another theta: nothing is known to be achieved
         return bits
-    for i, belief in best_beliefs(seen, priors, cells).items():
+    for i, belief in beliefs.items():
         bits[i] = belief.posterior.grid_bits(float(cells[i]))
     return bits
 
@@ -272,7 +272,7 @@ def audit_together(
     if heard == adversary:
         return leakage
     note = "upper bound on average over runs: as if the adversary were an eavesdropper, z(0) clear"
-    achieved = audit(traces[0], adversary, prior, resolution, coordinate=coordinate).at_least
+    achieved = _achieve(traces[0], adversary, coordinate, prior, leakage.resolution)
     return replace(leakage, adversary=adversary, kind="upper bound", at_least=achieved, notes=(note, *leakage.notes))
 
 
