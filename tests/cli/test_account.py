@@ -48,12 +48,36 @@ def test_a_noised_run_costs_epsilon(book):
     assert shown(book)["epsilon"] == pytest.approx(1, abs=1e-3)
 
 
+def test_both_methods_are_joined(book):
+    bounds = [*RUN[:-2], "--bounds", "-4:4", "--over-budget", "--ledger", book, "--ledger-node", "2"]
+    bits = []
+    for method in ("search", "search", "consensus"):
+        assert midst(*bounds, "--method", method).exit_code == 0
+        told = shown(book)
+        assert told["kind"] == "exact"
+        assert told["excess"] == pytest.approx(told["bits"] - told["floor"])
+        bits.append(told["bits"])
+    assert bits[0] == bits[1] != bits[2]
+
+
+def test_the_datum_of_a_list_is_the_list(book, tmp_path):
+    rows = tmp_path / "rows.txt"
+    run = ["run", "--graph", "ring", "--values", str(rows), "--pooled", "--method", "search", "--ledger", book]
+    rows.write_text("1 2 7\n3\n5 6\n")
+    assert midst(*run, "--ledger-node", "2", "--prior", "normal:4,3").exit_code == 0
+    assert shown(book)["kind"] == "lower bound"
+    rows.write_text("1 2 8\n3\n5 6\n")  # the others' values are no business of the datum's
+    assert midst(*run, "--ledger-node", "2", "--prior", "normal:4,3").exit_code == 0
+    assert "another datum" in midst(*run, "--ledger-node", "0", "--over-budget").stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--ledger-node", "9"], "does not exist"),
         (["--record", "none"], "record none leaves out"),
         (["--prior", "flat"], "prior"),
+        (["--prior", "uniform:-0.1,0.1"], "no mass to some of the values"),
     ],
 )
 def test_refusals(book, options, message):

@@ -15,12 +15,16 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from searches import search_trace
 
-from midst import InputError
+import midst
+from midst import Adversary, InputError, Normal, Uniform, graphs
 from midst.cli.ledger import command
 from midst.privacy import ledger as module
+from midst.privacy.audit import audit, audit_together
 from midst.privacy.dp import Gaussian, Laplace, Offset, compose
-from midst.privacy.ledger import Budget, BudgetError, Entry, Ledger
+from midst.privacy.ledger import Budget, BudgetError, Entry, Ledger, entry_of
+from midst.privacy.told import Told
 
 DATUM = 48_213.75
 
@@ -85,16 +89,14 @@ def test_bounds_intersect_and_bits_add_up(tmp_path_factory, runs):
 
 def test_two_loose_bounds_that_close_to_a_narrow_one_are_measured_together(path):
     ledger = Ledger.new(path, datum=0.5)
-    uniform = [log2(20 / (20 - 9)), log2(20 / 10)]
-
-    def measure(lower, upper):
-        return log2(20 / (min(upper[0], 10) - max(lower[0], -10)))  # uniform on (−10, 10)
-
-    ledger.add(Entry(upper=1, bits=uniform[0]), measure)
-    assert ledger.totals().bits == pytest.approx(uniform[0])
-    assert ledger.add(Entry(lower=0, bits=uniform[1]), measure).bits == pytest.approx(log2(20))
-    assert log2(20) > sum(uniform)
-    assert Ledger.open(path).totals().bits == pytest.approx(log2(20))
+    single = [log2(20 / (20 - 9)), log2(20 / 10)]
+    told = [Told((0,), {0: ends}, None) for ends in ((-inf, 1.0), (0.0, inf))]
+    ledger.add(Entry(upper=1, bits=single[0], told=(told[0],)), Uniform(-10, 10))
+    assert ledger.totals().bits == pytest.approx(single[0])
+    totals = ledger.add(Entry(lower=0, bits=single[1], told=(told[1],)), Uniform(-10, 10))
+    assert (totals.bits, totals.kind) == (pytest.approx(log2(20)), "exact")
+    assert log2(20) > sum(single)
+    assert Ledger.open(path).totals() == totals
 
 
 def test_coordinates_are_kept_apart(path):
@@ -128,6 +130,182 @@ def test_entries_say_when(path):
     first, second = Ledger.open(path).entries
     assert first.at == "2031-05-06T07:08:09+00:00"
     assert second.at.endswith("+00:00")
+
+
+# runs that are joined
+
+METHODS = {
+    "iteration": midst.Consensus(stop=midst.After(9)),
+    "exact": midst.Consensus(),
+    "search": midst.Search(),
+    "halving": midst.Search(arity=1),
+    "slow": midst.Consensus(c=3.0, stop=midst.After(30)),
+}
+
+
+def run_of(values, kind="exact", seed=0, **more):
+    problem = midst.Problem(graphs.complete(len(values)), values, bounds=(-9, 9), **more)
+    return midst.solve(problem, METHODS[kind], rng=seed, record="audit").trace
+
+
+@given(st.integers(0, 2**32), st.lists(st.sampled_from([*METHODS]), min_size=1, max_size=4))
+@settings(max_examples=25)
+def test_the_figures_are_those_of_the_audit(tmp_path_factory, seed, kinds):
+    path = tmp_path_factory.mktemp("ledger") / "l.json"
+    rng = np.random.default_rng(seed)
+    values, prior = rng.normal(size=int(rng.integers(3, 8))), Normal(0, 1.5)
+    node = int(rng.integers(len(values)))
+    traces = [run_of(values, kind, seed + k) for k, kind in enumerate(kinds)]
+    ledger = Ledger.new(path, datum=values[node])
+    for k, trace in enumerate(traces):
+        totals = ledger.add(entry_of(trace, node, prior, 0.01, among=ledger.mark(values)), prior, 0.01)
+        report = audit_together(traces[: k + 1], None, prior, 0.01)
+        assert (totals.bits, totals.kind, totals.runs) == (report.bits[node], "exact", k + 1)
+        assert totals.floor == (None if np.isnan(report.floor[node]) else report.floor[node])
+    ledger = Ledger.open(path, values[node])
+    assert ledger.totals() == totals
+    answers = {trace.answer and trace.answer[0] for trace in traces}
+    assert repr(float(values[node])) not in path.read_text() or values[node] in answers
+    for each in values.tolist():
+        assert repr(each) not in repr(ledger) + repr(ledger.entries) + repr(totals)
+
+
+def test_a_search_again_counts_once_and_is_shown(path):
+    values = np.random.default_rng(1).normal(size=9)
+    ledger = Ledger.new(path, datum=values[2])
+    once = ledger.add(entry_of(run_of(values, "search"), 2))
+    again = ledger.add(entry_of(run_of(values, "search"), 2))
+    assert (again.bits, again.floor, again.excess) == (once.bits, once.floor, once.bits - once.floor)
+    assert again.runs == 2
+    more = ledger.add(entry_of(run_of(values, "halving"), 2))
+    assert more.floor == once.floor  # another way to the same answer
+    shown = json.loads(call("show", path, "--json").stdout)
+    assert (shown["bits"], shown["kind"], shown["floor"]) == (more.bits, "exact", more.floor)
+    assert shown["excess"] == pytest.approx(more.bits - more.floor)
+    text = call("show", path).stdout
+    assert f"bits  {more.bits:.4g}: what all runs told together\n" in text
+    assert "what the answers alone tell" in text
+
+
+def test_the_sum_of_noised_runs_is_an_upper_bound_until_totals_were_told(path):
+    values = np.random.default_rng(1).normal(size=9)
+    ledger = Ledger.new(path, datum=values[2])
+    noised = Entry(mechanism=Gaussian(0.5, 1e-7, (-9, 9)), bits=0.25)
+    ledger.add(noised)
+    assert (ledger.totals().bits, ledger.totals().kind, ledger.totals().floor) == (0.25, "upper bound", None)
+    trace = run_of(values, "iteration")
+    totals = ledger.add(entry_of(trace, 2))
+    assert (totals.bits, totals.kind) == (pytest.approx(0.25 + audit(trace).bits[2]), "upper bound")
+    totals = ledger.add(entry_of(run_of(values, "search"), 2))
+    assert (totals.kind, totals.floor, totals.excess) == ("indication", None, None)
+    joined = audit_together([trace, run_of(values, "search")]).bits[2]
+    assert totals.bits == pytest.approx(0.25 + joined)
+    text = call("show", path).stdout
+    assert "an indication, no bound" in text
+    assert text.count("not known") == 2
+
+
+def test_sealed_runs_are_added_up(path):
+    values = np.random.default_rng(1).normal(size=5)
+    trace = run_of(values, "slow")
+    sealed = entry_of(trace, 2, adversary=Adversary(init="sealed"))
+    assert sealed.told == ()
+    ledger = Ledger.new(path, datum=values[2])
+    ledger.add(sealed)
+    totals = ledger.add(entry_of(trace, 2))
+    assert totals.kind == "indication"
+    assert totals.bits == pytest.approx(sealed.bits + audit(trace).bits[2])
+    with pytest.raises(InputError, match="node 2 is no honest node"):
+        entry_of(trace, 2, adversary=Adversary((2,)))
+    with pytest.raises(InputError, match="node 5 is no honest node"):
+        entry_of(trace, 5)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_runs_on_other_values_of_the_others_are_added_up(path, marked):
+    """Totals that contradict each other; those of other quantiles need not, and only the mark tells them apart."""
+    values = np.random.default_rng(1).normal(size=9)
+    other = np.where(np.arange(9) == 2, values, values + 0.01)
+    ledger = Ledger.new(path, datum=values[2])
+
+    def add(numbers, tau):
+        trace = run_of(numbers, "search", objective=midst.Quantile(tau, "low"))
+        return ledger.add(entry_of(trace, 2, among=ledger.mark(numbers) if marked else ""))
+
+    first = add(values, 0.5)
+    second = add(other, 0.5)
+    alone = audit(run_of(other, "search")).bits[2]
+    assert (second.kind, second.bits) == ("indication", pytest.approx(first.bits + alone))
+    assert add(other, 0.5).bits == second.bits  # each group counts what it was told once
+    third = Ledger.new(path.with_name("b"), datum=values[2])
+    ledger, path = third, path.with_name("b")
+    add(values, 0.5)
+    assert add(other, 1.0).kind == ("indication" if marked else "exact")
+
+
+def test_without_totals_the_others_may_change(path):
+    """What iterations tell of a node does not depend on what the others are."""
+    values = np.random.default_rng(1).normal(size=7)
+    values[2] = 1.7
+    other = np.where(np.arange(7) == 2, values, -values)
+    ledger = Ledger.new(path, datum=values[2])
+    traces = [run_of(values, "slow"), run_of(other, "slow", 3)]
+    for numbers, trace in zip((values, other), traces, strict=True):
+        totals = ledger.add(entry_of(trace, 2, among=ledger.mark(numbers)))
+    assert (totals.kind, totals.exposed_runs) == ("exact", 0)
+    mass = Normal().log_mass(totals.lower[0], totals.upper[0])
+    assert totals.bits == pytest.approx(-mass / np.log(2))
+    assert totals.bits >= max(audit(trace).bits[2] for trace in traces)
+
+
+def test_too_many_ways_are_an_upper_bound(path):
+    values = np.random.default_rng(8).normal(size=40)
+    traces = [run_of(values, "search", objective=midst.Quantile(tau, "low")) for tau in (0.2, 0.5, 0.8)]
+    problem = midst.Problem(graphs.complete(40), values, bounds=(-9, 9))
+    way = midst.Consensus(sigma=1.0, stop=midst.After(1))
+    traces.append(midst.solve(problem, way, rng=1, record="audit").trace)
+    ledger = Ledger.new(path, datum=values[7])
+    for trace in traces:
+        totals = ledger.add(entry_of(trace, 7))
+    assert (totals.kind, totals.bits) == ("upper bound", audit_together(traces).bits[7])
+
+
+def test_coordinates_are_joined_each_by_itself(path):
+    values = np.random.default_rng(1).normal(size=(7, 2))
+    traces = [run_of(values, kind, seed) for seed, kind in enumerate(("iteration", "search", "exact"))]
+    ledger = Ledger.new(path, datum=values[2])
+    for k, trace in enumerate(traces):
+        totals = ledger.add(entry_of(trace, 2))
+        both = [audit_together(traces[: k + 1], coordinate=each).bits[2] for each in (0, 1)]
+        assert totals.bits == pytest.approx(sum(both))
+        assert (len(totals.lower), totals.kind) == (2, "exact")
+    single = Ledger.new(path.with_name("other"), datum=1.0)
+    refused(single.path, "differ in their number of coordinates", lambda: single.add(entry_of(traces[0], 2)))
+
+
+def test_bounds_that_are_the_answer_tell_nothing(path):
+    problem = midst.Problem(graphs.complete(3), [4.0, 4.0, 4.0], bounds=(3.8, 4.2), resolution=1)
+    trace = midst.solve(problem, "search").trace
+    totals = Ledger.new(path, datum=4.0).add(entry_of(trace, 1, Normal(4, 1)), Normal(4, 1))
+    assert (totals.bits, totals.floor, totals.kind) == (0, 0, "exact")
+
+
+def test_marks_need_a_datum_and_differ_between_ledgers(path):
+    empty = Ledger.new(path)
+    refused(path, "no datum yet; open the ledger with it", lambda: empty.mark([1.0]))
+    one, other = Ledger.open(path, DATUM), Ledger.new(path.with_name("other"), datum=DATUM)
+    assert one.mark([DATUM, 1.0]) == Ledger.open(path).mark((DATUM, 1.0)) != other.mark([DATUM, 1.0])
+
+
+def test_a_prior_that_excludes_earlier_runs_does_not_keep_a_run_out(path):
+    values = np.array([-1.0, 0.2, 0.5, 2.0, 1.0])
+    ledger = Ledger.new(path, datum=values[2])
+    first = ledger.add(entry_of(run_of(values, "search"), 2))
+    entry = entry_of(run_of(values, "halving"), 2)
+    totals = ledger.add(entry, Uniform(0, 0.6))
+    assert (totals.runs, totals.kind) == (2, "indication")
+    assert totals.bits == pytest.approx(first.bits + entry.bits)
+    assert ledger.add(entry).kind == "exact"  # by a prior that allows them all, it is known again
 
 
 # budgets
@@ -185,6 +363,8 @@ def test_budgets_that_are_none(budget, match):
         ({"bits": inf}, "bits must be a finite number, 0 or more"),
         ({"mechanism": Offset(1), "lower": 0}, "bounds of a noised run are those of the noised value"),
         ({"mechanism": Offset(1), "exposed": True}, "bounds of a noised run are those of the noised value"),
+        ({"mechanism": Offset(1), "told": (Told((0,), None, None),)}, "bounds of a noised run"),
+        ({"told": (Told((1, 2), None, None),)}, "node 0 is none of those of which the run told"),
     ],
 )
 def test_entries_that_are_none(entry, match):
@@ -309,37 +489,6 @@ def test_a_changed_byte_never_passes_unnoticed(tmp_path_factory, data):
         assert Ledger.open(path, DATUM).totals() == totals  # white space, or the same number written otherwise
 
 
-def test_a_search_again_counts_once(path):
-    """The same transcript adds neither bits nor floor; another way to the same answer adds bits alone."""
-    ledger = Ledger.new(path, datum=DATUM)
-    search = Entry(bits=1.5, floor=0.5, told="a", answer="b")
-    assert ledger.add(search).excess == 1.0
-    assert (ledger.add(search).bits, ledger.totals().floor, ledger.totals().runs) == (1.5, 0.5, 2)
-    totals = ledger.add(Entry(bits=2.0, floor=0.5, answer="b"))
-    assert (totals.bits, totals.floor, totals.excess) == (3.5, 0.5, 3.0)
-    totals = ledger.add(Entry(bits=1.0, floor=0.25, told="c", answer="d"))
-    assert (totals.bits, totals.floor) == (4.5, 0.75)
-    shown = json.loads(CliRunner().invoke(command, ["show", str(path), "--json"]).output)
-    assert (shown["floor"], shown["excess"]) == (0.75, 3.75)
-    assert "0.75: what the answers alone tell" in CliRunner().invoke(command, ["show", str(path)]).output
-    unknown = ledger.add(Entry(bits=1.0))
-    assert (unknown.floor, unknown.excess) == (None, None)
-    assert "not known" in CliRunner().invoke(command, ["show", str(path)]).output
-
-
-def test_a_ledger_of_format_1_is_read(path):
-    Ledger.new(path, datum=DATUM).add(Entry(lower=48_000, bits=1.25))
-
-    def age(content):
-        content["format_version"] = 1
-        for name in ("floor", "told", "answer"):
-            del content["entries"][0][name]
-
-    tamper(path, age)
-    assert Ledger.open(path, DATUM).add(Entry(bits=1)).bits == 2.25
-    assert json.loads(path.read_text())["format_version"] == 2
-
-
 @pytest.mark.parametrize(
     ("text", "match"),
     [
@@ -347,8 +496,8 @@ def test_a_ledger_of_format_1_is_read(path):
         (b"[" * 100_000, "not a midst ledger, or a damaged one"),
         (b"[]", "not a midst ledger$"),
         (b'{"format": "other"}', "not a midst ledger$"),
-        (b'{"format": "midst-ledger", "format_version": 3}', "ledger format 3, this midst reads 2"),
-        (b'{"format": "midst-ledger", "format_version": 1}', "damaged ledger; take it from a backup"),
+        (b'{"format": "midst-ledger", "format_version": 2}', "ledger format 2, this midst reads 3 alone; begin a new"),
+        (b'{"format": "midst-ledger", "format_version": 3}', "damaged ledger; take it from a backup"),
     ],
 )
 def test_files_that_are_no_ledger(path, text, match):
@@ -366,10 +515,16 @@ def test_files_that_are_no_ledger(path, text, match):
         lambda content: content.update(seal=["salt", "digest"]),
         lambda content: content["entries"][0].update(mechanism="gaussian:eps=0"),
         lambda content: content["entries"][0].update(bits="many"),
+        lambda content: content["entries"][0].update(joint={"bits": -1, "kind": "exact", "floor": None}),
+        lambda content: content["entries"][0].update(joint={"bits": 1, "kind": "right", "floor": None}),
+        lambda content: content["entries"][0].update(told=[{"nodes": [0]}]),
+        lambda content: content["entries"][0]["told"][0].update(nodes=[7, 8, 9]),
+        lambda content: content["entries"][0]["told"][0]["published"].update(cells=[[1]]),
+        lambda content: content["entries"][0]["told"][0]["published"].update(resolution="fine"),
     ],
 )
 def test_content_that_makes_no_sense_is_refused_even_with_a_right_checksum(path, change):
-    Ledger.new(path, datum=DATUM).add(Entry())
+    Ledger.new(path, datum=DATUM).add(entry_of(search_trace([1.0, 2.0, 3.0]), 0))
     tamper(path, change)
     refused(path, "damaged ledger", lambda: Ledger.open(path, DATUM))
 

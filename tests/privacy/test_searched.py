@@ -19,7 +19,7 @@ from midst.cli.attack import command as attack_command
 from midst.cli.audit import command as audit_command
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import reconstruct
-from midst.privacy.audit import audit, audit_together, measure
+from midst.privacy.audit import audit, measure
 from midst.privacy.priors import Density, Normal, Uniform, Within
 from midst.privacy.published import published
 from midst.privacy.searched import learn
@@ -334,36 +334,6 @@ def test_damaged_traces_are_refused():
     with pytest.raises(midst.InputError, match="no mass"):
         audit(trace, Adversary(), Uniform(0, 2.4), 1.0)
     assert audit(replace(trace, places=None), Adversary(), SKEWED, 1.0).honest == 4
-
-
-@pytest.mark.parametrize("corrupt", [(), (3,)])
-def test_several_searches_together(corrupt):
-    """Two quantiles of the same values: every total counts, and a search again tells nothing new."""
-    values = (0.0, 2.0, 3.0, 5.0)
-    ways = [{"tau": 0.25, "side": "low"}, {"tau": 0.9, "side": "low"}]
-    traces = [search_trace(values, resolution=1, bounds=(0, 5), **way) for way in ways]
-    adversary = Adversary(corrupt, eavesdrops=not corrupt)
-    report = audit_together(traces, adversary, SKEWED, 1.0)
-    honest = [i for i in range(4) if i not in corrupt]
-    before, found = masses(SKEWED, SIX), np.zeros((4, 6))
-    tried = np.array(values)
-    for places in product(range(6), repeat=len(honest)):
-        tried[honest] = places
-        told = [searched(tuple(tried.tolist()), bounds=(0, 5), **way) for way in ways]
-        if told == [transcript(trace) for trace in traces]:
-            found[honest, places] += math.prod(before[k] for k in places)
-    for i in honest:
-        assert report.bits[i] == pytest.approx(divergence(found[i] / found[i].sum(), before), abs=1e-9)
-    assert np.isnan(report.floor).all()
-    again = audit_together([traces[0], traces[0]], adversary, SKEWED, 1.0)
-    once = audit(traces[0], adversary, SKEWED, 1.0)
-    np.testing.assert_allclose(again.bits, once.bits)
-    np.testing.assert_allclose(again.floor, once.floor)
-    other = search_trace((0.0, 2.0, 4.0, 4.0), resolution=1, bounds=(0, 5))
-    with pytest.raises(midst.InputError, match="different values"):
-        audit_together([search_trace(values, resolution=1, bounds=(0, 5)), other], adversary, SKEWED, 1.0)
-    with pytest.raises(midst.InputError, match="participants are the same"):
-        audit_together([traces[0], search_trace(values[:3], resolution=1, bounds=(0, 5))], Adversary(), SKEWED, 1.0)
 
 
 def test_what_solve_records():

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 from midst.errors import InputError
-from midst.privacy.audit import audit
 from midst.privacy.dp import Mechanism, information
-from midst.privacy.ledger import Entry, Ledger
+from midst.privacy.ledger import Entry, Ledger, entry_of
 from midst.privacy.priors import Prior
-from midst.privacy.published import digests
 from midst.problems import Problem
 from midst.result import Result
 
@@ -21,12 +19,14 @@ class Account:
 
     Attributes:
         ledger: of that node's value.
+        problem: the values of all, before any noise.
         node: whose.
-        prior: of its value.
-        mechanism: the noise that is put on it.
+        prior: of every value.
+        mechanism: the noise that is put on them.
     """
 
     ledger: Ledger
+    problem: Problem
     node: int
     prior: Prior
     mechanism: Mechanism | None
@@ -34,15 +34,10 @@ class Account:
     def book(self, result: Result) -> None:
         """Enter what the run gave away to an eavesdropper on clear z(0); of a noised run, what its noise leaves."""
         if self.mechanism is not None:
-            bits = information(self.mechanism, self.prior.scale)
-            self.ledger.add(Entry(bits=bits, mechanism=self.mechanism))
-            return
-        leak, i = audit(result.trace, prior=self.prior), self.node
-        told, answer = digests(result.trace)
-        floor = None if math.isnan(leak.floor[i]) else float(leak.floor[i])
-        exposed, bits = leak.exposed[i], float(leak.bits[i])
-        entry = Entry(leak.lower[i], leak.upper[i], exposed, bits, floor=floor, told=told, answer=answer)
-        self.ledger.add(entry, lambda lower, upper: -self.prior.log_mass(lower[0], upper[0]) / math.log(2))
+            entry = Entry(bits=information(self.mechanism, self.prior.scale), mechanism=self.mechanism)
+        else:
+            entry = entry_of(result.trace, self.node, self.prior, among=self.ledger.mark(self.problem.values))
+        self.ledger.add(entry, self.prior)
 
 
 def open_account(
@@ -51,14 +46,17 @@ def open_account(
     """The account of a node, if its budget allows one more run.
 
     Raises:
-        InputError: the node does not exist, its value is a vector, the ledger is another value's or damaged, or the run
-            would go past the budget and nobody said to run all the same.
+        InputError: the node does not exist, its value is a vector, the prior excludes a value, the ledger is another
+            value's or damaged, or the run would go past the budget and nobody said to run all the same.
     """
     if problem.values.ndim > 1:
         raise InputError("--ledger keeps account of one number; these values are vectors")
     if not 0 <= node < problem.graph.n:
         raise InputError(f"--ledger-node {node} does not exist; the nodes are 0 to {problem.graph.n - 1}")
-    ledger = Ledger.open(path, problem.values[node])
+    if mechanism is None and any(prior.log_density(value) == -math.inf for value in problem.values.tolist()):
+        raise InputError("--prior gives no mass to some of the values; give a wider one")
+    own = node if problem.owners is None else problem.owners == node
+    ledger = Ledger.open(path, problem.values[own])
     if not over_budget:
         ledger.require(entry=Entry(mechanism=mechanism))
-    return Account(ledger, node, prior, mechanism)
+    return Account(ledger, problem, node, prior, mechanism)

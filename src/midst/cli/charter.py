@@ -200,7 +200,7 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
     middle, width = prior.quantile(0.5), prior.scale
     found = expect(charter.graph, charter.bounds, prior, objective=charter.goal, runs=_RUNS)
     told = f"if values lie about {middle:g}, {width:.3g} apart (--spread), to one curious participant"
-    return [f"What to expect, {told}:", *in_words(found, len(charter.names))]
+    return [f"What to expect, {told}:", *in_words(found)]
 
 
 def differencing(before: Charter, after: Charter) -> str | None:

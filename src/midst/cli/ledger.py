@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from midst.privacy.ledger import Ledger
 
 _VALUE_FILE = "The datum: one number, or one row of numbers; - for standard input."
+_KINDS = {
+    "exact": "what all runs told together",
+    "upper bound": "no less than what all runs told together, on average",
+    "lower bound": "no more than what all runs told together, since the datum is a list",
+    "indication": "an indication, no bound: runs that cannot be joined are added up",
+}
 _DP = "The planned run's noise, such as gaussian:eps=1,delta=1e-5,bounds=0:100."
 
 
@@ -25,7 +31,7 @@ _DP = "The planned run's noise, such as gaussian:eps=1,delta=1e-5,bounds=0:100."
 def command() -> None:
     """Keep account of what repeated runs give away about one datum.
 
-    A ledger file holds the bounds that others could draw about the datum, never the datum itself; keep it as private.
+    A ledger file holds what runs told about the datum, never the datum itself; keep it as private.
     """
 
 
@@ -110,7 +116,7 @@ def _rows(ledger: Ledger) -> list[tuple[str, str]]:
         ("runs", f"{totals.runs}{of(budget.max_runs)}"),
         ("exposed", f"in {totals.exposed_runs} runs"),
         ("bounds", ", ".join(f"({low:.10g}, {high:.10g})" for low, high in ends)),
-        ("bits", f"{totals.bits:.4g}{of(budget.max_bits)}"),
+        ("bits", f"{totals.bits:.4g}{of(budget.max_bits)}: {_KINDS[totals.kind]}"),
         ("floor", "not known" if totals.floor is None else f"{totals.floor:.4g}: what the answers alone tell"),
         ("excess", "not known" if totals.excess is None else f"{totals.excess:.4g}: what the ways to them told more"),
         ("epsilon", epsilon),

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   midst plan --charter pay.toml --spread 12000
-  midst plan --graph ring --nodes 5 --bounds 0:60
+  midst plan --graph ring --nodes 5 --bounds 0:60 --repeats 4
   midst plan --graph rgg --nodes 15 --prior normal:0,1 --rounds-budget 100 --plot plan.png"""
 _COLUMNS = ("c", "sigma", "bits a node", "exposed", "rounds", "9 runs of 10", "")
 _METHODS = ("method", "rounds", "exposed", "bits a node", "floor", "excess", "kB a node")
 _BUDGET = "How many rounds nine runs of ten may take: also compares choices of c and sigma for consensus."
 _PRIOR = "What values are like: normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE. Default: from the bounds."
+_REPEATS = "How many runs on the same values are planned: also tells what these give away together."
+_UPPER = "≤: an upper bound, on average over runs, of an adversary that knows more, such as z(0)"
 _WHO = "As for midst audit. Default: one curious participant; with --rounds-budget, eavesdropper."
 
 
@@ -44,6 +46,7 @@ _WHO = "As for midst audit. Default: one curious participant; with --rounds-budg
 @click.option("--init", type=click.Choice(["clear", "sealed"]), default="clear", show_default=True, help="Of z(0).")
 @click.option("--rounds-budget", type=float, help=_BUDGET)
 @click.option("--runs", type=int, default=20, show_default=True, help="Of each method, and each choice.")
+@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help=_REPEATS)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw bits against rounds.")
@@ -59,6 +62,7 @@ def command(
     init: Init,
     rounds_budget: float | None,
     runs: int,
+    repeats: int,
     seed: int,
     workers: int,
     plot: Path | None,
@@ -66,8 +70,8 @@ def command(
 ) -> None:
     """Compare search and consensus before anybody takes part: rounds, exposed, bits, floor, bytes.
 
-    Both are simulated on the same values, drawn from a prior within the public bounds, until the median is proved.
-    With --rounds-budget, choices of c and sigma for consensus are compared too, in the units of the data.
+    Both are simulated on the same values, drawn from a prior within the public bounds, until the median is proved, and
+    audited. With --rounds-budget, choices of c and sigma for consensus are compared too, in the units of the data.
     """
     from midst.privacy.adversaries import parse_adversary
     from midst.privacy.expectation import expect
@@ -85,12 +89,14 @@ def command(
     who = None if adversary is None else parse_adversary(adversary, init)
     if who is not None:
         who.check(network)
-    expected = expect(network, known, believed, adversary=who, runs=runs, seed=seed)
+    expected = expect(network, known, believed, adversary=who, runs=runs, repeats=repeats, seed=seed)
     plan = None
     if rounds_budget is not None:
         setting = Setting(network, believed, parse_adversary("eavesdropper", init) if who is None else who)
         with task_bar("plan") as progress:
-            plan = make_plan(setting, rounds_budget, runs=runs, seed=seed, workers=workers, progress=progress)
+            plan = make_plan(
+                setting, rounds_budget, runs=runs, repeats=repeats, seed=seed, workers=workers, progress=progress
+            )
     if plot is not None and plan is not None:
         from midst.plots import save_figure
         from midst.privacy.plots import draw_plan
@@ -100,7 +106,7 @@ def command(
         methods = [asdict(each) for each in expected]
         click.echo(json.dumps({"methods": methods} | ({} if plan is None else _to_dict(plan))))
         return
-    _show_methods(expected, network.n)
+    _show_methods(expected)
     if plan is not None:
         _show(plan)
 
@@ -144,21 +150,33 @@ def _what_is_planned(
     return network, known, assumed_prior(known, spread)
 
 
-def _show_methods(expected: Sequence[Expectation], nodes: int) -> None:
-    def number(part: float | None) -> str:
-        return "" if part is None else f"{part:.2f}"
+def _show_methods(expected: Sequence[Expectation]) -> None:
+    from midst.privacy.expectation import with_sign
+
+    def together(one: Expectation) -> list[str]:
+        if one.repeats == 1:
+            return []
+        told = with_sign(one.joint_bits, one.joint_kind)
+        return [told and f"{told}, {one.joint_exposed:.1f} exposed"]
 
     rows = [
         [
             one.method,
             f"{one.rounds:g}",
-            f"{one.exposed:.1f} of {nodes}",
-            *map(number, (one.bits, one.floor, one.excess)),
+            f"{one.exposed:.1f} of {one.honest}",
+            with_sign(one.bits, one.kind),
+            with_sign(one.floor, "exact"),
+            with_sign(one.excess, one.kind),
+            *together(one),
             f"{one.bytes_per_node / 1000:.0f}",
         ]
         for one in expected
     ]
-    show_table("what each method costs and gives away", _METHODS, rows, [False] * len(rows))
+    repeats = expected[0].repeats
+    columns = [*_METHODS[:-1], *([f"by {repeats} runs"] if repeats > 1 else []), _METHODS[-1]]
+    show_table("what each method costs and gives away", columns, rows, [False] * len(rows))
+    if any("upper bound" in (one.kind, one.joint_kind) for one in expected):
+        click.echo(_UPPER)
 
 
 def _to_dict(plan: Plan) -> dict[str, Any]:
@@ -167,24 +185,30 @@ def _to_dict(plan: Plan) -> dict[str, Any]:
         "outcomes": [asdict(outcome) for outcome in plan.outcomes],
         "frontier": [asdict(outcome) for outcome in plan.frontier],
         "budget": plan.budget,
+        "repeats": plan.repeats,
         "recommended": None if chosen is None else asdict(chosen),
         "reason": plan.reason,
     }
 
 
 def _show(plan: Plan) -> None:
+    from midst.privacy.expectation import with_sign
+
+    several = plan.repeats > 1
     rows = [
         [
             f"{outcome.c:.3g}",
             f"{outcome.sigma:g}",
-            f"{outcome.bits:.2f} ± {outcome.bits_error:.2f}",
+            f"{with_sign(outcome.bits, outcome.kind)} ± {outcome.bits_error:.2f}",
             f"{outcome.exposed:.0%}",
+            *[f"{with_sign(outcome.joint_bits, outcome.joint_kind)}, {outcome.joint_exposed:.0%}"] * several,
             f"{outcome.rounds:g}",
             f"{outcome.most_rounds:.0f}",
             "recommended" if outcome == plan.recommended else "frontier" if outcome in plan.frontier else "",
         ]
         for outcome in plan.outcomes
     ]
+    columns = [*_COLUMNS[:4], *[f"by {plan.repeats} runs"] * several, *_COLUMNS[4:]]
     title = "what each choice costs and gives away by consensus, c in the units of the data"
-    show_table(title, _COLUMNS, rows, [row[-1] == "recommended" for row in rows])
+    show_table(title, columns, rows, [row[-1] == "recommended" for row in rows])
     click.echo(plan.reason)

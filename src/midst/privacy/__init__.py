@@ -9,6 +9,7 @@
 | posterior       | what it may believe of one node after; bounds, sides and bits of that                 |
 | published       | what a search told an adversary: totals of cells, and the answer                      |
 | searched        | the posterior after a search, alone or after an iteration                             |
+| told            | what several runs told together: bounds intersect, totals count once                  |
 | assignments     | who may be in which cell, given the totals                                            |
 | floor, midpoint | what the answer alone gives away                                                      |
 | exposure        | Theorem 1: who was ever inside, and when                                              |
@@ -18,5 +19,10 @@
 | audit           | `Leakage`: the report                                                                 |
 | attack          | `reconstruct`: the adversary's best estimates                                         |
 | estimate        | the same mutual information by other means, to check the bits                         |
+| dp              | noise on values, and what it is worth                                                 |
+| ledger          | what all runs on one datum gave away, in a file, with a budget                        |
+| repeats         | what the runs of a ledger told together                                               |
+| expectation     | what to expect of both methods, by simulation                                         |
+| planner         | which c and sigma, by simulation                                                      |
 | plots           | pictures of the report                                                                |
 """

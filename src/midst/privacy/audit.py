@@ -35,10 +35,11 @@ from midst.privacy.beliefs import are_apart, posteriors, searched
 from midst.privacy.exposure import exposure
 from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
-from midst.privacy.published import is_search, join
+from midst.privacy.published import is_search
 from midst.privacy.sealed import LARGEST
 from midst.privacy.searched import find_floor, learn
 from midst.privacy.sights import Heard, Unseen
+from midst.privacy.told import see_together
 from midst.privacy.views import SHORTEST, View, hears_everybody, view
 from midst.trace import Trace
 from midst.update import Array
@@ -234,10 +235,10 @@ def _achieve(trace: Trace, adversary: Adversary, coordinate: int | None, prior: 
     bits = np.full(trace.graph.n, np.nan)
     bits[[i for i in range(trace.graph.n) if i not in adversary.corrupt]] = 0.0
     try:
-        seen = view(trace, adversary, coordinate)
+        beliefs = best_beliefs(view(trace, adversary, coordinate), priors, cells)
     except InputError:  # too short a run, or another theta: nothing is known to be achieved
         return bits
-    for i, belief in best_beliefs(seen, priors, cells).items():
+    for i, belief in beliefs.items():
         bits[i] = belief.posterior.grid_bits(float(cells[i]))
     return bits
 
@@ -250,19 +251,29 @@ def audit_together(
     *,
     coordinate: int | None = None,
 ) -> Leakage:
-    """What several searches gave away together, of the same values of the same participants; see `audit`.
+    """What several runs gave away together, of the same values of the same participants; see `audit`.
 
-    Each total counts once, whichever search told it: the same search again tells nothing new. There is no floor, since
-    there are several answers.
+    Each total counts once, whichever search told it: the same search again tells nothing new. Iterations draw z(0)
+    anew, and what they tell an eavesdropper on clear z(0) of a node is the intersection of its bounds. For others that
+    one is an upper bound, as soon as one of the runs is an iteration, and `at_least` is what the best attack achieves
+    on the first run alone. `exposed_at` and `share_over_time` count the iterations of all runs, end to end. The floor
+    is that of all answers together; of some questions it is not known.
 
     Raises:
-        InputError: as `audit` does; or these are no searches, or not of the same values.
+        InputError: as `audit` does; or the runs are not of the same values.
     """
-    if not traces or not all(map(is_search, traces)):
-        raise InputError("searches are audited together, at least one of them; iterations are not")
-    views = [view(trace, Adversary() if adversary is None else adversary, coordinate) for trace in traces]
-    joined = join([each.published for each in views if each.published is not None])
-    return measure(replace(views[0], published=joined), prior, resolution)
+    if not traces:
+        raise InputError("there is nothing to audit together; give at least one trace")
+    adversary = Adversary() if adversary is None else adversary
+    if len(traces) == 1:
+        return audit(traces[0], adversary, prior, resolution, coordinate=coordinate)
+    heard = adversary if all(map(is_search, traces)) else replace(adversary, eavesdrops=True, init="clear")
+    leakage = measure(see_together([view(trace, heard, coordinate) for trace in traces]), prior, resolution)
+    if heard == adversary:
+        return leakage
+    note = "upper bound on average over runs: as if the adversary were an eavesdropper, z(0) clear"
+    achieved = _achieve(traces[0], adversary, coordinate, prior, leakage.resolution)
+    return replace(leakage, adversary=adversary, kind="upper bound", at_least=achieved, notes=(note, *leakage.notes))
 
 
 def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
@@ -288,7 +299,7 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     public = view.public
     count = public.graph.n
     priors = prior_of_each(Normal() if prior is None else prior, count)
-    cells = _resolutions(resolution, priors)
+    cells = resolutions(resolution, priors)
     if not public.iterations:
         return _measure_search(view, priors, cells)
     mixtures = posteriors(view, priors)
@@ -424,7 +435,8 @@ def _notes(view: View) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _resolutions(resolution: float | None, priors: list[Prior]) -> Array:
+def resolutions(resolution: float | None, priors: list[Prior]) -> Array:
+    """One a node: a thousandth of its prior's scale, if none is given."""
     if resolution is None:
         return np.array([prior.scale * _RELATIVE_RESOLUTION for prior in priors])
     if not (isinstance(resolution, Real) and math.isfinite(resolution) and resolution > 0):

@@ -1,14 +1,17 @@
-"""What to expect of both methods, before anybody takes part: rounds, exposure, bits, floor and bytes, by simulation.
+"""What to expect of both methods, before anybody takes part: rounds, bytes, and what the audit says, by simulation.
 
 Rules:
 - Both methods find the same values' answer, drawn from a prior within the public bounds, with the parameters that a
   charter would choose.
 - The adversary is one curious participant, unless another is named. Of an iteration its bits are an upper bound.
+- Repeated runs are on the same values, each with its own z(0), and audited together. The thresholds of a search are
+  deterministic, so a search again tells nothing new.
 - Bytes are those of frames and TLS records, sent and received, handshakes and journals left out: an estimate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,17 +20,19 @@ from midst.graphs import Graph
 from midst.methods import Consensus, Method, Search
 from midst.objectives import Objective, Quantile
 from midst.privacy.adversaries import Adversary
-from midst.privacy.audit import audit
+from midst.privacy.audit import Kind, Leakage, audit, audit_together
 from midst.privacy.priors import Normal, Prior, Within
 from midst.problems import Problem
+from midst.result import Result
 from midst.solving import solve
-from midst.system import streams
+from midst.system import streams, whole_number
 
 _RECORD = 26  # bytes that TLS and the frame's length add
 _ANNOUNCEMENT, _STATEMENT = 480, 100  # bytes, with signature and certificate; a number is 8 more
 _STEP = 45  # bytes of a frame of the iteration, with one number and its levels
 _SPREADS = 10  # the bounds are taken to be so many spreads wide, where no spread is given
 _LARGEST = 64  # nodes up to which bits are computed
+_KINDS = ("exact", "sampled", "lower bound", "upper bound")
 
 
 @dataclass(frozen=True)
@@ -37,20 +42,45 @@ class Expectation:
     Attributes:
         method: "search" or "consensus".
         rounds: message rounds, the median over runs.
-        exposed: how many participants send their own value.
-        bits: that a participant gives away; None where the network is too large to say.
+        exposed: how many honest participants' values the adversary knows; where bits are not computed, how many sent
+            their own.
+        honest: of how many.
+        bits: that an honest participant gives away; None where the network is too large to say.
         floor: that the answer alone gives away.
         excess: of bits over floor.
-        bytes_per_node: sent and received, about.
+        kind: what the figures are: "exact", "sampled" or "upper bound".
+        repeats: how many runs on the same values the next four are of.
+        joint_bits: that an honest participant gives away by all of them together.
+        joint_excess: of these over the floor, which is the same.
+        joint_exposed: how many honest participants' values the adversary then knows.
+        joint_kind: what these figures are.
+        bytes_per_node: sent and received in one run, about.
     """
 
     method: str
     rounds: float
     exposed: float
+    honest: int
     bits: float | None
     floor: float | None
     excess: float | None
+    kind: Kind | None
+    repeats: int
+    joint_bits: float | None
+    joint_excess: float | None
+    joint_exposed: float | None
+    joint_kind: Kind | None
     bytes_per_node: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """One run, and what it and its repeats gave away; None where the network is too large to say."""
+
+    result: Result
+    carried: float
+    once: Leakage | None
+    together: Leakage | None
 
 
 def assumed_prior(bounds: tuple[float, float], spread: float | None) -> Prior:
@@ -68,6 +98,7 @@ def expect(
     adversary: Adversary | None = None,
     methods: tuple[Method, ...] = (Search(), Consensus()),
     runs: int = 5,
+    repeats: int = 1,
     seed: int = 0,
 ) -> list[Expectation]:
     """What to expect of each method.
@@ -79,28 +110,38 @@ def expect(
         objective: what is sought; the low median if not given.
         adversary: who listens; participant 0, and nobody else, if not given.
         methods: which.
-        runs: of each.
+        runs: of each, on different values.
+        repeats: how often on the same values, each time.
         seed: of everything random.
+
+    Raises:
+        InputError: there are no runs, or no repeats.
     """
+    whole_number("runs", runs)
+    whole_number("repeats", repeats)
     who = Adversary(corrupt=(0,), eavesdrops=False) if adversary is None else adversary
     sought = Quantile(0.5, "low") if objective is None else objective
-    seen: dict[str, list[tuple[float, ...]]] = {method.name: [] for method in methods}
+    seen: dict[str, list[_Seen]] = {method.name: [] for method in methods}
     for k in range(runs):
         drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
         values = np.array([prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, graph.n)])
         scale = prior.scale if bounds is None else None
         problem = Problem(graph, values, objective=sought, bounds=bounds, scale=scale)
         for method in methods:
-            result = solve(problem, method, rng=drawn.z0, record="audit")
-            leaks: tuple[float, ...] = (np.nan, np.nan)
-            if graph.n <= _LARGEST:
-                leakage = audit(result.trace, who, prior)
-                leaks = leakage.mean_bits, leakage.mean_floor
-            probes = 1 + max((probe.step for probe in result.trace.probes), default=-1)
-            arity = method.arity if isinstance(method, Search) else 3
-            carried = _bytes(graph, result.iterations, probes, arity)
-            seen[method.name].append((result.rounds, len(result.exposed), *leaks, carried))
-    return [_summarise(name, np.array(rows)) for name, rows in seen.items()]
+            results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(repeats)]
+            seen[method.name].append(_see(results, method, who, prior))
+    return [_summarise(name, each, who, repeats) for name, each in seen.items()]
+
+
+def _see(results: list[Result], method: Method, who: Adversary, prior: Prior) -> _Seen:
+    first, graph = results[0], results[0].trace.graph
+    probes = 1 + max((probe.step for probe in first.trace.probes), default=-1)
+    carried = _bytes(graph, first.iterations, probes, method.arity if isinstance(method, Search) else 3)
+    if graph.n > _LARGEST:
+        return _Seen(first, carried, None, None)
+    once = audit(first.trace, who, prior)
+    together = audit_together([each.trace for each in results], who, prior) if len(results) > 1 else once
+    return _Seen(first, carried, once, together)
 
 
 def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
@@ -110,30 +151,62 @@ def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
     return 2 * ((graph.n - 1) * statements * (probes > 0) + iteration)
 
 
-def _summarise(name: str, rows: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Expectation:
-    rounds, exposed, bits, floor, carried = rows.T
-    known = not np.isnan(bits).any()
+def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
+    sent = [len(set(one.result.exposed) - set(who.corrupt)) for one in seen]
+    once, together = ([leak for leak in each if leak is not None] for each in zip(*map(_leaks, seen), strict=True))
+    bits, floor, joint = (
+        mean_or_none([getattr(leak, figure) for leak in leaks])
+        for leaks, figure in ((once, "mean_bits"), (once, "mean_floor"), (together, "mean_bits"))
+    )
+    exposed, joint_exposed = (mean_or_none([leak.exposed_count for leak in leaks]) for leaks in (once, together))
     return Expectation(
         method=name,
-        rounds=float(np.median(rounds)),
-        exposed=float(exposed.mean()),
-        bits=float(bits.mean()) if known else None,
-        floor=float(floor.mean()) if known else None,
-        excess=float((bits - floor).mean()) if known else None,
-        bytes_per_node=float(carried.mean()),
+        rounds=float(np.median([one.result.rounds for one in seen])),
+        exposed=float(np.mean(sent)) if exposed is None else exposed,
+        honest=seen[0].result.nodes - len(who.corrupt),
+        bits=bits,
+        floor=floor,
+        excess=None if bits is None or floor is None else bits - floor,
+        kind=weakest(once),
+        repeats=repeats,
+        joint_bits=joint,
+        joint_excess=None if joint is None or floor is None else joint - floor,
+        joint_exposed=joint_exposed,
+        joint_kind=weakest(together),
+        bytes_per_node=float(np.mean([one.carried for one in seen])),
     )
 
 
-def in_words(expected: list[Expectation], nodes: int) -> list[str]:
+def _leaks(one: _Seen) -> tuple[Leakage | None, Leakage | None]:
+    return one.once, one.together
+
+
+def mean_or_none(figures: Sequence[float]) -> float | None:
+    """The mean; None where there is none, or one of them is not known."""
+    return float(np.mean(figures)) if len(figures) and np.isfinite(figures).all() else None
+
+
+def weakest(leakages: Sequence[Leakage]) -> Kind | None:
+    """What a mean over several reports is: an upper bound, if one of them is."""
+    return max((leakage.kind for leakage in leakages), key=_KINDS.index, default=None)
+
+
+def with_sign(figure: float | None, kind: Kind | None) -> str:
+    """A figure for people: what is an upper bound says so."""
+    sign = {"upper bound": "≤ ", "sampled": "≈ "}.get(kind or "", "")
+    return "" if figure is None else f"{sign}{figure:.2f}"
+
+
+def in_words(expected: list[Expectation]) -> list[str]:
     """A line a method."""
 
     def bits(one: Expectation) -> str:
-        if one.bits is None:
+        if one.bits is None or one.floor is None:
             return ""
-        return f"{one.bits:.2f} bits each ({one.floor:.2f} of them by the answer alone), "
+        return f"{with_sign(one.bits, one.kind)} bits each ({one.floor:.2f} of them by the answer alone), "
 
     return [
-        f"{one.method:>9}: {one.rounds:.0f} rounds, {one.exposed:.1f} of {nodes} exposed, {bits(one)}"
+        f"{one.method:>9}: {one.rounds:.0f} rounds, {one.exposed:.1f} of {one.honest} exposed, {bits(one)}"
         f"about {one.bytes_per_node / 1000:.0f} kB a node"
         for one in expected
     ]

@@ -8,12 +8,14 @@ Rules:
 - The answer's cell is what has the answer's key or, where that is narrower, what rounds to the same multiple of the
   audit's resolution: values are not told apart any finer.
 - With values all alike the sum is a short one, at any number of them; else `assignments.assign` adds up, to its limit.
+- Several answers over the same values are one event: each says its part about the weight below its cell and in it.
 - A midpoint tells the sum of two values: `midpoint.py`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +31,9 @@ from midst.update import Array
 _NEGLIGIBLE = 45.0  # in logarithms: less than a unit in the last place
 
 
+Ends = tuple[float, float]
+
+
 @dataclass(frozen=True)
 class _Event:
     """What an answer says: at most `below` of honest weight below its cell, and at least `up_to` not above it."""
@@ -37,45 +42,70 @@ class _Event:
     up_to: int
 
 
-def floor_posteriors(seen: Published, priors: list[Prior], resolution: float) -> list[Posterior] | str:
-    """What each honest value may be, given the answer alone; or why that is not known.
+def floor_posteriors(answers: Sequence[Published], priors: list[Prior], resolution: float) -> list[Posterior] | str:
+    """What each honest value may be, given answers alone; or why that is not known.
 
     Args:
-        seen: what was published.
+        answers: what was published with each of them, over the same values.
         priors: of every honest value, cut to the public bounds.
         resolution: of the audit; the finest, where it differs between participants.
     """
-    if seen.answer is None:
-        return "the run ended without an answer that was proved"
-    if not seen.ranks:
-        return "what was sought is no value of a known rank"
-    if seen.own is None:
-        return "the trace does not tell where the coalition's own values lie"
-    ends = _answer_cell(seen, resolution)
-    if seen.same_weight and len(set(priors)) == 1:
-        return [_posterior(priors[0], ends, _alike(seen, priors[0], ends))] * len(priors)
-    parts = np.array([_parts(prior, ends) for prior in priors])
-    event, total = _event(seen, ends), int(seen.weight.sum())
-    if event.below < 0:
-        parts[:, 0] = -math.inf
+    for seen in answers:
+        if seen.answer is None:
+            return "the run ended without an answer that was proved"
+        if not seen.ranks:
+            return "what was sought is no value of a known rank"
+        if len(seen.ranks) > 1:
+            return "one of several answers is a midpoint"
+        if seen.own is None:
+            return "the trace does not tell where the coalition's own values lie"
+    first = answers[0]
+    if len(answers) == 1 and first.same_weight and len(set(priors)) == 1:
+        ends = _answer_cell(first, resolution)
+        return [_posterior(priors[0], _between([ends]), _alike(first, priors[0], ends))] * len(priors)
+    return _given_all(answers, priors, resolution)
+
+
+def _given_all(answers: Sequence[Published], priors: list[Prior], resolution: float) -> list[Posterior] | str:
+    """The same by adding up all ways in which the answers can come about."""
+    cells = [_answer_cell(seen, resolution) for seen in answers]
+    intervals = _between(cells)
+    events = [(intervals.index(ends), _event(seen, ends)) for seen, ends in zip(answers, cells, strict=True)]
+    weight = answers[0].weight
+    most = [min([int(weight.sum()), *(event.below for at, event in events if c < at)]) for c in range(len(intervals))]
+    parts = np.array([_parts(prior, intervals) for prior in priors])
+    parts[:, np.array(most) < 0] = -math.inf
     found = assign(
         parts,
-        seen.weight.tolist(),
-        (max(event.below, 0), total, total),
-        lambda sums: sums[0] + sums[1] >= event.up_to,
+        weight.tolist(),
+        [max(limit, 0) for limit in most],
+        lambda sums: (
+            all(sum(sums[:at]) <= event.below for at, event in events if event.below >= 0)
+            and all(sum(sums[: at + 1]) >= event.up_to for at, event in events)
+        ),
     )
     if found is None:
         return "there are too many ways in which it can come about"
-    return [_posterior(prior, ends, row) for prior, row in zip(priors, found, strict=True)]
+    return [_posterior(prior, intervals, row) for prior, row in zip(priors, found, strict=True)]
 
 
-def _answer_cell(seen: Published, resolution: float) -> tuple[float, float]:
+def _between(cells: Sequence[Ends]) -> list[Ends]:
+    """The answers' cells in order, each once, with what lies below, between and above them: cells at odd places."""
+    found: list[Ends] = []
+    low = -math.inf
+    for ends in sorted(set(cells)):
+        found += [(low, max(low, ends[0])), ends]
+        low = ends[1]
+    return [*found, (low, math.inf)]
+
+
+def _answer_cell(seen: Published, resolution: float) -> Ends:
     assert seen.answer is not None
     low, high = seen.answer_ends
     return (low, high) if high - low > resolution * (1 - 1e-9) else cell(seen.answer, resolution)
 
 
-def _event(seen: Published, ends: tuple[float, float]) -> _Event:
+def _event(seen: Published, ends: Ends) -> _Event:
     """What the answer says about honest values: the coalition's own are taken off."""
     own = seen.own
     assert own is not None
@@ -86,14 +116,14 @@ def _event(seen: Published, ends: tuple[float, float]) -> _Event:
     return _Event(seen.ranks[0] - 1 - below, seen.ranks[0] - below - at)
 
 
-def _parts(prior: Prior, ends: tuple[float, float]) -> tuple[float, float, float]:
-    """Logarithms of the masses below the answer's cell, in it, and above it."""
-    return prior.log_mass(-math.inf, ends[0]), log_mass(prior, *ends), prior.log_mass(ends[1], math.inf)
+def _parts(prior: Prior, intervals: Sequence[Ends]) -> list[float]:
+    """Logarithms of the masses of the answers' cells, and of what lies between them."""
+    return [log_mass(prior, *ends) if k % 2 else prior.log_mass(*ends) for k, ends in enumerate(intervals)]
 
 
-def _alike(seen: Published, prior: Prior, ends: tuple[float, float]) -> Array:
+def _alike(seen: Published, prior: Prior, ends: Ends) -> Array:
     """The chances of below, at and above for each of h values that are all alike."""
-    parts, event, weight = np.array(_parts(prior, ends)), _event(seen, ends), int(seen.weight[0])
+    parts, event, weight = np.array(_parts(prior, _between([ends]))), _event(seen, ends), int(seen.weight[0])
     others = len(seen.weight) - 1
     # a value below takes its weight off both limits, one in the cell off the second only
     moved = ((weight, weight), (0, weight), (0, 0))
@@ -136,7 +166,6 @@ def _times(number: NDArray[np.int64], log_chance: float) -> Array:
         return np.where(number == 0, 0.0, number * log_chance)
 
 
-def _posterior(prior: Prior, ends: tuple[float, float], chances: Array) -> Posterior:
-    intervals = ((-math.inf, ends[0]), ends, (ends[1], math.inf))
+def _posterior(prior: Prior, intervals: Sequence[Ends], chances: Array) -> Posterior:
     pieces = (Piece(float(p), *interval) for p, interval in zip(chances, intervals, strict=True))
     return Posterior(prior, tuple(piece for piece in pieces if piece.probability > 0))

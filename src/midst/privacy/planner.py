@@ -5,7 +5,8 @@ Rules:
   prior's median.
 - Run k of every choice has the same values and streams, so that choices are compared run by run.
 - A setting is on the frontier if no other one gives away fewer bits in as few rounds. The recommended one gives away
-  the fewest bits of those whose rounds fit the budget.
+  the fewest bits of those whose rounds fit the budget. Where several runs on the same values are planned, bits are what
+  these give away together.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,12 +23,13 @@ from midst.graphs import Graph
 from midst.methods import Consensus
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
-from midst.privacy.audit import audit
+from midst.privacy.audit import Kind, Leakage, audit, audit_together
+from midst.privacy.expectation import mean_or_none, weakest
 from midst.privacy.priors import Prior
 from midst.privacy.sealed import TooShort
 from midst.problems import Problem
 from midst.solving import solve
-from midst.system import streams
+from midst.system import streams, whole_number
 from midst.workers import Progress, spread
 
 CS = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -61,6 +64,13 @@ class Outcome:
         exposed: share of honest nodes the adversary knows the value of.
         rounds: to the proved answer; the median over runs.
         most_rounds: nine runs of ten need no more.
+        floor: of the bits, those that the answer alone gives away; None where that is not known.
+        excess: the rest.
+        kind: what the figures are: "exact", "sampled" or "upper bound".
+        joint_bits: given away by as many runs on the same values as were planned, together.
+        joint_bits_error: standard error of that, over runs.
+        joint_exposed: share of honest nodes the adversary then knows the value of.
+        joint_kind: what these figures are.
     """
 
     c: float
@@ -70,6 +80,13 @@ class Outcome:
     exposed: float
     rounds: float
     most_rounds: float
+    floor: float | None
+    excess: float | None
+    kind: Kind | None
+    joint_bits: float
+    joint_bits_error: float
+    joint_exposed: float
+    joint_kind: Kind | None
 
 
 @dataclass(frozen=True)
@@ -80,18 +97,20 @@ class Plan:
         outcomes: of all settings, in order of c and sigma.
         budget: how many rounds nine runs of ten may take.
         recommended: the choice; None where no setting fits the budget.
+        repeats: how many runs on the same values are planned.
     """
 
     outcomes: tuple[Outcome, ...]
     budget: float
     recommended: Outcome | None
+    repeats: int = 1
 
     @property
     def frontier(self) -> tuple[Outcome, ...]:
         """The outcomes that no other one beats in both bits and rounds, fewest rounds first."""
         best: list[Outcome] = []
-        for outcome in sorted(self.outcomes, key=lambda each: (each.most_rounds, each.bits)):
-            if not best or outcome.bits < best[-1].bits:
+        for outcome in sorted(self.outcomes, key=lambda each: (each.most_rounds, each.joint_bits)):
+            if not best or outcome.joint_bits < best[-1].joint_bits:
                 best.append(outcome)
         return tuple(best)
 
@@ -106,10 +125,11 @@ class Plan:
             )
         chosen = self.recommended
         fitting = sum(outcome.most_rounds <= self.budget for outcome in self.outcomes)
+        together = f" by {self.repeats} runs together" if self.repeats > 1 else ""
         return (
-            f"c = {chosen.c:g}, sigma = {chosen.sigma:g} gives away the least ({chosen.bits:.2f} bits a node, "
-            f"{chosen.exposed:.0%} exposed) of the {fitting} settings that take at most {self.budget:g} rounds in nine "
-            "runs of ten"
+            f"c = {chosen.c:g}, sigma = {chosen.sigma:g} gives away the least ({chosen.joint_bits:.2f} bits a node, "
+            f"{chosen.joint_exposed:.0%} exposed{together}) of the {fitting} settings that take at most "
+            f"{self.budget:g} rounds in nine runs of ten"
         )
 
 
@@ -118,6 +138,7 @@ def make_plan(
     rounds_budget: float,
     *,
     runs: int = 20,
+    repeats: int = 1,
     seed: int = 0,
     workers: int = 1,
     cs: Sequence[float] = CS,
@@ -129,7 +150,8 @@ def make_plan(
     Args:
         setting: what is planned for.
         rounds_budget: how many rounds nine runs of ten may take.
-        runs: of each choice.
+        runs: of each choice, on different values.
+        repeats: how many runs on the same values are planned.
         seed: of everything random.
         workers: processes.
         cs: the values of c, in units of 1 / the prior's scale.
@@ -143,40 +165,80 @@ def make_plan(
         raise InputError("the budget must be at least one round")
     if runs < 2:
         raise InputError("at least 2 runs are needed to tell an average from chance")
+    whole_number("repeats", repeats)
     choices = list(product(cs, sigmas))
-    tasks = [(setting, c, sigma, seed, k) for c, sigma in choices for k in range(runs)]
-    seen = np.array(spread(_observe, tasks, workers, progress)).reshape(len(choices), runs, 3)
+    tasks = [_Task(setting, c, sigma, repeats, seed, k) for c, sigma in choices for k in range(runs)]
+    seen = spread(_observe, tasks, workers, progress)
     scale = setting.prior.scale
-    outcomes = tuple(_summarise(c / scale, sigma, each) for (c, sigma), each in zip(choices, seen, strict=True))
+    outcomes = tuple(
+        _summarise(c / scale, sigma, seen[k * runs : (k + 1) * runs]) for k, (c, sigma) in enumerate(choices)
+    )
     fitting = [outcome for outcome in outcomes if outcome.most_rounds <= rounds_budget]
-    best = min(fitting, key=lambda each: (each.bits, each.rounds), default=None)
-    return Plan(outcomes, rounds_budget, best)
+    best = min(fitting, key=lambda each: (each.joint_bits, each.rounds), default=None)
+    return Plan(outcomes, rounds_budget, best, repeats)
 
 
-def _observe(task: tuple[Setting, float, float, int, int]) -> tuple[float, float, int]:
-    """Run number k: bits an honest node gave away, share exposed, rounds."""
-    setting, c, sigma, seed, k = task
-    prior = setting.prior
-    drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
+class _Task(NamedTuple):
+    setting: Setting
+    c: float
+    sigma: float
+    repeats: int
+    seed: int
+    k: int
+
+
+class _Seen(NamedTuple):
+    """Of one run its leakage and rounds, and the leakage of it and its repeats together."""
+
+    once: Leakage
+    together: Leakage
+    rounds: int
+
+
+def _observe(task: _Task) -> _Seen:
+    """Run number k."""
+    setting, prior = task.setting, task.setting.prior
+    drawn = streams(np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(task.k,))))
     values = [prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, setting.graph.n)]
     problem = Problem(setting.graph, values, objective=Quantile(0.5, "low"), scale=prior.scale)
-    c /= prior.scale
-    result = solve(problem, Consensus(c, mu=-c * prior.quantile(0.5), sigma=sigma), rng=drawn.z0, record="audit")
+    c = task.c / prior.scale
+    method = Consensus(c, mu=-c * prior.quantile(0.5), sigma=task.sigma)
+    results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(task.repeats)]
+    traces = [result.trace for result in results]
     try:
-        leak = audit(result.trace, setting.adversary, prior)
+        once = audit(traces[0], setting.adversary, prior)
     except TooShort:  # rare; whoever knows z(0) knows no less, so this is an upper bound
-        leak = audit(result.trace, replace(setting.adversary, init="clear"), prior)
-    return leak.mean_bits, leak.exposed_count / leak.honest, result.rounds
+        heard = audit(traces[0], replace(setting.adversary, init="clear"), prior)
+        once = replace(heard, adversary=setting.adversary, kind="upper bound")
+    together = audit_together(traces, setting.adversary, prior) if len(traces) > 1 else once
+    return _Seen(once, together, results[0].rounds)
 
 
-def _summarise(c: float, sigma: float, seen: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Outcome:
-    bits, exposed, rounds = seen.T
+def _summarise(c: float, sigma: float, seen: Sequence[_Seen]) -> Outcome:
+    bits, joint_bits = ([leak.mean_bits for leak in leaks] for leaks in zip(*(one[:2] for one in seen), strict=True))
+    floor = mean_or_none([one.once.mean_floor for one in seen])
+    rounds = [one.rounds for one in seen]
     return Outcome(
         c=c,
         sigma=sigma,
-        bits=float(bits.mean()),
-        bits_error=float(bits.std(ddof=1) / np.sqrt(len(bits))),
-        exposed=float(exposed.mean()),
+        bits=float(np.mean(bits)),
+        bits_error=_error(bits),
+        exposed=_share([one.once for one in seen]),
         rounds=float(np.median(rounds)),
         most_rounds=float(np.quantile(rounds, 0.9)),
+        floor=floor,
+        excess=None if floor is None else float(np.mean(bits)) - floor,
+        kind=weakest([one.once for one in seen]),
+        joint_bits=float(np.mean(joint_bits)),
+        joint_bits_error=_error(joint_bits),
+        joint_exposed=_share([one.together for one in seen]),
+        joint_kind=weakest([one.together for one in seen]),
     )
+
+
+def _error(figures: Sequence[float]) -> float:
+    return float(np.std(figures, ddof=1) / np.sqrt(len(figures)))
+
+
+def _share(leakages: Sequence[Leakage]) -> float:
+    return float(np.mean([leakage.exposed_count / leakage.honest for leakage in leakages]))

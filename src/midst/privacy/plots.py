@@ -117,7 +117,7 @@ def _finish(axes: Axes, leakage: Leakage) -> None:
 
 
 def draw_plan(plan: Plan) -> Figure:
-    """Bits against rounds for every choice, the frontier, the budget and the recommended one."""
+    """Bits of all planned runs against rounds, for every choice; the frontier, the budget and the recommended one."""
     figure = Picture(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     sigmas = sorted({outcome.sigma for outcome in plan.outcomes})
@@ -125,24 +125,30 @@ def draw_plan(plan: Plan) -> Figure:
         outcomes = [outcome for outcome in plan.outcomes if outcome.sigma == sigma]
         axes.errorbar(
             [outcome.most_rounds for outcome in outcomes],
-            [outcome.bits for outcome in outcomes],
-            [outcome.bits_error for outcome in outcomes],
+            [outcome.joint_bits for outcome in outcomes],
+            [outcome.joint_bits_error for outcome in outcomes],
             fmt=marker,
             color=colour,
             label=f"σ = {sigma:g}",
         )
         for outcome in outcomes:
-            where = (outcome.most_rounds, outcome.bits)
+            where = (outcome.most_rounds, outcome.joint_bits)
             axes.annotate(f"c = {outcome.c:g}", where, (6, 5), textcoords="offset points", fontsize=8, color=colour)
     frontier = plan.frontier
-    axes.plot([each.most_rounds for each in frontier], [each.bits for each in frontier], color=_FAINT, zorder=0)
+    axes.plot([each.most_rounds for each in frontier], [each.joint_bits for each in frontier], color=_FAINT, zorder=0)
     axes.axvline(plan.budget, color="black", linestyle=(0, (5, 3)), linewidth=1, label="budget")
     if plan.recommended is not None:
         chosen = plan.recommended
         axes.scatter(
-            [chosen.most_rounds], [chosen.bits], s=220, facecolors="none", edgecolors=_EXPOSED, label="recommended"
+            [chosen.most_rounds],
+            [chosen.joint_bits],
+            s=220,
+            facecolors="none",
+            edgecolors=_EXPOSED,
+            label="recommended",
         )
-    axes.set(xscale="log", xlabel="rounds that nine runs of ten need", ylabel="bits given away by a node")
+    together = f", by {plan.repeats} runs together" if plan.repeats > 1 else ""
+    axes.set(xscale="log", xlabel="rounds that nine runs of ten need", ylabel=f"bits given away by a node{together}")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=8, frameon=False)
     axes.spines[["top", "right"]].set_visible(False)

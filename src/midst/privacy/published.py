@@ -13,15 +13,12 @@ Rules:
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +34,7 @@ Counts = NDArray[np.int64]
 
 ELSEWHERE = -1  # the place of a value of which only its owner knows where it lies
 _LARGEST = float(np.finfo(np.float64).max)
+_CONTRADICTION = "these searches contradict each other; they are of different values"
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,8 @@ class Published:
         pair: the two values of a midpoint.
         own: what the coalition has brought; None where the trace does not tell.
         steps: how many questions were asked.
-        hidden: the cell of each honest value; for upper bounds only.
+        hidden: the cell of each honest value, −1 where not even that is known; for upper bounds only.
+        apart: where several searches were joined, one for each different question or answer; else none.
     """
 
     keys: Keys
@@ -123,6 +122,7 @@ class Published:
     own: Own | None
     steps: int
     hidden: Counts | None
+    apart: tuple[Published, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Published: {len(self.cells)} cells of {len(self.owner)} honest values, {self.steps} steps>"
@@ -167,52 +167,54 @@ def join(several: Sequence[Published]) -> Published:
     """What searches over the same values told together: how much weight lies at or below each edge of any of them.
 
     Raises:
-        InputError: they are not of the same values, or one of them told the sum of two.
+        InputError: they are not of the same values, or one of them told the sum of two and others something else.
     """
     first = several[0]
-    upto: dict[int, int] = {}
     for seen in several:
         same = (seen.keys, seen.bracket) == (first.keys, first.bracket) and np.array_equal(seen.owner, first.owner)
         if not same or not np.array_equal(seen.weight, first.weight):
             raise InputError("searches are audited together where keys, bounds and participants are the same")
-        if seen.pair is not None:
-            raise InputError("a midpoint's search is audited by itself only")
+    if any(seen.pair is not None for seen in several):
+        if any((seen.cells, seen.pair) != (first.cells, first.pair) for seen in several):
+            raise InputError("a midpoint's search is audited by itself, or with the same one again")
+        return replace(first, steps=sum(seen.steps for seen in several))
+    upto = _weight_up_to(several)
+    cells = tuple(Cell(a, b, upto[b] - upto[a]) for a, b in pairwise(sorted(upto)))
+    if any(cell.total < 0 for cell in cells):
+        raise InputError(_CONTRADICTION)
+    ends = [cell.b for cell in cells]
+    apart = {(seen.ranks, seen.answer): seen for seen in reversed(several)}
+    return replace(
+        first,
+        cells=cells,
+        reference=tuple(ends.index(first.cells[k].b) for k in first.reference),
+        answer=first.answer if len(apart) == 1 else None,
+        steps=sum(seen.steps for seen in several),
+        hidden=_find_hidden(several, cells),
+        apart=tuple(apart.values()) if len(apart) > 1 else (),
+    )
+
+
+def _weight_up_to(several: Sequence[Published]) -> dict[int, int]:
+    """How much weight lies at or below each edge of any search."""
+    upto: dict[int, int] = {}
+    for seen in several:
         below = 0
         for cell in seen.cells:  # between two that do not meet there is nothing
             for edge, weight in ((cell.a, below), (cell.b, below + cell.total)):
                 if upto.setdefault(edge, weight) != weight:
-                    raise InputError("these searches contradict each other; they are of different values")
+                    raise InputError(_CONTRADICTION)
             below += cell.total
-    points = sorted(upto)
-    cells = tuple(Cell(a, b, upto[b] - upto[a]) for a, b in pairwise(points))
-    if any(cell.total < 0 for cell in cells):
-        raise InputError("these searches contradict each other; they are of different values")
-    single = len({seen.answer for seen in several}) == 1
-    return replace(
-        first,
-        cells=cells,
-        reference=tuple(_holding(cells, 1 + sum(c.total for c in first.cells[:k])) for k in first.reference),
-        answer=first.answer if single else None,
-        steps=sum(seen.steps for seen in several),
-        hidden=None,
-    )
+    return upto
 
 
-def digests(trace: Trace) -> tuple[str, str]:
-    """What a search told, and what was answered, each in a form that can only be compared; "" where there is none.
-
-    The same search over the same values tells the same: deterministic thresholds give nothing new.
-    """
-    about = [trace.graph.n, trace.counts.tolist(), repr(trace.objective), trace.answer]
-    told = [(probe.coordinate, repr(probe.keys), probe.edges, probe.totals) for probe in trace.probes]
-    return (
-        _digest([about, told]) if is_search(trace) and trace.probes else "",
-        "" if trace.answer is None else _digest(about),
-    )
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+def _find_hidden(several: Sequence[Published], cells: Sequence[Cell]) -> Counts | None:
+    """The cell of each honest value among those of all searches: where the cells it lies in overlap."""
+    if any(seen.hidden is None for seen in several):
+        return None
+    starts = [cell.a for cell in cells]
+    lowest = [[seen.cells[c].a for c in seen.hidden.tolist()] for seen in several if seen.hidden is not None]
+    return np.array([starts.index(max(each)) for each in zip(*lowest, strict=True)], np.int64)
 
 
 class _Reading:

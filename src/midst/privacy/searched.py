@@ -89,7 +89,8 @@ def learn(
     chances = _told_by_kind(seen, own, believed) if exact is None else exact
     after: dict[int, Posterior] = {}
     alike: dict[tuple[Prior, bytes], Posterior] = {}
-    for i, v in _one_value_of_each(seen).items():
+    whom = {i: v for i, v in _one_value_of_each(seen).items() if chances[v].any()}
+    for i, v in whom.items():
         if believed is not None:
             after[i] = _cut(seen, believed[i], chances[v], own[v])
         else:
@@ -99,7 +100,7 @@ def learn(
     return Learnt(
         "upper bound" if exact is None else "lower bound" if seen.lists else "exact",
         after,
-        {i: _sides(seen, chances[v]) for i, v in _one_value_of_each(seen).items()},
+        {i: _sides(seen, chances[v]) for i, v in whom.items()},
         _count_bits(seen, after, resolution),
         tuple(notes),
     )
@@ -112,7 +113,7 @@ def find_floor(seen: Published, priors: list[Prior], resolution: Array) -> tuple
     own = _own_priors(seen, priors)
     if len(seen.ranks) > 1 and seen.answer is not None:
         return _midpoint_floor(seen, own, resolution)
-    found = floor_posteriors(seen, own, float(resolution.min()))
+    found = floor_posteriors(seen.apart or (seen,), own, float(resolution.min()))
     if isinstance(found, str):
         return {}, f"no floor: {found}"
     return _count_bits(seen, {i: found[v] for i, v in _one_value_of_each(seen).items()}, resolution), None
@@ -210,13 +211,17 @@ def _holds(seen: Published, c: int, value: float) -> bool:
 
 
 def _told_by_kind(seen: Published, own: list[Prior], believed: Mapping[int, Posterior] | None) -> Array:
-    """As if told how many of each kind of value lie in each cell; after an iteration each is of its own kind."""
+    """As if told how many of each kind of value lie in each cell; after an iteration each is of its own kind.
+
+    Values of which not even that is known are kinds of their own, and have no chances.
+    """
     if seen.hidden is None:
         raise InputError("there are too many ways in which these totals can come about; give one prior for all")
     whose = seen.owner.tolist() if believed is not None else [0] * len(own)
     kinds: dict[tuple[Prior, int, int], list[int]] = {}
     for v, kind in enumerate(zip(own, seen.weight.tolist(), whose, strict=True)):
-        kinds.setdefault(kind, []).append(v)
+        if seen.hidden[v] >= 0:
+            kinds.setdefault(kind, []).append(v)
     chances = np.zeros((len(own), len(seen.cells)))
     for members in kinds.values():
         chances[members] = np.bincount(seen.hidden[members], minlength=len(seen.cells)) / len(members)

@@ -1,0 +1,159 @@
+"""What the runs of a ledger told together about one node's value; the head of `ledger.py` says what the figure is.
+
+Rules:
+- What can be joined is joined by `told.py`, as the audit does it; what cannot is added up, and the figure says so.
+- Without totals the others do not matter: an iteration tells of each node by itself.
+- A run that took place is never refused here. Runs that contradict each other are of other values of the others, and
+  runs that cannot be weighed count with their own bits.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from midst.errors import InputError
+from midst.privacy.audit import resolutions
+from midst.privacy.priors import Prior
+from midst.privacy.published import Published
+from midst.privacy.told import Told, join_told, weigh, weigh_answers
+from midst.update import Array
+
+KINDS = ("exact", "upper bound", "lower bound", "indication")
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What runs told together.
+
+    Attributes:
+        bits: of the node's value.
+        kind: what that figure is, one of `KINDS`.
+        floor: of these, those of the answers alone; None where that is not known.
+    """
+
+    bits: float
+    kind: str
+    floor: float | None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS or not all(0 <= x < np.inf for x in (self.bits, self.floor or 0.0)):
+            raise InputError("joint bits must be finite, 0 or more, and of a known kind")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recorded:
+    """One run.
+
+    Attributes:
+        bits: what it told by itself.
+        noised: whether it was on a noised value.
+        told: what it told of all, one a coordinate; none where it cannot be joined.
+        node: whose value is meant.
+        among: which values took part.
+    """
+
+    bits: float
+    noised: bool
+    told: tuple[Told, ...]
+    node: int
+    among: str
+
+    @property
+    def has_totals(self) -> bool:
+        """Whether a search told any."""
+        return any(told.published is not None and told.published.cells for told in self.told)
+
+    def by_itself(self) -> Recorded:
+        """What it told of this node, without the others."""
+        own = (None if told.bounds is None else {0: told.bounds[self.node]} for told in self.told)
+        return replace(self, told=tuple(Told((0,), ends, None) for ends in own), node=0, among="")
+
+
+def join_runs(runs: Sequence[Recorded], prior: Prior, resolution: float | None, datum: Array) -> Joint:
+    """What all runs told together.
+
+    Args:
+        runs: at least one, in any order.
+        prior: of every value.
+        resolution: to which values are told apart; a thousandth of the prior's scale if None.
+        datum: the value itself; for upper bounds, where there are too many ways in which totals can come about.
+    """
+    told = [run for run in runs if run.told]
+    added = [run for run in runs if not run.told]
+    totals = any(run.has_totals for run in told)
+    groups = _group(told)
+    if not totals and len(groups) > 1:
+        groups = _group([run.by_itself() for run in told])
+    parts = [_weigh(group, prior, resolution, datum) for group in groups]
+    if len(parts) == 1 and not added:
+        return parts[0]
+    bits = sum(part.bits for part in parts) + sum(run.bits for run in added)
+    bound = not totals and len(parts) <= 1 and all(part.kind == "exact" for part in parts)
+    return Joint(bits, "upper bound" if bound and all(run.noised for run in added) else "indication", None)
+
+
+def _group(runs: Sequence[Recorded]) -> list[list[Recorded]]:
+    """Runs that can be of the same values of the same participants, together."""
+    if _fit(runs):
+        return [list(runs)] if runs else []
+    groups: list[list[Recorded]] = []
+    for run in runs:
+        for group in groups:
+            if _fit([*group, run]):
+                group.append(run)
+                break
+        else:
+            groups.append([run])
+    return groups
+
+
+def _fit(runs: Sequence[Recorded]) -> bool:
+    if len({(run.node, run.among, len(run.told)) for run in runs}) > 1:
+        return False
+    try:
+        _join(runs)
+    except InputError:
+        return False
+    return True
+
+
+def _join(runs: Sequence[Recorded]) -> list[Told]:
+    """What they told, a coordinate at a time."""
+    return [join_told(each) for each in zip(*(run.told for run in runs), strict=True)]
+
+
+def _weigh(runs: Sequence[Recorded], prior: Prior, resolution: float | None, datum: Array) -> Joint:
+    """What runs on the same values told together."""
+    told, found = _join(runs), []
+    try:
+        for k, each in enumerate(told):
+            numbers = datum if len(told) == 1 else datum[k : k + 1]
+            found.append(_weigh_one(each, runs[0].node, prior, resolution, numbers))
+    except InputError:
+        return Joint(sum(run.bits for run in runs), "indication", None)
+    floors = [each.floor for each in found if each.floor is not None]
+    kind = max((each.kind for each in found), key=KINDS.index)
+    return Joint(sum(each.bits for each in found), kind, sum(floors) if len(floors) == len(found) else None)
+
+
+def _weigh_one(told: Told, node: int, prior: Prior, resolution: float | None, numbers: Array) -> Joint:
+    """One coordinate of that."""
+    if told.published is not None:
+        told = replace(told, published=_place(told.published, node, numbers))
+    priors = [prior] * (1 + max(told.nodes))
+    cells = resolutions(resolution, priors)
+    learnt, answers = weigh(told, priors, cells), weigh_answers(told, priors, cells)
+    return Joint(learnt.bits.get(node, 0.0), learnt.kind, None if answers is None else answers[node])
+
+
+def _place(seen: Published, node: int, numbers: Array) -> Published:
+    """With the cells of the node's own values, and of no others: for upper bounds only."""
+    hidden, own = np.full(len(seen.owner), -1), np.flatnonzero(seen.owner == node)
+    if len(own) == len(numbers) and seen.cells:
+        ends = [cell.b for cell in seen.cells[:-1]]
+        hidden[own] = [bisect_left(ends, seen.keys.key(number)) for number in numbers.tolist()]
+    return replace(seen, hidden=hidden)

@@ -1,0 +1,228 @@
+"""What several runs told together, about the same values of the same participants.
+
+Rules:
+- Whoever knows z(0) learns from an iteration an interval in which each value lies, or the value itself, whatever the
+  others are. Every run draws its own z(0), so several tell the intersection.
+- Searches tell totals, and each counts once, whichever search told it (`published.join`). Totals come on top of the
+  intervals (`searched.learn`).
+- The audit of several runs joins them here, and so does the ledger, which keeps what runs told in a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from midst.errors import InputError
+from midst.privacy.posterior import single
+from midst.privacy.priors import Prior
+from midst.privacy.published import Cell, Own, Pair, Published, join
+from midst.privacy.searched import Learnt, find_floor, learn
+from midst.privacy.sights import Branches
+from midst.privacy.views import View
+from midst.protocol.keys import Floats, Grid
+from midst.update import Array
+
+Ends = tuple[float, float]
+
+_ROUNDING = 1e-9  # of the largest bound: values worked out from messages of different runs may differ by so much
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Told:
+    """What a run told of the honest values, in the form in which runs are joined.
+
+    Attributes:
+        nodes: the honest ones.
+        bounds: of each of them, between which numbers the iteration shows its value to lie; the same twice where it
+            shows the value itself. None where there was no iteration.
+        published: totals and answer; None where there are neither.
+    """
+
+    nodes: tuple[int, ...]
+    bounds: Mapping[int, Ends] | None
+    published: Published | None
+
+    def __repr__(self) -> str:
+        parts = ["bounds"] * (self.bounds is not None) + ["totals"] * (self.published is not None)
+        return f"<Told: {' and '.join(parts) or 'nothing'} of {len(self.nodes)} nodes>"
+
+    def without_value(self, node: int) -> Told:
+        """The same without the bounds of one node where they are its value; `with_value` puts them in again."""
+        if self.bounds is None or node not in self.bounds or self.bounds[node][0] < self.bounds[node][1]:
+            return self
+        return replace(self, bounds={i: ends for i, ends in self.bounds.items() if i != node})
+
+    def with_value(self, node: int, value: float) -> Told:
+        """The same with the value of one node where its bounds were left out."""
+        if self.bounds is None or node in self.bounds:
+            return self
+        return replace(self, bounds={**self.bounds, node: (value, value)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: an infinite bound is None, and so is one that was left out."""
+        bounds = None
+        if self.bounds is not None:
+            each = [self.bounds.get(i) for i in self.nodes]
+            bounds = [ends and [end if math.isfinite(end) else None for end in ends] for ends in each]
+        seen = self.published
+        return {"nodes": self.nodes, "bounds": bounds, "published": None if seen is None else _encode(seen)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Told:
+        """What `to_dict` made."""
+        nodes = tuple(int(i) for i in record["nodes"])
+        bounds = None
+        if record["bounds"] is not None:
+            bounds = {
+                i: (-math.inf if ends[0] is None else float(ends[0]), math.inf if ends[1] is None else float(ends[1]))
+                for i, ends in zip(nodes, record["bounds"], strict=True)
+                if ends is not None
+            }
+        seen = record["published"]
+        return cls(nodes, bounds, None if seen is None else _decode(seen))
+
+
+def tell(view: View) -> Told:
+    """What a run told, as an adversary sees it.
+
+    Raises:
+        InputError: what the iteration told of a node depends on the others.
+    """
+    nodes = tuple(view.honest.tolist())
+    if not view.public.iterations:
+        return Told(nodes, None, view.published)
+    bounds = {}
+    for sight in view.sights:
+        if not isinstance(sight, Branches):
+            raise InputError("runs are joined for an eavesdropper on clear z(0), which bounds what others learn")
+        bounds[sight.node] = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
+    return Told(nodes, bounds, view.published)
+
+
+def join_told(several: Sequence[Told]) -> Told:
+    """What runs told together. The answers are known where those of all are.
+
+    Raises:
+        InputError: they are not of the same values of the same participants.
+    """
+    nodes = several[0].nodes
+    if any(told.nodes != nodes for told in several):
+        raise InputError("runs are audited together where the participants are the same")
+    bounds = [told.bounds for told in several if told.bounds is not None]
+    searched = [told.published for told in several if told.published is not None]
+    seen = join(searched) if searched else None
+    if seen is not None and (len(searched) < len(several) or any(each.answer is None for each in searched)):
+        seen = replace(seen, answer=None, apart=())
+    return Told(nodes, _intersect(bounds) if bounds else None, seen)
+
+
+def see_together(views: Sequence[View]) -> View:
+    """Several runs as one: their iterations end to end, with all that any of them told.
+
+    Raises:
+        InputError: as `tell` and `join_told` do.
+    """
+    told = join_told([tell(each) for each in views])
+    iterated = [each for each in views if each.public.iterations]
+    if told.bounds is None:
+        return replace(views[0], published=told.published)
+    starts = np.cumsum([0, *(each.public.iterations for each in iterated)]).tolist()
+    sights = []
+    for k, sight in enumerate(iterated[-1].sights):
+        assert isinstance(sight, Branches)
+        each = zip(starts, (one.sights[k] for one in iterated), strict=False)
+        inside = tuple(
+            (start + a, start + b) for start, one in each if isinstance(one, Branches) for a, b in one.inside
+        )
+        low, high = told.bounds[sight.node]
+        value = low if low == high else None
+        sights.append(Branches(sight.node, sight.last, low, high, value, inside))
+    public = replace(iterated[0].public, iterations=starts[-1])
+    return View(views[0].adversary, public, tuple(sights), published=told.published)
+
+
+def weigh(told: Told, priors: list[Prior], resolution: Array) -> Learnt:
+    """What runs told, as beliefs and bits of each node.
+
+    Raises:
+        InputError: the prior gives no mass to what was observed, or there is no theory for what is asked.
+    """
+    believed = None if told.bounds is None else {i: single(priors[i], i, *ends) for i, ends in told.bounds.items()}
+    before = believed or {}
+    bits = {i: posterior.bits(float(resolution[i])) for i, posterior in before.items()}
+    learnt = Learnt("exact", {}, {}, {}, ())
+    if told.published is not None:
+        learnt = learn(told.published, priors, resolution, believed)
+    return replace(learnt, believed=before | learnt.believed, bits=bits | learnt.bits)
+
+
+def weigh_answers(told: Told, priors: list[Prior], resolution: Array) -> dict[int, float] | None:
+    """The floor: bits of the answers alone, of each node; None where that is not known."""
+    if told.published is None:
+        return None
+    if told.bounds is None and not told.published.cells:  # the public bounds were the answer
+        return dict.fromkeys(told.nodes, 0.0)
+    found, why = find_floor(told.published, priors, resolution)
+    return dict.fromkeys(told.nodes, 0.0) | found if why is None else None
+
+
+def _intersect(several: Sequence[Mapping[int, Ends]]) -> dict[int, Ends]:
+    ends = np.array([list(each.values()) for each in several])
+    slack = _ROUNDING * float(np.abs(ends, where=np.isfinite(ends), out=np.zeros_like(ends)).max(initial=0.0))
+    return {node: _cut(node, [each[node] for each in several], slack) for node in several[0]}
+
+
+def _cut(node: int, several: Sequence[Ends], slack: float) -> Ends:
+    """Where a value lies by all bounds; itself, where any of them are that."""
+    lower, upper = max(low for low, _ in several), min(high for _, high in several)
+    known = [low for low, high in several if low == high]
+    if known and lower - slack <= known[0] <= upper + slack:
+        return known[0], known[0]
+    if known or not lower < upper:
+        raise InputError(f"these runs contradict each other about node {node}; they are of different values")
+    return lower, upper
+
+
+def _encode(seen: Published) -> dict[str, Any]:
+    """All of it was public, but for which weight the coalition has brought on which side of the answer."""
+    cells = [seen.bracket, *seen.cells]
+    bracket, *parts = [cell and [cell.a, cell.b, cell.total] for cell in cells]
+    return {
+        "resolution": str(seen.keys.step) if isinstance(seen.keys, Grid) else None,
+        "bracket": bracket,
+        "cells": parts,
+        "owner": seen.owner.tolist(),
+        "weight": seen.weight.tolist(),
+        "lists": seen.lists,
+        "reference": seen.reference,
+        "ranks": seen.ranks,
+        "answer": seen.answer,
+        "pair": seen.pair and [seen.pair.cells, seen.pair.twice],
+        "own": seen.own and [seen.own.weight.tolist(), seen.own.side.tolist()],
+        "steps": seen.steps,
+    }
+
+
+def _decode(record: dict[str, Any]) -> Published:
+    pair, own = record["pair"], record["own"]
+    return Published(
+        keys=Floats() if record["resolution"] is None else Grid(Fraction(record["resolution"])),
+        bracket=None if record["bracket"] is None else Cell(*map(int, record["bracket"])),
+        cells=tuple(Cell(*map(int, cell)) for cell in record["cells"]),
+        owner=np.array(record["owner"], np.int64),
+        weight=np.array(record["weight"], np.int64),
+        lists=bool(record["lists"]),
+        reference=tuple(map(int, record["reference"])),
+        ranks=tuple(map(int, record["ranks"])),
+        answer=None if record["answer"] is None else float(record["answer"]),
+        pair=None if pair is None else Pair((int(pair[0][0]), int(pair[0][1])), int(pair[1])),
+        own=None if own is None else Own(np.array(own[0], np.int64), np.array(own[1], np.int64)),
+        steps=int(record["steps"]),
+        hidden=None,
+    )
