@@ -59,7 +59,7 @@ def recorded(problem, adversary, method, seed):
     steps = iterate(system, messages.hear)
     list(islice(steps, result.iterations + 1))  # x is yielded before it is sent
     rules = None
-    if result.trace.probes:
+    if result.trace.answer is not None:
         opening = tuple(probe.edges[1:-1] for probe in result.trace.probes if probe.step == 0)
         rules = replace(rules_of(problem, Search()), opening=opening)
         search_problem(problem, rules, messages.hear)

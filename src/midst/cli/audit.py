@@ -128,8 +128,8 @@ def _show(leakage: Leakage) -> None:
     )
     if between:
         click.echo(
-            f"what was learnt lies between {leakage.mean_at_least:.2f} bits a node, which the best attack here achieves, "
-            f"and {leakage.mean_bits:.2f}, on average over runs"
+            f"what was learnt lies between {leakage.mean_at_least:.2f} bits a node, which the best attack here "
+            f"achieves, and {leakage.mean_bits:.2f}, on average over runs"
         )
     if isfinite(leakage.mean_floor):
         click.echo(

@@ -104,7 +104,9 @@ def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
         logs = np.array(
             [
                 prior.log_mass(-math.inf, x) + math.log(cd / spread) - low * low / 2,
-                prior.log_density(x) + float(log_normal_mass(np.array(low), np.array(high))) + math.log(2 * math.pi) / 2,
+                prior.log_density(x)
+                + float(log_normal_mass(np.array(low), np.array(high)))
+                + math.log(2 * math.pi) / 2,
                 prior.log_mass(x, math.inf) + math.log(cd / spread) - high * high / 2,
             ]
         )
