@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from power_cuts import Watch
 
 from midst import InputError
 from midst.cli.ledger import command
@@ -242,6 +243,15 @@ def test_only_its_owner_can_read_it(path):
     ledger.add(Entry())
     for name in os.listdir(path.parent):
         assert stat.S_IMODE((path.parent / name).stat().st_mode) == 0o600
+
+
+def test_what_has_returned_survives_a_power_cut(path, monkeypatch):
+    watch = Watch(monkeypatch)
+    ledger = Ledger.new(path, datum=DATUM)
+    assert watch.left(path) == path.read_bytes()
+    for _ in range(2):
+        ledger.add(Entry(bits=1.0))
+        assert watch.left(path) == path.read_bytes()
 
 
 def test_a_link_to_a_ledger_stays_one(path):
