@@ -160,6 +160,16 @@ def test_wrong_lengths_are_refused(kind, length):
         make().decode((kind + bytes(length))[:length])
 
 
+def test_a_step_has_one_length():
+    """What is too long is refused, not cut off."""
+    codec = make()
+    frame = codec.encode_step(Message(1, np.array(0.0)), bytes(16), np.zeros(2))
+    assert isinstance(codec.decode(frame), Step)
+    for wrong in (frame[:-1], frame[:-8], frame + b"\0", frame + bytes(8)):
+        with pytest.raises(BadFrame, match=f"a step frame of {len(wrong)} bytes; this charter's have {len(frame)}"):
+            codec.decode(wrong)
+
+
 def test_a_frame_of_another_session_is_refused():
     other = make(digest=b"other123" * 4)
     for frame in (
@@ -197,10 +207,14 @@ def test_talk_is_no_longer_than_it_may_be():
 
 
 @given(st.text())
+@example("x" * 10_000)
+@example("é" * 10_000)
+@example("\ud800\n\x1b[2J")
 def test_words_from_elsewhere_are_made_fit_to_print(text):
     shown = wire.printable(text)
     assert shown.isprintable()
     assert len(shown.encode()) <= wire.TEXT_BYTES
+    assert len(wire.printable(text, 5).encode()) <= 5
 
 
 def fuzz(runs, seed):
