@@ -51,6 +51,7 @@ def test_neighbours_are_one_apart():
 
 
 @given(st.lists(numbers, max_size=20))
+@example([-0.0, 0.0, 5e-324, -5e-324])
 def test_keys_of_many_floats_are_those_of_each(values):
     keys = Floats().keys(np.array(values))
     assert keys.dtype == np.uint64
