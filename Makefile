@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
 
-.PHONY: demo test coverage lint bench docs linkcheck torture clean
+.PHONY: demo test coverage lint bench docs linkcheck torture mutants clean
 
 demo: .venv/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
@@ -39,6 +39,9 @@ linkcheck: .venv/.dev  ## asks every outside link of the documentation; needs a 
 
 torture: .venv/.dev  ## the long runs of the test-suite; RUNS=10000 for more
 	MIDST_RUNS=$(or $(RUNS),10000) $(BIN)/python -m pytest -n auto -m torture
+
+mutants: .venv/.dev  ## plants bugs one at a time, which the tests must catch; PART=journal for some of them
+	$(BIN)/python tests/mutants/run_mutants.py --workers $(or $(WORKERS),2) $(PART)
 
 .venv/.run: pyproject.toml requirements-dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from problem_strategies import problems
 
 from midst import Mean, NotCertified, Problem, Quantile, graphs, solve
-from midst.certificate import Prover
+from midst.certificate import Prover, lie_within, residual_bounds
 from midst.methods import After, Certified, Consensus
 
 
@@ -56,7 +56,7 @@ def test_most_runs_are_certified():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         graph = graphs.make(("rgg", "complete", "er", "regular")[seed % 4], 10 + seed % 11 * 2, rng=seed)
-        objective = (Quantile(0.5, "low"), Quantile(0.5), Quantile(0.9, "high"), Mean())[seed % 3]
+        objective = (Quantile(0.5, "low"), Quantile(0.5), Quantile(0.9, "high"), Mean())[seed // 4 % 4]
         problem = Problem(graph, rng.normal(size=graph.n), objective=objective)
         assert solve(problem, Consensus(stop=Certified()), rng=seed, record="none").certified
 
@@ -91,6 +91,52 @@ def test_certificate_no_later_than_the_residual_sum():
         if abs(g.sum()) < 1:
             assert prover.holds(trace.x[t])
         z = 0.5 * z + 0.5 * (z[graph.reverse] - 2 * graph.sign * trace.x[t][graph.target])
+
+
+numbers = st.integers(-(10**6), 10**6).map(lambda k: k / 997)  # none so small that its rounding is another
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=4), numbers, st.floats(1e-3, 1e3))
+def test_residual_bounds_are_bounds(edges, x, c):
+    """Never below |e_ij| of the same numbers in exact arithmetic, however much of it cancels."""
+    z, mirror, far = np.array(edges).T
+    z = mirror - c * (x + far) + z * 1e-13  # nearly nothing is left
+    sign = np.where(np.arange(len(z)) % 2, -1.0, 1.0)
+    z, mirror = np.where(sign > 0, z, mirror), np.where(sign > 0, mirror, z)
+    bounds = residual_bounds(z, mirror, sign, np.array(x), far, np.array(c), np.array(c * len(z)))
+    for k, bound in enumerate(bounds.tolist()):
+        near, other = Fraction(z[k]) - Fraction(mirror[k]), Fraction(x) + Fraction(far[k])
+        assert Fraction(bound) >= abs(int(sign[k]) * near + Fraction(c) * other)
+
+
+@given(numbers, st.floats(0.1, 10), st.integers(1, 5))
+def test_residual_bounds_make_up_for_the_rounding_of_x(s, curvature, degree):
+    """x is off by a rounding, and what that does to the node's own gradient lies within the room of its edges."""
+    c, none = 1e-9, np.zeros(degree)
+    weight = curvature + c * degree
+    x = curvature * s / weight
+    bounds = residual_bounds(none, none, np.ones(degree), np.array(x), none, np.array(c), np.array(weight))
+    room = sum(Fraction(bound) - abs(Fraction(c) * Fraction(x)) for bound in bounds.tolist())
+    assert room >= abs(Fraction(weight) * Fraction(x) - Fraction(curvature) * Fraction(s))
+
+
+def test_as_far_apart_as_the_tolerance_is_close_but_for_rounding():
+    """0.4 − 0.1 is 0.3, though not in floats; a trillionth more is not."""
+    assert 0.4 - 0.1 > 0.3
+    low, high = np.array(0.1), np.array([0.4, 0.4 + 1e-12])
+    assert lie_within(low, high, np.array(0.3)).tolist() == [True, False]
+    assert lie_within(-high, -low, np.array(0.3)).tolist() == [True, False]
+
+
+@given(st.integers(2, 9), st.data())
+def test_what_is_needed_is_just_enough(n, data):
+    """Where x is a right answer at every node, that is proved: no more weight is asked for than there must be."""
+    values = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n)), float)
+    tau = data.draw(st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(1)]))
+    problem = Problem(graphs.complete(n), values, objective=Quantile(tau, "any"))
+    for answer in problem.answer:
+        assert Prover(problem, values, np.array(0.0)).holds(np.full(n, float(answer)))
 
 
 def test_small_steps_prove_nothing():

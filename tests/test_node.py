@@ -48,6 +48,16 @@ def test_bad_messages(inbox, match):
         node.step(state, inbox)
 
 
+@pytest.mark.parametrize("round", [0, 2])
+def test_a_message_of_another_round_is_refused(round):
+    """Neither one of a round that is over nor one of a round to come."""
+    node = make_node()
+    state, _ = node.begin([0.0, 0.0])
+    state, _ = node.step(state, {j: Message(0, 0.0) for j in (0, 2)})
+    with pytest.raises(InputError, match=f"got round {round} from 0 in round 1"):
+        node.step(state, {0: Message(round, 1.0), 2: Message(1, 1.0)})
+
+
 def test_a_vector_needs_all_of_its_coordinates():
     node = Node(1, (0,), Terms(*(np.ones(2),) * 5), np.ones(2), 0.5)
     state, _ = node.begin([np.zeros(2)])

@@ -63,7 +63,11 @@ def test_every_size(n: int, iterations: int) -> None:
 
 @pytest.mark.parametrize("record", ["none", "audit", "auto", "all", 7])
 def test_every_record(record: Any) -> None:
-    run(9, record=record).plot().draw_without_rendering()
+    """Whatever was kept of the run, everybody is in the picture."""
+    figure = run(9, record=record).plot()
+    figure.draw_without_rendering()
+    assert {str(i) for i in range(9)} <= set(texts(figure))
+    assert len(figure.axes[1].lines) > 0
 
 
 def test_long_runs_are_thinned_to_what_the_axis_can_show() -> None:

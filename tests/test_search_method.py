@@ -88,10 +88,8 @@ def assert_standing(problem: Problem, result: midst.Result) -> None:
     below, equal, above = result.standing[0]
     assert below + equal + above == weights.sum()
     if problem.has_one_value:
-        assert below <= weights[rounded < result.value].sum() + weights[rounded == result.value].sum() - equal
-        assert below >= 0
-        assert weights[rounded < result.value].sum() <= below + equal
-        assert weights[rounded > result.value].sum() <= above + equal
+        assert below == weights[rounded < result.value].sum()
+        assert above == weights[rounded > result.value].sum()
 
 
 # The search

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,10 +59,11 @@ def test_x_minimises(s, S, cd, left, right, curvature):
         assert f(best) <= f(best - step) + slack
 
 
-def test_ends_of_the_interval_are_inside():
-    """Theorem 1's interval is closed: low = s and high = s both send s."""
+@pytest.mark.parametrize("kind", [float, np.array])
+def test_ends_of_the_interval_are_inside(kind):
+    """Theorem 1's interval is closed: low = s and high = s both send s, for one number and for many."""
     for S in (-1.0, 1.0):
-        x, branch = next_x(np.array(S), median_terms(0.0, 1.0))
+        x, branch = next_x(kind(S), Terms(*map(kind, (0.0, -1.0, 1.0, 1.0, 1.0))))
         assert (float(x), int(branch)) == (0.0, 0)
 
 

@@ -41,9 +41,14 @@ def test_json(spec, tmp_path):
     assert "runs.csv" in report["tables"]
 
 
-def test_progress_on_a_terminal(spec, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_on_a_terminal(spec, tmp_path, monkeypatch, capsys, terminal):
+    """And nowhere else: what is written to a file has no bars in it."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
     command.callback(spec=spec, out=tmp_path / "out", workers=1, cluster=None, resume=False, as_json=False)
+    told = capsys.readouterr()
+    assert ("2/2" in told.err) == terminal, told.err
+    assert told.out.startswith("2 cells, 4 runs")
 
 
 def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys):

@@ -161,3 +161,14 @@ def test_roundest_of_narrow_brackets(x, narrow):
         other = float(np.clip(x * (1 + 10.0**narrow), -1e308, 1e308))
     low, high = min(x, other), max(x, other)
     assert roundest_of(np.array([low]), np.array([high])).tolist() == [roundest(low, high)]
+
+
+@pytest.mark.parametrize("places", [1, 2, 7])
+def test_roundest_of_brackets_that_begin_at_a_decimal(places):
+    """Some decimals, such as 0.07, are a little more than they should be when multiplied by a power of ten."""
+    k = np.arange(1, 2000)
+    low, high = k / 10.0**places, (k + 1.5) / 10.0**places
+    assert (low * 10.0**places > k).any() == (places > 1)
+    assert roundest_of(low, high).tolist() == [
+        roundest(*ends) for ends in zip(low.tolist(), high.tolist(), strict=True)
+    ]

@@ -10,7 +10,7 @@ from table import Table, charter_of
 
 from midst import graphs
 from midst.net.gossip import Gossip, Routes, breadth_first, pack_bits, unpack_bits
-from midst.net.wire import Abort, Welcome, encode_talk
+from midst.net.wire import Abort, Statements, Want, Welcome, decode_talk, encode_talk
 from midst.protocol.participant import Participant
 from midst.simnet.notary import SimNotary
 
@@ -120,15 +120,68 @@ def test_nobody_is_told_what_it_is_known_to_have(n, edges):
     steps = endings[0].found.probes + 2
     assert len(crossings) == len(set(crossings)) == n * (n - 1) * steps
     assert not any(j == signer for _, j, signer, _ in crossings)
+    talks = [decode_talk(frame) for _, _, frame in table.sent if frame[:1] == b"T"]
+    assert not any(isinstance(talk, Want) for talk in talks), "and nobody has to ask"
 
 
 def test_statements_that_are_due_together_share_a_frame():
+    """Who is new to the hub of a star is told everything of everybody else, in as few frames as hold it."""
     table = Table(search_of(6, edges=[(0, k) for k in range(1, 6)]), VALUES[:6])
-    table.run()
+    endings = table.run()
     codec = table.seats[0].codec
-    sizes = [len(codec.decode_all(frame)) for i, _, frame in table.sent if told(frame)]
-    assert max(sizes) >= 1
+    frames = table.peers[0].part.frames(1, 0)
+    sizes = [len(codec.decode_all(frame)) for frame in frames]
+    assert sum(sizes) == 5 * (endings[0].found.probes + 2)
+    assert len(frames) == -(-sum(map(len, frames)) // codec.largest(b"")) < sum(sizes)
     assert all(len(frame) <= codec.largest() for _, _, frame in table.sent)
+
+
+def outbox_of(table, i=0):
+    """What a participant tells whom, once."""
+    codec, out = table.seats[i].codec, table.peers[i].part.outbox()
+    assert table.peers[i].part.outbox() == []
+    return [(j, one) for j, frame in out for one in codec.decode_all(frame)]
+
+
+def test_news_are_told_on_to_those_who_hear_of_it_by_us():
+    """On a ring of five, 4 hears of 1 by 0, and 3 does not."""
+    table = Table(search_of(), VALUES[:5])
+    one = table.peers[1].part.own(0)
+    assert table.peers[0].part.take(1, Statements((one,)))
+    assert outbox_of(table) == [(4, one)]
+    assert not table.peers[0].part.take(1, Statements((one,))), "no news"
+    assert outbox_of(table) == []
+
+
+def test_who_tells_us_is_not_told():
+    table = Table(search_of(), VALUES[:5])
+    assert table.peers[0].part.take(4, Statements((table.peers[1].part.own(0),)))
+    assert outbox_of(table) == []
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_who_greets_anew_is_told_what_it_had(anew):
+    """What it told us of before it went down, it may have lost with everything else."""
+    over, table = Table(search_of(), VALUES[:5]), Table(search_of(), VALUES[:5])
+    over.run()
+    announced, contributed = (over.peers[1].part.own(step) for step in (0, 1))
+    part = table.peers[0].part
+    assert not part.take(4, Statements((contributed,))), "before its signer's announcement"
+    if anew:
+        part.forget(4)
+    assert part.take(1, Statements((announced, contributed)))
+    assert outbox_of(table) == [(4, announced), (4, contributed)][: 1 + anew]
+
+
+def test_no_step_is_made_before_every_neighbour_has_welcomed():
+    """Though everything for it is there: the first contribution would be told to who may know of another."""
+    table = Table(search_of(), VALUES[:5])
+    part = table.peers[0].part
+    part.take(1, Statements(tuple(table.peers[k].part.own(0) for k in range(1, 5))))
+    assert part.missing() == []
+    assert part.inputs(0.0) is None
+    part.begin()
+    assert len(part.inputs(0.0)) == 5
 
 
 # Asking

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
+import struct
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from power_cuts import Watch
 
 from midst.errors import InputError
 from midst.net.journal import MAGIC, DiskFile, Journal
@@ -57,10 +58,33 @@ def test_damage_in_the_middle_is_refused(kept, data):
     damaged = bytearray(file.data)
     damaged[place] ^= data.draw(st.integers(1, 255))
     file.data = bytes(damaged)
-    with contextlib.suppress(InputError):  # the length of a record may be damaged to reach beyond the end
-        read = Journal(file, "j").records
-        assert read == kept[: len(read)]
-        assert len(read) < len(kept)
+    with pytest.raises(InputError, match="damaged"):
+        Journal(file, "j")
+    assert file.data == bytes(damaged), "what is left of it stays"
+
+
+@pytest.mark.parametrize("reach", [-1, 0, 1, 1000, 2**26 + 1, 2**32 - 1])
+def test_a_damaged_length_is_no_write_cut_short(reach):
+    """Whether it ends before the file, just there, beyond it, or where no record does: what follows has been sent."""
+    file = disk()
+    journal = Journal(file, "j")
+    journal.append(b"first")
+    begins = len(file.data)
+    journal.append(b"second")
+    journal.append(b"third")
+    length = min(len(file.data) - begins - 12 + reach, 2**32 - 1)
+    file.data = file.data[:begins] + struct.pack("<I", length) + file.data[begins + 4 :]
+    with pytest.raises(InputError, match="damaged"):
+        Journal(file, "j")
+
+
+def test_a_length_that_no_record_has_is_refused_at_the_end_too():
+    """A crash cuts a write short and writes no other length."""
+    file = disk()
+    Journal(file, "j").append(b"first")
+    file.data += struct.pack("<I8s", 2**26 + 1, bytes(8)) + b"and so on"
+    with pytest.raises(InputError, match="damaged"):
+        Journal(file, "j")
 
 
 def test_another_file_is_refused():
@@ -111,6 +135,18 @@ def test_a_real_file_is_for_its_owner_and_for_one_process(tmp_path):
     assert Journal(again, "a").records == [b"over", b"after"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     again.close()
+
+
+def test_what_has_returned_survives_a_power_cut(tmp_path, monkeypatch):
+    """A new journal, one that grows, and one that was put in place of another: all of it, under its name."""
+    watch, path = Watch(monkeypatch), tmp_path / "a.journal"
+    file = DiskFile(path)
+    assert watch.left(path) is None, "nothing was written yet"
+    journal = Journal(file, "a")
+    for change in (journal.append, journal.append, journal.forget, journal.append):
+        change(b"what was sent")
+        assert watch.left(path) == path.read_bytes() != b""
+    file.close()
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):

@@ -8,7 +8,7 @@ from table import Table, charter_of
 
 from midst.errors import Aborted, InputError
 from midst.net.exact import ExactFinish
-from midst.net.wire import PROTOCOL, Abort, Done, Hello, Step, Want, Welcome, encode_talk
+from midst.net.wire import PROTOCOL, Abort, Done, Hello, NotYet, Refused, Step, Want, Welcome, decode_talk, encode_talk
 from midst.protocol.participant import Statement, announcement_body, signed_bytes
 from midst.simnet.notary import SimNotary, sim_certificate
 
@@ -473,13 +473,23 @@ def test_stopping_tells_the_others(method):
 
 
 def test_asking_twice_is_answered_twice_and_answers_are_not_answered():
+    """While a round is missing, and when the answer is there but for one who has not said so."""
     table = Table(charter_of(), VALUES)
-    table.run()
-    table.sent.clear()
-    table.peers[0].ending = None  # as if it were still there
-    for talk in (Done(heard=True), Want(10**6)):
+    table.pass_time()
+    table.deliver(most=14)
+    peer = table.peers[0]
+    check_answers(table, Want(10**6), NotYet(peer.part.round, tuple(peer.waiting_for)))
+    table.run(lambda i, j, frame: None if (i, j) == (2, 0) and b"done" in frame else frame, most=2)
+    assert peer.ending is not None
+    assert not peer.over
+    check_answers(table, Done(heard=False), Done(heard=True))
+
+
+def check_answers(table, asked, answer):
+    for talk, answers in ((asked, 1), (asked, 1), (answer, 0)):
+        table.sent.clear()
         table.peers[0].hear(1, encode_talk(talk), table.now)
-    assert len(table.sent) <= 1
+        assert table.sent == [(0, 1, encode_talk(answer))] * answers
 
 
 def test_an_abort_about_nobody_known_is_put_down_to_whoever_said_it():
@@ -487,6 +497,27 @@ def test_an_abort_about_nobody_known_is_put_down_to_whoever_said_it():
     table.peers[0].hear(1, encode_talk(Abort("waited\x07", "nobody\n", "x", "so\nwhat")), 0.0)
     aborted = table.peers[0].ending.aborted
     assert (aborted.about, aborted.kind, str(aborted)) == ("ben", "waited ", "so what")
+
+
+ESCAPES = "one\x1b[2J\nmidst: aborted: two\x07"
+
+
+def test_words_of_others_are_fit_to_print():
+    """Whoever refuses or aborts says it in its own words: none of them may end a line or clear a screen."""
+    table = Table(charter_of(), VALUES)
+    table.pass_time()
+    table.deliver(most=14)
+    table.sent.clear()
+    table.peers[0].hear(1, encode_talk(Abort(ESCAPES, "ben", ESCAPES, ESCAPES)), table.now)
+    aborted = table.peers[0].ending.aborted
+    passed_on = decode_talk(table.sent[-1][2])
+    for words in (aborted.kind, str(aborted), passed_on.kind, passed_on.origin, passed_on.text):
+        assert words.isprintable()
+    table.peers[2].hear(1, encode_talk(Refused(ESCAPES, ESCAPES)), table.now)
+    refused = table.peers[2].ending.aborted
+    assert refused.kind == "refused"
+    assert str(refused).isprintable()
+    assert "two" in str(refused)
 
 
 @pytest.mark.parametrize("searching", [False, True])

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import tracemalloc
 
+import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from table import Table, charter_of
 
 from midst.net import wire
-from midst.net.wire import BadFrame, Codec, Limits, Statements, Step
+from midst.net.wire import Abort, BadFrame, Codec, Limits, Statements, Step
 from midst.node import Message
 from midst.protocol.participant import Statement
 
@@ -105,6 +105,33 @@ def test_numbers_beyond_what_can_be_are_refused(number):
         codec.decode(codec.encode_step(Message(1, np.array(0.0)), bytes(16), np.array([0.0, np.nan])))
 
 
+@pytest.mark.parametrize("number", BAD_NUMBERS)
+@pytest.mark.parametrize("place", range(3))
+def test_every_coordinate_is_checked(number, place):
+    codec, numbers = make(3), np.zeros(3)
+    numbers[place] = number
+    with pytest.raises(BadFrame, match="not finite, or beyond"):
+        codec.decode(codec.encode_step(Message(1, numbers), bytes(16), np.zeros((3, 2))))
+
+
+def test_what_can_be_depends_on_the_round():
+    """An honest z(0) lies nearer than an honest x may."""
+    codec = make()
+    for round, number in ((0, 2.0), (1, -100.0)):
+        assert codec.decode(codec.encode_step(Message(round, np.array(number)), bytes(16), np.zeros(2)))
+    with pytest.raises(BadFrame, match="not finite, or beyond"):
+        codec.decode(codec.encode_step(Message(0, np.array(2.5)), bytes(16), np.zeros(2)))
+
+
+def test_ends_of_an_edge_agree_on_all_that_a_digest_is_of():
+    """Session, round, and both ends' z, in their order."""
+    parts = [(b"s" * 8, 7, (b"one", b"two")), (b"t" * 8, 7, (b"one", b"two")), (b"s" * 8, 8, (b"one", b"two"))]
+    parts += [(b"s" * 8, 7, (b"two", b"one")), (b"s" * 8, 7, (b"one", b"too")), (b"s" * 8, 7, (b"owe", b"two"))]
+    digests = [wire.edge_digest(*each) for each in parts]
+    assert len(set(digests)) == len(digests)
+    assert {len(each) for each in digests} == {wire.DIGEST_BYTES}
+
+
 def test_every_byte_counts():
     """One meaning, one encoding: a frame with any one bit turned is refused, or says something else."""
     codec = make()
@@ -133,6 +160,16 @@ def test_wrong_lengths_are_refused(kind, length):
         make().decode((kind + bytes(length))[:length])
 
 
+def test_a_step_has_one_length():
+    """What is too long is refused, not cut off."""
+    codec = make()
+    frame = codec.encode_step(Message(1, np.array(0.0)), bytes(16), np.zeros(2))
+    assert isinstance(codec.decode(frame), Step)
+    for wrong in (frame[:-1], frame[:-8], frame + b"\0", frame + bytes(8)):
+        with pytest.raises(BadFrame, match=f"a step frame of {len(wrong)} bytes; this charter's have {len(frame)}"):
+            codec.decode(wrong)
+
+
 def test_a_frame_of_another_session_is_refused():
     other = make(digest=b"other123" * 4)
     for frame in (
@@ -144,16 +181,40 @@ def test_a_frame_of_another_session_is_refused():
 
 
 @given(st.binary(max_size=1100))
+@example(wire.encode_talk(wire.Want(7, b"\x05"))[1:])
+@example(wire.encode_talk(wire.Done(heard=True))[1:] + b"and more")
 def test_talk_that_says_nothing_is_refused_and_nothing_else_is_raised(noise):
-    with contextlib.suppress(BadFrame):
-        wire.decode_talk(b"T" + noise)
+    """Bytes that are accepted are talk, and say it as well when told on."""
+    try:
+        said = wire.decode_talk(b"T" + noise)
+    except BadFrame:
+        return
+    assert isinstance(said, wire.Talk)
+    assert wire.decode_talk(wire.encode_talk(said)) == said
+
+
+def test_talk_is_no_longer_than_it_may_be():
+    """However sensible: a length is refused, not cut off."""
+
+    def frame_of(words):
+        return b"T" + msgspec.msgpack.encode(Abort("waited", "ann", "ben", "x" * words))
+
+    room = wire.TALK_BYTES - len(frame_of(600)) + 600
+    assert len(frame_of(room)) == wire.TALK_BYTES
+    assert wire.decode_talk(frame_of(room)).text == "x" * room
+    with pytest.raises(BadFrame, match="1024 at most"):
+        wire.decode_talk(frame_of(room + 1))
 
 
 @given(st.text())
+@example("x" * 10_000)
+@example("é" * 10_000)
+@example("\ud800\n\x1b[2J")
 def test_words_from_elsewhere_are_made_fit_to_print(text):
     shown = wire.printable(text)
     assert shown.isprintable()
     assert len(shown.encode()) <= wire.TEXT_BYTES
+    assert len(wire.printable(text, 5).encode()) <= 5
 
 
 def fuzz(runs, seed):
@@ -209,4 +270,4 @@ def test_decoding_needs_bounded_memory():
 
 @pytest.mark.torture
 def test_decoding_ten_million_frames():
-    fuzz(1000 * int(os.environ.get("MIDST_RUNS", "20")), 3)
+    assert fuzz(1000 * int(os.environ.get("MIDST_RUNS", "20")), 3) > 100

@@ -14,7 +14,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midst import InputError, Mean, MissingExtra, Problem, graphs, solve
+from midst import After, Consensus, InputError, Mean, MissingExtra, Problem, graphs, solve
 from midst.privacy.dp import (
     Gaussian,
     Laplace,
@@ -122,6 +122,11 @@ def test_the_noise_repeats_no_other_draw_of_the_same_seed():
     values = np.random.default_rng(7).normal(size=1000)  # as a script might draw them
     noise = privatise(problem(values), Offset(1), 7).values - values
     assert abs(np.corrcoef(values, noise)[0, 1]) < 0.2
+    ring = Problem(graphs.ring(1000), values)
+    noise = privatise(ring, Offset(1), 7).values - values
+    z0 = solve(ring, Consensus(stop=After(1)), rng=7, record="all").trace.z0
+    for part in (z0[:1000], z0[1000:]):
+        assert abs(np.corrcoef(part, noise)[0, 1]) < 0.2
 
 
 def test_a_privatised_problem_is_solved_like_any_other():

@@ -47,6 +47,11 @@ def test_intervals():
     assert Interval(1, 0.9, 1.1).agrees(Interval(1.3, 1.2, 1.4), slack=0.1)
 
 
+def test_a_seed_repeats_an_estimate():
+    one, two, other = (estimate_information(graphs.path(3), 1, runs=40, iterations=20, seed=k) for k in (1, 1, 2))
+    assert one == two != other
+
+
 def test_refusals():
     with pytest.raises(midst.InputError, match="node 9"):
         estimate_information(graphs.path(3), 9)

@@ -68,24 +68,47 @@ def test_prior_without_mass_names_the_node_and_no_number():
         three([-2.0, 0.1, 3.0], 1, [Normal(), Uniform(0.2, 0.3), Normal()])
 
 
-def test_mixture_bits_against_a_sum_over_cells():
-    prior, r = Normal(), 0.01
-    posterior = Posterior(
-        prior,
-        (Piece(0.3, -math.inf, -0.4), Piece(0.25, 0.7, 0.7), Piece(0.4, 0.55, math.inf), Piece(0.05, 0.1, 0.3)),
-    )
+def bits_over_cells(posterior, r):
+    """KL(posterior ‖ N(0, 1)) over all cells of width r, summed one by one."""
     edges = (np.arange(-1200, 1201) - 0.5) * r
     before = np.diff(norm.cdf(edges))
     after = np.zeros_like(before)
     for piece in posterior.pieces:
         if piece.atom:
-            after[np.searchsorted(edges, piece.lower) - 1] += piece.probability
+            after[np.searchsorted(edges, piece.lower, "right") - 1] += piece.probability
         else:
             cut = np.diff(norm.cdf(np.clip(edges, piece.lower, piece.upper)))
             after += piece.probability * cut / cut.sum()
     told = after > 0
-    reference = float(np.sum(after[told] * np.log2(after[told] / before[told])))
-    assert reference <= posterior.bits(r) <= reference + 0.01
+    return float(np.sum(after[told] * np.log2(after[told] / before[told])))
+
+
+@pytest.mark.parametrize("ends", [(0.7, math.inf), (-math.inf, 0.7), (0.697, 0.7), (0.6951, 0.7049), (0.3, 0.703)])
+def test_a_point_within_an_interval_s_last_cell(ends):
+    """The cell of a point is whole, though an interval ends in the middle of it."""
+    posterior = Posterior(Normal(), (Piece(0.5, 0.7, 0.7), Piece(0.5, *ends)))
+    reference = bits_over_cells(posterior, 0.01)
+    assert posterior.bits(0.01) == pytest.approx(reference, abs=0.01)
+    assert posterior.grid_bits(0.01) == pytest.approx(reference, abs=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.5, -0.5, 0.0, 1.49])
+def test_a_point_anywhere_in_its_cell_tells_that_cell(value):
+    """The lower end is in it: what rounds up there belongs to the cell above."""
+    posterior = single(Normal(), 0, value, value)
+    low, high = cell(value, 1.0)
+    expected = -math.log2(norm.cdf(high) - norm.cdf(low))
+    assert posterior.bits(1.0) == pytest.approx(expected)
+    assert posterior.grid_bits(1.0) == pytest.approx(expected)
+
+
+def test_mixture_bits_against_a_sum_over_cells():
+    posterior = Posterior(
+        Normal(),
+        (Piece(0.3, -math.inf, -0.4), Piece(0.25, 0.7, 0.7), Piece(0.4, 0.55, math.inf), Piece(0.05, 0.1, 0.3)),
+    )
+    reference = bits_over_cells(posterior, 0.01)
+    assert reference <= posterior.bits(0.01) <= reference + 0.01
     assert posterior.bounds == (-math.inf, math.inf)
     below, at, above = posterior.sides(0.7)
     assert at == 0.25

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -269,6 +270,55 @@ def test_larger_sets_are_sampled_with_an_error_bar_that_holds():
     for k in range(15):
         spread = np.sqrt((len(one.repeats[k]) - 1) * (one.repeats[k].var(axis=0) + two.repeats[k].var(axis=0)))
         assert (np.abs(one.probability[k] - two.probability[k]) < 5 * spread + 1e-3).all()
+
+
+def test_a_seed_repeats_what_is_sampled():
+    """Both ways of sampling: the same figures for the same seed, and others for another."""
+    few = partial(sealed.sample_joint, particles=100)
+    for graph, sample in ((graphs.ring(8), sealed.integrate_joint), (graphs.rgg(15, rng=3), few)):
+        problem = midst.Problem(graph, np.random.default_rng(1).normal(size=graph.n))
+        method = midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(300))
+        seen = view(midst.solve(problem, method, rng=5, record="auto").trace, SEALED)
+        every = [sealed.hypotheses(seen.public, sight, Normal()) for sight in seen.sights]
+        component = sealed.assemble(seen.public, [*range(graph.n)], every)
+        one, two, other = (np.concatenate(sample(component, seed=seed).probability) for seed in (1, 1, 2))
+        assert one.tolist() == two.tolist()
+        assert one.tolist() != other.tolist()
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.5, 0.8])
+def test_what_happened_is_among_the_hypotheses(tau):
+    """Where the value is and what z(0) adds up to, whatever the slopes on its two sides."""
+    inside = outside = 0
+    for seed in range(20):
+        problem, trace = run("complete4", seed, 1.0, mu=0.2, objective=midst.Quantile(tau, "low"), weights=[1, 2, 1, 3])
+        seen = view(trace, SEALED)
+        drawn = np.bincount(trace.graph.source, trace.graph.sign * trace.z0, trace.graph.n)
+        for sight in seen.sights:
+            found, value = sealed.hypotheses(seen.public, sight, Normal()), problem.values[sight.node]
+            here = (found.lower <= value) & (value <= found.upper)
+            true = here & (found.low <= drawn[sight.node] + 1e-9) & (drawn[sight.node] - 1e-9 <= found.high)
+            assert true.sum() == 1
+            inside += int((found.low < found.high)[true].sum())
+            outside += int((found.low == found.high)[true].sum())
+    assert min(inside, outside) > 5
+
+
+def test_only_what_is_all_but_certain_is_exposed():
+    """A value that was probably sent, but perhaps not, is believed in and not known."""
+    likely = 0
+    for seed in range(40):
+        _, trace = run("triangle", seed, 1.0)
+        try:
+            report, found = audit(trace, SEALED), posteriors(view(trace, SEALED), [Normal()] * 3)
+        except midst.InputError as refusal:
+            assert "longer run" in str(refusal)  # noqa: PT017
+            continue
+        for i, mixture in found.items():
+            chance = max((piece.probability for piece in mixture.posterior.pieces if piece.atom), default=0.0)
+            assert report.exposed[i] == (chance > 1 - 1e-9)
+            likely += 0.5 < chance < 0.999
+    assert likely > 0
 
 
 def test_small_sigma_hides_nothing_and_zero_sigma_is_clear():

@@ -21,9 +21,10 @@ from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import reconstruct
 from midst.privacy.audit import audit, measure
 from midst.privacy.priors import Density, Normal, Uniform, Within
-from midst.privacy.published import published
+from midst.privacy.published import Cell, Pair, Published, published
 from midst.privacy.searched import learn
 from midst.privacy.views import view
+from midst.protocol.keys import make_keys
 
 SIX = [float(k) for k in range(6)]
 SKEWED = Density([-0.6, 0.4, 1.6, 3.2, 5.6], [0.3, 2.0, 0.4, 1.0, 0.1])
@@ -137,6 +138,40 @@ def test_midpoint(values, corrupt):
     """Two values are known by their sum; whoever holds one of them knows the other."""
     report = check_against_enumeration(values, SKEWED, corrupt, side="midpoint", arity=1)
     assert np.isfinite(report.floor).any() != bool(corrupt)
+
+
+@pytest.mark.parametrize("width", [5, 512, 700, 1025, 5000])
+def test_halves_of_a_midpoint_are_believed_in_evenly(width):
+    """By an even prior, every number that the sum leaves is as likely as any other, however many there are.
+
+    Two values, one in each of two cells of so many keys; one lies below the answer, the other above it.
+    """
+    keys = make_keys(1)
+    a, b, c = (keys.key(float(end)) for end in (-width, 0, width))
+    cells = Cell(a, b, 1), Cell(b, c, 1)
+    one = np.ones(2, np.int64)
+    seen = Published(
+        keys,
+        Cell(a, c, 2),
+        cells,
+        np.arange(2),
+        one,
+        False,
+        (0, 1),
+        (1, 2),
+        0.5,
+        Pair((0, 1), b + b + 1),
+        None,
+        1,
+        None,
+    )
+    found = learn(seen, [Uniform(-width, 2 * width)] * 2, np.ones(2))
+    for i in (0, 1):
+        pieces = found.believed[i].pieces
+        density = [piece.probability / (piece.upper - piece.lower) for piece in pieces]
+        assert density == pytest.approx([density[0]] * len(pieces))
+        assert sum(piece.probability for piece in pieces) == pytest.approx(1)
+        assert found.sides[i] == pytest.approx((0.5, 0.0, 0.5))
 
 
 def test_three_values_by_hand():
@@ -331,6 +366,10 @@ def test_damaged_traces_are_refused():
         audit(replace(trace, places=trace.places[::-1].copy()[[0, 0, 1, 2]]))
     with pytest.raises(midst.InputError, match="simulate"):
         audit(replace(trace, places=None), Adversary((1,)))
+    first, *others = trace.probes
+    more = replace(first, totals=(first.totals[0] + 1, *first.totals[1:]))
+    with pytest.raises(midst.InputError, match="do not add up"):
+        audit(replace(trace, places=None, probes=(more, *others)))
     with pytest.raises(midst.InputError, match="no mass"):
         audit(trace, Adversary(), Uniform(0, 2.4), 1.0)
     assert audit(replace(trace, places=None), Adversary(), SKEWED, 1.0).honest == 4

@@ -166,14 +166,19 @@ def test_coalition_sees_the_honest_total_and_nothing_of_who_has_what(split):
         assert chisquare(np.bincount([(number >> shift) % 32 for number in left], minlength=32)).pvalue > 1e-4
 
 
-def test_same_contributions_are_explained_by_any_split_of_the_honest_total():
-    """For every other split there is one mask between the two that gives the very same contributions."""
+def test_same_contributions_are_explained_by_any_split_of_the_honest_total(monkeypatch):
+    """For every other split there is one mask between the two with which they contribute the very same."""
     keys = random_keys(4, np.random.default_rng(6))
+
+    def contribute(split):
+        return [hide([answer], i, {1 - i: keys[i][1 - i]}, CONTEXT) for i, answer in enumerate(split)]
+
     mask = pair_mask(keys[0][1], CONTEXT, 1)[0]
-    seen = [hide([answer], i, {1 - i: keys[i][1 - i]}, CONTEXT)[0] for i, answer in enumerate((3, 5))]
+    seen = contribute((3, 5))
     for first in range(9):
-        other = (mask + 3 - first) % MODULUS
-        assert seen == [(first + other) % MODULUS, (8 - first - other) % MODULUS]
+        monkeypatch.setattr("midst.protocol.masks.pair_mask", lambda *_, by=first: ((mask + 3 - by) % MODULUS,))
+        assert contribute((first, 8 - first)) == seen
+        assert contribute((first, 9 - first)) != seen
 
 
 def test_lower_number_adds():

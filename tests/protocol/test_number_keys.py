@@ -51,6 +51,7 @@ def test_neighbours_are_one_apart():
 
 
 @given(st.lists(numbers, max_size=20))
+@example([-0.0, 0.0, 5e-324, -5e-324])
 def test_keys_of_many_floats_are_those_of_each(values):
     keys = Floats().keys(np.array(values))
     assert keys.dtype == np.uint64
@@ -164,3 +165,13 @@ def test_bounds_are_inside_their_bracket():
 def test_bounds_too_far_for_the_resolution_are_refused():
     with pytest.raises(InputError, match="too fine"):
         first_bracket(make_keys("1e-9"), (0.0, 1e18))
+
+
+def test_two_keys_of_any_bracket_add_up_below_the_modulus():
+    """As sums are told, from the bracket's lower end; the next floats further out are refused."""
+    keys, far = make_keys("1"), 2.0**61
+    a, b = first_bracket(keys, (float(np.nextafter(-far, 0)), far))
+    assert 2 * (b - a) < MODULUS
+    for bounds in ((-far, far), (0.0, float(np.nextafter(far, np.inf)))):
+        with pytest.raises(InputError, match="too fine"):
+            first_bracket(keys, bounds)

@@ -28,12 +28,17 @@ from midst.protocol.participant import (
     Malformed,
     Participant,
     Statement,
+    _tag,
     announcement_body,
+    final_hash,
+    first_transcript,
+    next_transcript,
     signed_bytes,
+    step_context,
     transcript_of,
     verify_transcript,
 )
-from midst.protocol.search import Impossible, SearchState, contribution
+from midst.protocol.search import Cells, Impossible, KeySum, SearchState, contribution
 from midst.simnet.notary import SimNotary
 
 DIGEST = b"c" * 32
@@ -586,6 +591,48 @@ def test_certificates_of_others_are_refused():
         proved(TRUE, agree([1] * 5, arity=2))
     with pytest.raises(Malformed):
         proved(TRUE, agree([1] * 5, tau=0.75))
+
+
+def signed_by_all(totals):
+    """A transcript of these totals, as far as they are a search, with everybody's signature on it."""
+    announcements = [Statement(body, b"") for body in TRUE.announcements]
+    search = SearchState.begin(AGREEMENT.make_rules([1] * 5))
+    hashed = first_transcript(DIGEST, map(_tag, announcements), search.rules)
+    for each in totals:
+        if search.question is not None:
+            hashed = next_transcript(step_context(hashed, search.question), each)
+            search = search.fold(each)
+    body = final_hash(hashed, search)
+    said = [struct.pack("<cHH", b"F", i, len(totals) + 1) + body for i in range(5)]
+    signatures = tuple(SimNotary(i).sign(signed_bytes(DIGEST, each)) for i, each in enumerate(said))
+    return replace(TRUE, totals=tuple(totals), signatures=signatures)
+
+
+def test_what_all_have_signed_must_be_a_search_from_its_beginning_to_its_end():
+    assert signed_by_all(TRUE.totals) == TRUE
+    with pytest.raises(Malformed, match="ends before the answer is known"):
+        proved(signed_by_all(TRUE.totals[:-1]))
+    with pytest.raises(Malformed, match="goes on after the answer was known"):
+        proved(signed_by_all((*TRUE.totals, TRUE.totals[0])))
+
+
+def test_hashes_are_of_all_that_was_agreed():
+    """What differs in anything has another hash: nothing is left out, and nothing can be taken for something else."""
+    rules = AGREEMENT.make_rules([1] * 5)
+    tags = [b"t" * 54, b"u" * 54]
+    openings = [(), ((),), ((1,),), ((2,),), ((1, 2),), ((1,), (2,))]
+    first = [first_transcript(DIGEST, tags, replace(rules, opening=each)) for each in openings]
+    first += [first_transcript(b"d" * 32, tags, rules), first_transcript(DIGEST, tags[::-1], rules)]
+    first += [first_transcript(DIGEST, tags[:1], rules)]
+    assert len(set(first)) == len(first)
+    questions = [(Cells(0, (1, 2, 3)),), (Cells(1, (1, 2, 3)),), (Cells(0, (1, 2, 4)),), (Cells(0, (1, 2)),)]
+    questions += [(KeySum(0, (1, 2)),), (Cells(0, (1, 2)), KeySum(0, (1, 2))), (KeySum(0, (1, 2)), Cells(0, (1, 2)))]
+    asked = [step_context(before, each) for before in first[:2] for each in questions]
+    assert len(set(asked)) == len(asked)
+    told = [next_transcript(before, totals) for before in asked[:2] for totals in ((), (0,), (1,), (0, 1), (1, 0))]
+    assert len(set(told)) == len(told)
+    ends = [final_hash(before, replace(SearchState.begin(rules), answers=(k,))) for before in told[:2] for k in (1, 2)]
+    assert len(set(ends)) == len(ends)
 
 
 @st.composite

@@ -51,6 +51,17 @@ def test_answer_is_the_one_of_the_sorted_values(case):
     assert all(same_bits(search.value(g), value) for g, value in enumerate(case.values()))
 
 
+@given(cases(most=40))
+def test_proof_counts_what_lies_below_and_above(case):
+    """Of a midpoint, below the lower of the two values and above the higher."""
+    search, _ = play(case)
+    for g, goal in enumerate(case.rules.goals):
+        keys = case.ordered(goal.coordinate)
+        first, last = keys[goal.ranks[0] - 1], keys[goal.ranks[-1] - 1]
+        below, above = sum(key < first for key in keys), sum(key > last for key in keys)
+        assert search.proof(g) == (below, above, len(keys))
+
+
 @given(cases(most=40, coordinates=1, goals=1))
 def test_everybody_learns_the_same_from_totals_alone(case):
     search, steps = play(case)
@@ -175,8 +186,9 @@ def test_opening_says_where_to_look_first_and_nothing_about_the_way():
 
 def test_wrong_number_of_totals_is_impossible():
     search = SearchState.begin(case_of([1.0, 2.0, 3.0], ranks=[2], bounds=(0, 4)).rules)
-    with pytest.raises(Impossible, match="3 totals for a question of 4"):
-        search.fold([1, 1, 1])
+    for totals in ([1, 1, 1], [1, 1, 1, 0, 0]):
+        with pytest.raises(Impossible, match=f"{len(totals)} totals for a question of 4"):
+            search.fold(totals)
 
 
 @pytest.mark.parametrize("totals", [[0, 1, 1, 0], [1, 1, 1, 1], [2**64 - 1, 1, 3, 0]])

@@ -97,15 +97,23 @@ def _split(data: bytes, where: str) -> tuple[list[bytes], int]:
         length, checksum = _HEAD.unpack_from(data, place)
         record = data[place + _HEAD.size : place + _HEAD.size + length]
         end = place + _HEAD.size + length
-        if length > _LONGEST or (end <= len(data) and _checksum(record) != checksum):
-            if end < len(data) or length > _LONGEST:
+        if length > _LONGEST or end > len(data) or _checksum(record) != checksum:
+            if length > _LONGEST or end < len(data) or _begins_with(data[place + _HEAD.size :], checksum):
                 raise InputError(f"{where}: damaged; the session cannot be resumed, start a new one")
-            break
-        if end > len(data):
             break
         records.append(record)
         place = end
     return records, place if records else 0
+
+
+def _begins_with(data: bytes, checksum: bytes) -> bool:
+    """Whether a whole record stands there: then its length is wrong, and no crash has cut it short."""
+    so_far = hashlib.blake2b(digest_size=8)
+    for k in range(len(data)):
+        if so_far.digest() == checksum:
+            return True
+        so_far.update(data[k : k + 1])
+    return so_far.digest() == checksum
 
 
 class DiskFile:

@@ -343,7 +343,8 @@ class Peer:
                     self._resend(j, said.wants)
                     self._post()
             case Refused(kind, text):
-                self._abort("refused", neighbour.name, f"{neighbour.name} refuses ({kind}): {printable(text)}")
+                text = f"{neighbour.name} refuses ({printable(kind, 32)}): {printable(text)}"
+                self._abort("refused", neighbour.name, text)
             case Want(round, lacks) if neighbour.greeted:
                 if not self._resend(j, round, lacks):
                     self._send(j, encode_talk(NotYet(self.part.round, tuple(self.waiting_for[:8]))))

@@ -101,13 +101,12 @@ def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
         x, cd, prior = float(view.messages[0, i]), float(public.cd[i]), priors[i]
         mean, spread = float(view.sums[0][i]) + public.mu * honest[i], public.sigma * math.sqrt(honest[i])
         low, high = ((end - cd * x - mean) / spread for end in (-float(public.right[i]), float(public.left[i])))
+        scale = math.log(cd / spread) - math.log(2 * math.pi) / 2  # of a density of S beside a density of s
         logs = np.array(
             [
-                prior.log_mass(-math.inf, x) + math.log(cd / spread) - low * low / 2,
-                prior.log_density(x)
-                + float(log_normal_mass(np.array(low), np.array(high)))
-                + math.log(2 * math.pi) / 2,
-                prior.log_mass(x, math.inf) + math.log(cd / spread) - high * high / 2,
+                prior.log_mass(-math.inf, x) + scale - low * low / 2,
+                prior.log_density(x) + float(log_normal_mass(np.array(low), np.array(high))),
+                prior.log_mass(x, math.inf) + scale - high * high / 2,
             ]
         )
         weights = np.exp(logs - logs.max())

@@ -1,0 +1,1521 @@
+"""Bugs that the tests must catch: `make mutants` plants each by itself and runs its tests.
+
+A bug is one place in one file, and what it becomes. It should be one that somebody could make: a comparison off by one,
+a factor left out, a check that checks nothing. When the code changes, change the bug with it (`test_bugs.py` says which
+lines are gone); when a bug has got away, write the test first and then put the bug here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SOURCE = "src/midst"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug to be planted.
+
+    Attributes:
+        name: what is wrong with it.
+        file: under `SOURCE`.
+        old: what stands there, once.
+        new: what is put in its place.
+        tests: what pytest is given; one of these tests must fail.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+_CONTRACT = "tests/engines/test_contract.py::"
+_SEARCHING = "tests/engines/test_searching.py::"
+_GOSSIP = "tests/net/test_gossip.py::"
+_JOURNAL = "tests/net/test_journal.py::"
+_PEER = "tests/net/test_peer.py::"
+_TIDE = "tests/net/test_tide.py::"
+_WIRE = "tests/net/test_wire.py::"
+_AUDIT = "tests/privacy/test_audit.py::"
+_DP = "tests/privacy/test_dp.py::"
+_ESTIMATE = "tests/privacy/test_estimate.py::"
+_LEDGER = "tests/privacy/test_ledger.py::"
+_POSTERIOR = "tests/privacy/test_posterior.py::"
+_SEALED = "tests/privacy/test_sealed.py::"
+_SEARCHED = "tests/privacy/test_searched.py::"
+_MASKS = "tests/protocol/test_masks.py::"
+_NUMBER_KEYS = "tests/protocol/test_number_keys.py::"
+_PARTICIPANT = "tests/protocol/test_participant.py::"
+_SEARCH = "tests/protocol/test_search.py::"
+_VECTORS = "tests/protocol/test_vectors.py::"
+_CERTIFICATE = "tests/test_certificate.py::"
+_EXPORTED_MEMBERS = "tests/test_exported_members.py::"
+_GRAPHS = "tests/test_graphs.py::"
+_NODE = "tests/test_node.py::"
+_SEARCH_METHOD = "tests/test_search_method.py::"
+_SOLVING = "tests/test_solving.py::"
+_UPDATE = "tests/test_update.py::"
+
+_STEP = [
+    Bug(
+        "one number at the interval's lower end is outside",
+        "update.py",
+        "int(low > terms.s)",
+        "int(low >= terms.s)",
+        (_UPDATE + "test_ends_of_the_interval_are_inside",),
+    ),
+    Bug(
+        "one number at the interval's upper end is outside",
+        "update.py",
+        "int(high < terms.s)",
+        "int(high <= terms.s)",
+        (_UPDATE + "test_ends_of_the_interval_are_inside",),
+    ),
+    Bug(
+        "many numbers at the interval's lower end are outside",
+        "update.py",
+        "xp.greater(low",
+        "xp.greater_equal(low",
+        (_UPDATE + "test_ends_of_the_interval_are_inside",),
+    ),
+    Bug(
+        "many numbers at the interval's upper end are outside",
+        "update.py",
+        "xp.less(high",
+        "xp.less_equal(high",
+        (_UPDATE + "test_ends_of_the_interval_are_inside",),
+    ),
+    Bug(
+        "z and its mirror are exchanged",
+        "update.py",
+        "(1.0 - theta) * z + theta * (mirror",
+        "(1.0 - theta) * mirror + theta * (z",
+        (_UPDATE + "test_node_form_is_the_edge_form_summed",),
+    ),
+    Bug(
+        "the degree is left out of the mirrors' sum",
+        "update.py",
+        "step * cd * x",
+        "step * c * x",
+        (_UPDATE + "test_node_form_is_the_edge_form_summed",),
+    ),
+    Bug(
+        "the sign of an edge is the other end's",
+        "node.py",
+        "1 if j > self.id",
+        "1 if j < self.id",
+        (_CONTRACT + "test_every_engine_runs_algorithm_1",),
+    ),
+    Bug(
+        "the mirror is updated with the wrong sign",
+        "node.py",
+        "next_z(far, near, A, x, c, theta)",
+        "next_z(far, near, -A, x, c, theta)",
+        (_CONTRACT + "test_every_engine_runs_algorithm_1",),
+    ),
+    Bug(
+        "an old message is taken for a new one",
+        "node.py",
+        "message.round != state.round",
+        "message.round > state.round",
+        (_NODE + "test_a_message_of_another_round_is_refused",),
+    ),
+    Bug(
+        "one finite coordinate is enough",
+        "node.py",
+        "np.isfinite(number).all()",
+        "np.isfinite(number).any()",
+        (_NODE + "test_a_vector_needs_all_of_its_coordinates",),
+    ),
+    Bug(
+        "a number of any shape is z(0)",
+        "node.py",
+        "if len(z) != len(self.neighbours)",
+        "if len(z) < len(self.neighbours)",
+        (_NODE + "test_bad_start",),
+    ),
+]
+
+_SURFACES = [
+    Bug(
+        "a public name is missing",
+        "__init__.py",
+        '    "View",\n    "__version__",',
+        '    "__version__",',
+        (_EXPORTED_MEMBERS + "test_public_names",),
+    ),
+]
+
+_KEYS_AND_MASKS = [
+    Bug(
+        "minus zero has a key of its own",
+        "protocol/keys.py",
+        'struct.pack("<d", value + 0.0)',
+        'struct.pack("<d", value)',
+        (_NUMBER_KEYS + "test_a_float_is_its_key",),
+    ),
+    Bug(
+        "many minus zeros have a key of their own",
+        "protocol/keys.py",
+        "(values + 0.0).view",
+        "values.view",
+        (_NUMBER_KEYS + "test_keys_of_many_floats_are_those_of_each",),
+    ),
+    Bug(
+        "half a step is rounded as its float is",
+        "protocol/keys.py",
+        "- 0.5) > 1e-3)",
+        "- 0.5) >= 0.0)",
+        (_NUMBER_KEYS + "test_grid_rounds_the_exact_quotient_half_to_even",),
+    ),
+    Bug(
+        "a multiple is rounded twice",
+        "protocol/keys.py",
+        "_EXACT // number",
+        "_EXACT * number",
+        (_NUMBER_KEYS + "test_grid_rounds_the_exact_quotient_half_to_even",),
+    ),
+    Bug(
+        "what is no number has a key",
+        "protocol/keys.py",
+        "if isfinite(value) else None",
+        "",
+        (_NUMBER_KEYS + "test_share_of_a_bracket_of_floats_is_by_value",),
+    ),
+    Bug(
+        "the lower bound is outside its bracket",
+        "protocol/keys.py",
+        "keys.key(low) - 1",
+        "keys.key(low)",
+        (_NUMBER_KEYS + "test_share_of_a_bracket_of_floats_is_by_value",),
+    ),
+    Bug(
+        "two keys may add up past the modulus",
+        "protocol/keys.py",
+        "b - SIGN <= _FARTHEST",
+        "b - SIGN <= 4 * _FARTHEST",
+        (_NUMBER_KEYS + "test_two_keys_of_any_bracket_add_up_below_the_modulus",),
+    ),
+    Bug(
+        "a key of one share",
+        "protocol/masks.py",
+        "info=_LABEL + lower + higher",
+        "info=_LABEL + lower",
+        (_MASKS + "test_pair_key_tells_apart_all_that_pairs_are_told_apart_by",),
+    ),
+    Bug(
+        "a key of the other share",
+        "protocol/masks.py",
+        "info=_LABEL + lower + higher",
+        "info=_LABEL + higher",
+        (_MASKS + "test_pair_key_tells_apart_all_that_pairs_are_told_apart_by",),
+    ),
+    Bug(
+        "a key of any charter",
+        "protocol/masks.py",
+        "salt=charter",
+        "salt=None",
+        (_MASKS + "test_pair_key_tells_apart_all_that_pairs_are_told_apart_by",),
+    ),
+    Bug(
+        "a key that is used for something else too",
+        "protocol/masks.py",
+        "key=key, person=_PERSON",
+        "key=key",
+        (_VECTORS + "test_masks_are_those_that_are_written_down",),
+    ),
+    Bug(
+        "every eight masks are the same",
+        "protocol/masks.py",
+        'context + struct.pack("<I", k)',
+        "context",
+        (_MASKS + "test_those_who_were_told_different_things_do_not_cancel",),
+    ),
+    Bug(
+        "the same masks in every step",
+        "protocol/masks.py",
+        "hashlib.blake2b(context + struct",
+        "hashlib.blake2b(struct",
+        (_MASKS + "test_those_who_were_told_different_things_do_not_cancel",),
+    ),
+    Bug(
+        "the higher number adds",
+        "protocol/masks.py",
+        "1 if number < other",
+        "1 if number > other",
+        (_MASKS + "test_coalition_sees_the_honest_total_and_nothing_of_who_has_what",),
+    ),
+    Bug(
+        "masks that do not cancel",
+        "protocol/masks.py",
+        "1 if number < other else -1",
+        "1",
+        (_MASKS + "test_contributions_add_up_to_the_plain_total",),
+    ),
+    Bug(
+        "hidden numbers are not reduced",
+        "protocol/masks.py",
+        "each % MODULUS for each",
+        "each for each",
+        (_MASKS + "test_contributions_add_up_to_the_plain_total",),
+    ),
+]
+
+_SEARCHES = [
+    Bug(
+        "a value at a threshold is above it",
+        "protocol/search.py",
+        "[bisect_right(keys, edge)",
+        "[bisect_left(keys, edge)",
+        (_SEARCH + "test_answer_is_the_one_of_the_sorted_values",),
+    ),
+    Bug(
+        "a value without weight is summed",
+        "protocol/search.py",
+        " if weight else 0]",
+        "]",
+        (_SEARCH + "test_answer_is_the_one_of_the_sorted_values",),
+    ),
+    Bug(
+        "totals that are too many are taken",
+        "protocol/search.py",
+        "if len(totals) != sum(",
+        "if len(totals) < sum(",
+        (_SEARCH + "test_wrong_number_of_totals_is_impossible",),
+    ),
+    Bug(
+        "weight may be lost in a bracket",
+        "protocol/search.py",
+        "if sum(totals) != inside",
+        "if sum(totals) > inside",
+        (_SEARCH + "test_cells_must_add_up_to_their_bracket",),
+    ),
+    Bug(
+        "weight may appear in a bracket",
+        "protocol/search.py",
+        "if sum(totals) != inside",
+        "if sum(totals) < inside",
+        (_SEARCH + "test_cells_must_add_up_to_their_bracket",),
+    ),
+    Bug(
+        "a sum may lie below its bracket",
+        "protocol/search.py",
+        "if not least <= total <= most",
+        "if not total <= most",
+        (_SEARCH + "test_sum_must_lie_in_its_bracket",),
+    ),
+    Bug(
+        "a sum may lie above its bracket",
+        "protocol/search.py",
+        "if not least <= total <= most",
+        "if not least <= total",
+        (_SEARCH + "test_sum_must_lie_in_its_bracket",),
+    ),
+    Bug(
+        "a bracket of two values is summed for one",
+        "protocol/search.py",
+        "held != self._open_values(goal) * self.rules.unit",
+        "held > 2 * self.rules.unit",
+        (_SEARCH + "test_answer_is_the_one_of_the_sorted_values",),
+    ),
+    Bug(
+        "the larger half of an odd number is no half",
+        "protocol/search.py",
+        "2 * new.inside <= old.inside + 1",
+        "2 * new.inside <= old.inside",
+        (_VECTORS + "test_search_takes_the_course_that_is_written_down",),
+    ),
+    Bug(
+        "ties are asked about without end",
+        "protocol/search.py",
+        "elif track.tied and track.tie_probes < TIE_PROBES:",
+        "elif track.tied:",
+        (_SEARCHING + "test_search_of_values_is_that_of_their_participants",),
+    ),
+    Bug(
+        "ties are never asked about",
+        "protocol/search.py",
+        "tied=new.inside == old.inside",
+        "tied=False",
+        (_VECTORS + "test_search_takes_the_course_that_is_written_down",),
+    ),
+    Bug(
+        "the opening counts as a probe that did not halve",
+        "protocol/search.py",
+        "if new == old or opened:",
+        "if new == old:",
+        (_SEARCH + "test_opening_says_where_to_look_first_and_nothing_about_the_way",),
+    ),
+    Bug(
+        "a rank is expected half a place too high",
+        "protocol/search.py",
+        "(rank - 0.5) / inside",
+        "rank / inside",
+        (_SEARCH + "test_public_quantiles_place_the_first_thresholds",),
+    ),
+    Bug(
+        "the proof of a midpoint counts what is between",
+        "protocol/search.py",
+        "return brackets[0].below,",
+        "return brackets[-1].below,",
+        (_SEARCH + "test_proof_counts_what_lies_below_and_above",),
+    ),
+    Bug(
+        "a float a little above its decimal is not round",
+        "protocol/search.py",
+        "((first - 1) * ten, first * ten)",
+        "(first * ten,)",
+        (_SEARCH + "test_roundest_by_hand",),
+    ),
+    Bug(
+        "the promise of how many probes is one too low",
+        "protocol/search.py",
+        "TIE_PROBES + others + 2",
+        "TIE_PROBES + others + 1",
+        (_SEARCH + "test_most_probes_is_what_the_specification_says",),
+    ),
+]
+
+_PARTICIPANTS = [
+    Bug(
+        "the same content signed again is a lie",
+        "protocol/participant.py",
+        "known.body == statement.body",
+        "known == statement",
+        (_PARTICIPANT + "test_two_contents_by_one_signer_are_evidence",),
+    ),
+    Bug(
+        "what is not due yet is held",
+        "protocol/participant.py",
+        "step > self.step + 1 or",
+        "step > self.step + 9 or",
+        (_PARTICIPANT + "test_what_is_not_due_yet_is_left_to_be_asked_for",),
+    ),
+    Bug(
+        "any signature will do",
+        "protocol/participant.py",
+        "if not verifier(signed_bytes(self._agreement.digest, statement.body), statement.signature)",
+        "if not statement.signature",
+        (_PARTICIPANT + "test_a_wrong_signature_is_refused_and_nobody_is_blamed",),
+    ),
+    Bug(
+        "any certificate will do",
+        "protocol/participant.py",
+        "            verifier = self._notary.verifier(signer, certificate)",
+        "            verifier = self._notary.verifier(signer, certificate) or (lambda data, signature: True)",
+        (_PARTICIPANT + "test_another_certificate_is_refused",),
+    ),
+    Bug(
+        "two statements of one signer are no evidence",
+        "protocol/participant.py",
+        "        if known is not None:\n            text",
+        "        if False:\n            text",
+        (_PARTICIPANT + "test_what_is_long_past_is_no_news_and_another_one_is_evidence",),
+    ),
+    Bug(
+        "an own statement that is not known is taken",
+        "protocol/participant.py",
+        "        if own:\n            text",
+        "        if False:\n            text",
+        (_PARTICIPANT + "test_an_own_statement_that_is_not_known_is_a_lost_journal",),
+    ),
+    Bug(
+        "a longer contribution is taken",
+        "protocol/participant.py",
+        "len(each.body) != len(own)",
+        "len(each.body) < len(own)",
+        (_PARTICIPANT + "test_another_number_of_numbers_names_its_signer",),
+    ),
+    Bug(
+        "a shorter contribution is taken",
+        "protocol/participant.py",
+        "len(each.body) != len(own)",
+        "len(each.body) > len(own)",
+        (_PARTICIPANT + "test_another_number_of_numbers_names_its_signer",),
+    ),
+    Bug(
+        "statements of other contexts are added up",
+        "protocol/participant.py",
+        "(self.step == 0 or statement.context == self._context)",
+        "True",
+        (_PARTICIPANT + "test_those_who_were_told_different_things_do_not_add_up",),
+    ),
+    Bug(
+        "whose value is all of a total is told that somebody lied",
+        "protocol/participant.py",
+        "any(own > total for",
+        "any(own >= total for",
+        (_PARTICIPANT + "test_everybody_finds_what_is_right",),
+    ),
+    Bug(
+        "a signature is good for every charter",
+        "protocol/participant.py",
+        "return SIGNATURE_LABEL + digest + body",
+        "return SIGNATURE_LABEL + body",
+        (_PARTICIPANT + "test_a_statement_of_another_session_is_refused",),
+    ),
+    Bug(
+        "the context forgets what was agreed",
+        "protocol/participant.py",
+        "hashlib.sha256(transcript + asked)",
+        "hashlib.sha256(asked)",
+        (_PARTICIPANT + "test_hashes_are_of_all_that_was_agreed",),
+    ),
+    Bug(
+        "the context forgets what is asked",
+        "protocol/participant.py",
+        "hashlib.sha256(transcript + asked)",
+        "hashlib.sha256(transcript)",
+        (_PARTICIPANT + "test_hashes_are_of_all_that_was_agreed",),
+    ),
+    Bug(
+        "the transcript forgets where the search opened",
+        "protocol/participant.py",
+        'b"".join(tags) + opening',
+        'b"".join(tags)',
+        (_PARTICIPANT + "test_hashes_are_of_all_that_was_agreed",),
+    ),
+    Bug(
+        "the transcript forgets totals",
+        "protocol/participant.py",
+        'hashlib.sha256(context + struct.pack(f"<{len(totals)}Q", *totals))',
+        "hashlib.sha256(context)",
+        (_PARTICIPANT + "test_hashes_are_of_all_that_was_agreed",),
+    ),
+    Bug(
+        "who may have one value may have none or many",
+        "protocol/participant.py",
+        "count >= 1 if self.pooled else count == 1",
+        "count >= 1 or not self.pooled",
+        (_PARTICIPANT + "test_a_number_of_values_against_the_charter_names_its_signer",),
+    ),
+    Bug(
+        "numbers in a certificate are not checked",
+        "protocol/participant.py",
+        "if not all(0 <= each < MODULUS for each in numbers):",
+        "if not numbers:",
+        (_PARTICIPANT + "test_a_certificate_with_anything_changed_is_refused",),
+    ),
+    Bug(
+        "a certificate may end early",
+        "protocol/participant.py",
+        "    if search.question is not None:\n        raise Malformed",
+        "    if False:\n        raise Malformed",
+        (_PARTICIPANT + "test_what_all_have_signed_must_be_a_search_from_its_beginning_to_its_end",),
+    ),
+    Bug(
+        "a certificate may go on",
+        "protocol/participant.py",
+        'if search.question is None:\n                raise Malformed("it goes on after the answer was known")',
+        "if search.question is None:\n                break",
+        (_PARTICIPANT + "test_what_all_have_signed_must_be_a_search_from_its_beginning_to_its_end",),
+    ),
+    Bug(
+        "a certificate without signatures",
+        "protocol/participant.py",
+        "if not check(signed_bytes(agreement.digest, said), signature):",
+        "if not signature:",
+        (_PARTICIPANT + "test_certificates_of_others_are_refused",),
+    ),
+    Bug(
+        "the final hash forgets the answers",
+        "protocol/participant.py",
+        'hashlib.sha256(transcript + b"answers" + raw)',
+        'hashlib.sha256(transcript + b"answers")',
+        (_PARTICIPANT + "test_hashes_are_of_all_that_was_agreed",),
+    ),
+    Bug(
+        "the final signature is of any step",
+        "protocol/participant.py",
+        "number, len(transcript.totals) + 1)",
+        "number, len(transcript.totals))",
+        (_PARTICIPANT + "test_a_true_certificate_is_accepted",),
+    ),
+]
+
+_CERTIFICATES = [
+    Bug(
+        "no rounding room in the residual bounds",
+        "certificate.py",
+        " + ROUNDING * moved)",
+        ")",
+        (_CERTIFICATE + "test_residual_bounds_are_bounds",),
+    ),
+    Bug(
+        "no rounding room for the node's own x",
+        "certificate.py",
+        " + weight / len(z) * np.abs(x)",
+        "",
+        (_CERTIFICATE + "test_residual_bounds_make_up_for_the_rounding_of_x",),
+    ),
+    Bug(
+        "no rounding room in whether x are close",
+        "certificate.py",
+        "tolerance + ROUNDING * np.maximum(np.abs(low), np.abs(high))",
+        "tolerance",
+        (_CERTIFICATE + "test_as_far_apart_as_the_tolerance_is_close_but_for_rounding",),
+    ),
+    Bug(
+        "all of the slack is used up",
+        "certificate.py",
+        "(1 - tau) * total - needed[1]) + 1",
+        "(1 - tau) * total - needed[1]) + 2",
+        (_TIDE + "test_the_slack_of_a_median_is_half_of_one_or_two",),
+    ),
+    Bug(
+        "weight needed below is rounded down",
+        "certificate.py",
+        "int(-(-tau * total // 1))",
+        "int(tau * total // 1)",
+        (_CERTIFICATE + "test_proof_holds_for_any_x",),
+    ),
+    Bug(
+        "weight needed above is rounded down",
+        "certificate.py",
+        "int(-(-(1 - tau) * total // 1))",
+        "int((1 - tau) * total // 1)",
+        (_CERTIFICATE + "test_proof_holds_for_any_x",),
+    ),
+    Bug(
+        "who sends its value is on neither side",
+        "certificate.py",
+        "self._counts @ (self._s <= x)",
+        "self._counts @ (self._s < x)",
+        (_CERTIFICATE + "test_what_is_needed_is_just_enough",),
+    ),
+    Bug(
+        "just enough weight is not enough",
+        "certificate.py",
+        "(below >= self._needed_below)",
+        "(below > self._needed_below)",
+        (_CERTIFICATE + "test_what_is_needed_is_just_enough",),
+    ),
+    Bug(
+        "one side proves a quantile",
+        "certificate.py",
+        "(below >= self._needed_below).all() and (above",
+        "(below >= self._needed_below).all() or (above",
+        (_CERTIFICATE + "test_proof_holds_for_any_x",),
+    ),
+    Bug(
+        "a mean is proved by the spread alone",
+        "certificate.py",
+        "(spread + np.abs(self._weights @ (x - self._s)) <= self._tolerance)",
+        "(spread <= self._tolerance)",
+        (_CERTIFICATE + "test_certified_is_right",),
+    ),
+    Bug(
+        "x is sampled an iteration late",
+        "certificate.py",
+        "(t + 1) % (diameter + 1) == 0",
+        "t % (diameter + 1) == 0",
+        (_SEARCH_METHOD + "test_when_samples_are_taken",),
+    ),
+    Bug(
+        "samples are known before they can be",
+        "certificate.py",
+        "return sampled + 1 + diameter",
+        "return sampled + diameter",
+        (_SEARCH_METHOD + "test_when_samples_are_taken",),
+    ),
+]
+
+_JOURNALS = [
+    Bug(
+        "no fdatasync",
+        "net/journal.py",
+        "            os.fdatasync(self._handle)\n",
+        "",
+        (_JOURNAL + "test_what_has_returned_survives_a_power_cut",),
+    ),
+    Bug(
+        "no fsync of the folder of a new file",
+        "net/journal.py",
+        "        os.fsync(self._folder)\n        self._size",
+        "        self._size",
+        (_JOURNAL + "test_what_has_returned_survives_a_power_cut",),
+    ),
+    Bug(
+        "no fsync of the folder after a move",
+        "net/journal.py",
+        "self._path)\n        os.fsync(self._folder)",
+        "self._path)",
+        (_JOURNAL + "test_what_has_returned_survives_a_power_cut",),
+    ),
+    Bug(
+        "no fsync before a move",
+        "net/journal.py",
+        "        os.fsync(handle)\n",
+        "",
+        (_JOURNAL + "test_what_has_returned_survives_a_power_cut",),
+    ),
+    Bug(
+        "an overlong length is cut off",
+        "net/journal.py",
+        "if length > _LONGEST or end < len(data) or",
+        "if end < len(data) or",
+        (_JOURNAL + "test_a_length_that_no_record_has_is_refused_at_the_end_too",),
+    ),
+    Bug(
+        "a checksum is not looked at",
+        "net/journal.py",
+        "_checksum(record) != checksum",
+        "not checksum",
+        (_JOURNAL + "test_damage_in_the_middle_is_refused",),
+    ),
+    Bug(
+        "a record cut short stays",
+        "net/journal.py",
+        "            file.replace(data[:end])",
+        "            pass",
+        (_JOURNAL + "test_a_write_cut_short_loses_that_record_and_no_other",),
+    ),
+    Bug(
+        "a write in part is not taken back",
+        "net/journal.py",
+        "os.ftruncate(self._handle, self._size)",
+        "pass",
+        (_JOURNAL + "test_a_real_full_disk_takes_back_what_it_wrote",),
+    ),
+    Bug(
+        "two processes may write",
+        "net/journal.py",
+        "fcntl.LOCK_EX | fcntl.LOCK_NB",
+        "fcntl.LOCK_SH | fcntl.LOCK_NB",
+        (_JOURNAL + "test_a_real_file_is_for_its_owner_and_for_one_process",),
+    ),
+    Bug(
+        "others may read a new journal",
+        "net/journal.py",
+        "os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600",
+        "os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644",
+        (_JOURNAL + "test_a_real_file_is_for_its_owner_and_for_one_process",),
+    ),
+    Bug(
+        "others may read a journal after a move",
+        "net/journal.py",
+        "os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600",
+        "os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644",
+        (_JOURNAL + "test_a_real_file_is_for_its_owner_and_for_one_process",),
+    ),
+    Bug(
+        "secrets stay when a session is over",
+        "net/journal.py",
+        "self._file.replace(MAGIC + _frame(record))",
+        "self._file.append(_frame(record))",
+        (_JOURNAL + "test_forgetting_leaves_one_record",),
+    ),
+]
+
+_WIRES = [
+    Bug(
+        "a signature may be cut off",
+        "net/wire.py",
+        "if place > len(frame):",
+        "if middle > len(frame):",
+        (_WIRE + "test_statements_that_are_cut_off_are_refused",),
+    ),
+    Bug(
+        "statements may be cut off",
+        "net/wire.py",
+        '            if place > len(frame):\n                raise BadFrame("statements that are cut off")\n',
+        "",
+        (_WIRE + "test_statements_that_are_cut_off_are_refused",),
+    ),
+    Bug(
+        "talk may be of any length",
+        "net/wire.py",
+        "if len(frame) > TALK_BYTES:",
+        "if not frame:",
+        (_WIRE + "test_talk_is_no_longer_than_it_may_be",),
+    ),
+    Bug(
+        "a step may be longer than it is",
+        "net/wire.py",
+        "if len(frame) != self.step_bytes:",
+        "if len(frame) < self.step_bytes:",
+        (_WIRE + "test_a_step_has_one_length",),
+    ),
+    Bug(
+        "a frame of any session is taken",
+        "net/wire.py",
+        "if session != self._session:",
+        "if not session:",
+        (_WIRE + "test_statements_that_are_cut_off_are_refused",),
+    ),
+    Bug(
+        "a number may be too large",
+        "net/wire.py",
+        "right = bool(low <= number <= high)",
+        "right = bool(low <= number)",
+        (_WIRE + "test_numbers_beyond_what_can_be_are_refused",),
+    ),
+    Bug(
+        "one coordinate of a vector is checked",
+        "net/wire.py",
+        "(number <= high)).all()",
+        "(number <= high)).any()",
+        (_WIRE + "test_every_coordinate_is_checked",),
+    ),
+    Bug(
+        "z(0) is checked as x are",
+        "net/wire.py",
+        "self._limits.z if round == 0 else self._limits.x",
+        "self._limits.x",
+        (_WIRE + "test_what_can_be_depends_on_the_round",),
+    ),
+    Bug(
+        "levels need not be finite",
+        "net/wire.py",
+        "if not np.isfinite(level).all():",
+        "if np.isinf(level).all():",
+        (_WIRE + "test_numbers_beyond_what_can_be_are_refused",),
+    ),
+    Bug(
+        "words may be on many lines",
+        "net/wire.py",
+        'c if c.isprintable() else " "',
+        "c",
+        (_WIRE + "test_words_from_elsewhere_are_made_fit_to_print",),
+    ),
+    Bug(
+        "words may be too many",
+        "net/wire.py",
+        '"replace")[:most]',
+        '"replace")',
+        (_WIRE + "test_words_from_elsewhere_are_made_fit_to_print",),
+    ),
+    Bug(
+        "a digest is good for every round",
+        "net/wire.py",
+        'session + struct.pack("<I", round)',
+        "session",
+        (_WIRE + "test_ends_of_an_edge_agree_on_all_that_a_digest_is_of",),
+    ),
+    Bug(
+        "a digest is of one end",
+        "net/wire.py",
+        'b"".join(ends)',
+        "ends[0]",
+        (_WIRE + "test_ends_of_an_edge_agree_on_all_that_a_digest_is_of",),
+    ),
+    Bug(
+        "words of a refusal are not checked",
+        "net/peer.py",
+        "{printable(text)}",
+        "{text}",
+        (_PEER + "test_words_of_others_are_fit_to_print",),
+    ),
+    Bug(
+        "words for a kind of refusal are not checked",
+        "net/peer.py",
+        "({printable(kind, 32)})",
+        "({kind})",
+        (_PEER + "test_words_of_others_are_fit_to_print",),
+    ),
+    Bug(
+        "words of an abort are not checked",
+        "net/peer.py",
+        "text = printable(says + text)",
+        "text = says + text",
+        (_PEER + "test_an_abort_about_nobody_known_is_put_down_to_whoever_said_it",),
+    ),
+    Bug(
+        "who found out is not checked",
+        "net/peer.py",
+        "origin=printable(origin, 64)",
+        "origin=origin",
+        (_PEER + "test_words_of_others_are_fit_to_print",),
+    ),
+]
+
+_GOSSIPS = [
+    Bug(
+        "one's own is told to whoever asks first",
+        "net/gossip.py",
+        "if signer == self._seat.number and not self._begun:",
+        "if signer < 0:",
+        (_GOSSIP + "test_nobody_is_told_what_it_is_known_to_have",),
+    ),
+    Bug(
+        "the search goes on before all have greeted",
+        "net/gossip.py",
+        "self._participant.ready() if self._begun else None",
+        "self._participant.ready()",
+        (_GOSSIP + "test_no_step_is_made_before_every_neighbour_has_welcomed",),
+    ),
+    Bug(
+        "the highest-numbered neighbour tells",
+        "net/gossip.py",
+        "sorted(self._near[k])",
+        "sorted(self._near[k], reverse=True)",
+        (_GOSSIP + "test_a_statement_comes_to_each_by_one_neighbour_and_by_a_shortest_way",),
+    ),
+    Bug(
+        "everybody is asked at once",
+        "net/gossip.py",
+        "if self._asked < step:",
+        "if step < 0:",
+        (_GOSSIP + "test_the_first_to_be_asked_is_who_should_have_told",),
+    ),
+    Bug(
+        "nobody but one is ever asked",
+        "net/gossip.py",
+        "if self._asked < step:",
+        "if step >= 0:",
+        (_GOSSIP + "test_a_neighbour_that_tells_nothing_on_holds_up_nobody_who_has_another",),
+    ),
+    Bug(
+        "those who heard else are shown nothing",
+        "net/gossip.py",
+        "if self._participant.apart:",
+        "if self._asked < 0:",
+        (_GOSSIP + "test_an_equivocator_is_named_by_everybody",),
+    ),
+    Bug(
+        "what is known to be there is told again",
+        "net/gossip.py",
+        " if about not in self._has[j]]",
+        "]",
+        (_GOSSIP + "test_who_tells_us_is_not_told",),
+    ),
+    Bug(
+        "who greets anew is not told again",
+        "net/gossip.py",
+        "self._has[j].clear()",
+        "pass",
+        (_GOSSIP + "test_who_greets_anew_is_told_what_it_had",),
+    ),
+    Bug(
+        "news are not told on",
+        "net/gossip.py",
+        "                self._tell(statement)\n                news = True",
+        "                news = True",
+        (_GOSSIP + "test_news_are_told_on_to_those_who_hear_of_it_by_us",),
+    ),
+    Bug(
+        "the last participant has no bit",
+        "net/gossip.py",
+        "for k in range(count) if bits",
+        "for k in range(count - 1) if bits",
+        (_GOSSIP + "test_sets_of_participants_as_bits",),
+    ),
+]
+
+_AUDITS = [
+    Bug(
+        "the jackknife's factor",
+        "privacy/audit.py",
+        "(count - 1) / count * sum(",
+        "1 / count * sum(",
+        (_AUDIT + "test_the_jackknife_of_a_mean_is_its_standard_error",),
+    ),
+    Bug(
+        "more likely than not is certain",
+        "privacy/audit.py",
+        "if piece.atom), default=0.0) > 1 - _CERTAIN",
+        "if piece.atom), default=0.0) > 0.5",
+        (_SEALED + "test_only_what_is_all_but_certain_is_exposed",),
+    ),
+    Bug(
+        "half a cell of the resolution is certain",
+        "privacy/audit.py",
+        "width = resolution * (1 + _CERTAIN)",
+        "width = resolution / 2",
+        (_SEARCHED + "test_all_alike",),
+    ),
+    Bug(
+        "an upper bound is not said to be one",
+        "privacy/audit.py",
+        'adversary=adversary, kind="upper bound", notes',
+        "adversary=adversary, notes",
+        (_AUDIT + "test_a_coalition_that_does_not_eavesdrop_gets_an_upper_bound",),
+    ),
+    Bug(
+        "what is sampled is said to be exact",
+        "privacy/audit.py",
+        '"sampled" if sampled else "exact"',
+        '"exact"',
+        (_SEALED + "test_larger_sets_are_sampled_with_an_error_bar_that_holds",),
+    ),
+    Bug(
+        "bits of a search leave the floor in",
+        "privacy/audit.py",
+        "excess=after.bits - after.floor",
+        "excess=after.bits",
+        (_SEARCHED + "test_three_values_by_hand",),
+    ),
+    Bug(
+        "after an iteration a search is audited as sealed",
+        "privacy/audit.py",
+        "if trace.probes:  #",
+        "if False:  #",
+        (_SEARCHED + "test_iteration_and_search_for_others_is_an_upper_bound",),
+    ),
+    Bug(
+        "the answer alone tells nothing",
+        "privacy/audit.py",
+        "floor[list(found)] = list(found.values())",
+        "pass",
+        (_SEARCHED + "test_three_values_by_hand",),
+    ),
+    Bug(
+        "a list tells as much as one value",
+        "privacy/searched.py",
+        "int(number[i]) * known[id(each)",
+        "known[id(each)",
+        (_SEARCHED + "test_lists",),
+    ),
+    Bug(
+        "large parts of a cell weigh as keys do",
+        "privacy/searched.py",
+        " - math.log(part[0].b - part[0].a)",
+        "",
+        (_SEARCHED + "test_halves_of_a_midpoint_are_believed_in_evenly",),
+    ),
+    Bug(
+        "the lower of two middle values is the answer",
+        "privacy/searched.py",
+        "apart = int(low < high)",
+        "apart = 0",
+        (_SEARCHED + "test_halves_of_a_midpoint_are_believed_in_evenly",),
+    ),
+    Bug(
+        "the lower end belongs to a cell",
+        "privacy/searched.py",
+        "seen.cells[c].a < seen.keys.key(value)",
+        "seen.cells[c].a <= seen.keys.key(value)",
+        (_SEARCHED + "test_iteration_and_search_together",),
+    ),
+    Bug(
+        "parts of a cell are not weighed against each other",
+        "privacy/searched.py",
+        "float(chances[c]) * weight / total",
+        "float(chances[c]) * weight",
+        (_SEARCHED + "test_iteration_and_search_together",),
+    ),
+    Bug(
+        "what is near the answer may be it",
+        "privacy/searched.py",
+        "if low == high and not piece.lower <= low <= piece.upper:",
+        "if False:",
+        (_SEARCHED + "test_an_answer_that_the_iteration_has_ruled_out_for_a_node_is_not_its_own",),
+    ),
+    Bug(
+        "a bound is said to be exact",
+        "privacy/searched.py",
+        '"upper bound" if exact is None else',
+        '"exact" if exact is None else',
+        (_SEARCHED + "test_too_many_ways_are_an_upper_bound",),
+    ),
+    Bug(
+        "what a prior excludes is believed",
+        "privacy/searched.py",
+        "        if any(_log_chance",
+        "        if not any(_log_chance",
+        (_SEARCHED + "test_three_values_by_hand",),
+    ),
+    Bug(
+        "a grid's cell begins at its key",
+        "privacy/published.py",
+        "2 * (end - SIGN) + 1",
+        "2 * (end - SIGN)",
+        (_SEARCHED + "test_three_values_by_hand",),
+    ),
+    Bug(
+        "a coalition forgets what it brought",
+        "privacy/published.py",
+        "total=cell.total - off",
+        "total=cell.total",
+        (_SEARCHED + "test_all_alike",),
+    ),
+    Bug(
+        "a rank at the end of a cell is in the next",
+        "privacy/published.py",
+        "return bisect_left(list(accumulate",
+        "return bisect_right(list(accumulate",
+        (_SEARCHED + "test_all_alike",),
+    ),
+    Bug(
+        "searches may contradict each other",
+        "privacy/published.py",
+        "if upto.setdefault(edge, weight) != weight:",
+        "if upto.setdefault(edge, weight) is None:",
+        (_SEARCHED + "test_several_searches_together",),
+    ),
+    Bug(
+        "the largest float is the end of all",
+        "privacy/published.py",
+        "math.inf if high == _LARGEST else high",
+        "high",
+        (_SEARCHED + "test_no_bounds",),
+    ),
+    Bug(
+        "totals may not add up",
+        "privacy/published.py",
+        "if below + sum(probe.totals) != upto[probe.edges[-1]]:",
+        "if below < 0:",
+        (_SEARCHED + "test_damaged_traces_are_refused",),
+    ),
+    Bug(
+        "several answers have one floor",
+        "privacy/published.py",
+        "answer=first.answer if single else None",
+        "answer=first.answer",
+        (_SEARCHED + "test_several_searches_together",),
+    ),
+    Bug(
+        "cells lie between the multiples",
+        "privacy/posterior.py",
+        "math.floor(value / resolution + 0.5)",
+        "math.floor(value / resolution)",
+        (_POSTERIOR + "test_cells_are_what_rounds_to_the_same_multiple",),
+    ),
+    Bug(
+        "an atom at the end of its cell is lost",
+        "privacy/posterior.py",
+        "low <= piece.lower < high:\n",
+        "low < piece.lower < high:\n",
+        (_POSTERIOR + "test_a_point_anywhere_in_its_cell_tells_that_cell",),
+    ),
+    Bug(
+        "an interval's end divides an atom's cell",
+        "privacy/posterior.py",
+        " if not any(low < edge < high for low, high in cells)",
+        "",
+        (_POSTERIOR + "test_a_point_within_an_interval_s_last_cell",),
+    ),
+    Bug(
+        "a part of a piece is all of it",
+        "privacy/posterior.py",
+        "self.prior.log_mass(low, high) - whole",
+        "self.prior.log_mass(low, high)",
+        (_POSTERIOR + "test_mixture_bits_against_a_sum_over_cells",),
+    ),
+    Bug(
+        "bits are nats",
+        "privacy/posterior.py",
+        "self.prior.log_mass(low, high))\n        return max(total, 0.0) / math.log(2)",
+        "self.prior.log_mass(low, high))\n        return max(total, 0.0)",
+        (_POSTERIOR + "test_first_message_of_three_nodes",),
+    ),
+    Bug(
+        "an atom at the median is not counted",
+        "privacy/posterior.py",
+        "if below + at < 0.5:",
+        "if below < 0.5:",
+        (_POSTERIOR + "test_mixture_bits_against_a_sum_over_cells",),
+    ),
+    Bug(
+        "a prior may exclude what was observed",
+        "privacy/posterior.py",
+        "    if mass == -math.inf:\n        raise no_mass(node)",
+        "    if mass > 0:\n        raise no_mass(node)",
+        (_POSTERIOR + "test_prior_without_mass_names_the_node_and_no_number",),
+    ),
+    Bug(
+        "a point weighs as its density",
+        "privacy/sealed.py",
+        "(log_cd if low == high else 0.0)",
+        "0.0",
+        (_SEALED + "test_equals_naive_enumeration",),
+    ),
+    Bug(
+        "sums of z(0) vary as differences do",
+        "privacy/sealed.py",
+        "half * (np.diag(degree) + adjacency)",
+        "half * (np.diag(degree) - adjacency)",
+        (_SEALED + "test_equals_naive_enumeration",),
+    ),
+    Bug(
+        "the slopes are exchanged",
+        "privacy/sealed.py",
+        "sight.q0 - right, sight.q0 + left",
+        "sight.q0 - left, sight.q0 + right",
+        (_SEALED + "test_what_happened_is_among_the_hypotheses",),
+    ),
+    Bug(
+        "what is likely is left out",
+        "privacy/sealed.py",
+        "_FAR = 9.0",
+        "_FAR = 1.0",
+        (_SEALED + "test_equals_naive_enumeration",),
+    ),
+    Bug(
+        "a node is never inside at first",
+        "privacy/sealed.py",
+        "        if lower < x < upper:\n            add(u, above, below, x, x)\n",
+        "",
+        (_SEALED + "test_equals_naive_enumeration",),
+    ),
+    Bug(
+        "all sets are bipartite",
+        "privacy/sealed.py",
+        "return sides if not (adjacency",
+        "return sides if True or not (adjacency",
+        (_SEALED + "test_equals_naive_enumeration",),
+    ),
+]
+
+_SEEDS = [
+    Bug(
+        "particles without their seed",
+        "privacy/particles.py",
+        "np.random.default_rng([seed, k])",
+        "np.random.default_rng()",
+        (_SEALED + "test_a_seed_repeats_what_is_sampled",),
+    ),
+    Bug(
+        "Sobol points without their seed",
+        "privacy/joint.py",
+        "_sobol(points, np.random.default_rng([seed, k]))",
+        "_sobol(points, np.random.default_rng())",
+        (_SEALED + "test_a_seed_repeats_what_is_sampled",),
+    ),
+    Bug(
+        "an estimate without its seed",
+        "privacy/estimate.py",
+        "rng = np.random.default_rng(seed)",
+        "rng = np.random.default_rng()",
+        (_ESTIMATE + "test_a_seed_repeats_an_estimate",),
+    ),
+    Bug(
+        "a run without its seed",
+        "system.py",
+        "np.random.default_rng(rng).spawn(3)",
+        "np.random.default_rng().spawn(3)",
+        (_SOLVING + "test_scaling_by_two_to_the_k_is_exact",),
+    ),
+    Bug(
+        "a graph without its seed",
+        "graphs/generators.py",
+        "return np.random.default_rng(rng)",
+        "return np.random.default_rng()",
+        (_GRAPHS + "test_same_seed_same_graph",),
+    ),
+    Bug(
+        "noise without its seed",
+        "privacy/dp.py",
+        "streams(rng).z0.spawn(1)[0]",
+        "np.random.default_rng()",
+        (_DP + "test_only_the_values_change_and_a_seed_repeats_them",),
+    ),
+    Bug(
+        "noise that repeats z(0)",
+        "privacy/dp.py",
+        "streams(rng).z0.spawn(1)[0]",
+        "streams(rng).z0",
+        (_DP + "test_the_noise_repeats_no_other_draw_of_the_same_seed",),
+    ),
+]
+
+_NOISE = [
+    Bug(
+        "noise is not rounded up",
+        "privacy/dp.py",
+        "return _UP / (2 * half(a))",
+        "return 1 / _UP / (2 * half(a))",
+        (_DP + "test_gaussian_noise_suffices_and_a_trillionth_less_does_not",),
+    ),
+    Bug(
+        "a vector is as sensitive as a number, with Gaussian noise",
+        "privacy/dp.py",
+        "nextafter(sqrt(coordinates) * (",
+        "nextafter((",
+        (_DP + "test_noise_grows_with_the_sensitivity_of_a_vector",),
+    ),
+    Bug(
+        "a vector is as sensitive as a number, with Laplace noise",
+        "privacy/dp.py",
+        "nextafter(coordinates * (",
+        "nextafter((",
+        (_DP + "test_noise_grows_with_the_sensitivity_of_a_vector",),
+    ),
+    Bug(
+        "Laplace noise of the wrong scale",
+        "privacy/dp.py",
+        "generator.laplace(scale=std / sqrt(2), size=shape)",
+        "generator.laplace(scale=std / 2, size=shape)",
+        (_DP + "test_the_noise_has_the_spread_it_claims_and_the_values_are_clipped",),
+    ),
+    Bug(
+        "values are not clipped",
+        "privacy/dp.py",
+        "clipped = np.clip(problem.values, *mechanism.bounds)",
+        "clipped = problem.values",
+        (_DP + "test_the_noise_has_the_spread_it_claims_and_the_values_are_clipped",),
+    ),
+    Bug(
+        "noised values keep their bounds",
+        "privacy/dp.py",
+        "problem.with_values(noised, bounded=False)",
+        "problem.with_values(noised, bounded=True)",
+        (_SEARCH_METHOD + "test_noise_does_not_keep_to_bounds",),
+    ),
+    Bug(
+        "a Gaussian that does not cover a Laplace run",
+        "privacy/dp.py",
+        "float(2 * ndtri_exp(",
+        "float(ndtri_exp(",
+        (_DP + "test_laplace_runs_are_bounded_tightly",),
+    ),
+    Bug(
+        "the worst of many steps is not the worst",
+        "privacy/dp.py",
+        "log_p - (2 * j - runs) * epsilon",
+        "log_p - (j - runs) * epsilon",
+        (_DP + "test_laplace_runs_are_bounded_tightly",),
+    ),
+    Bug(
+        "many runs cost what one does",
+        "privacy/dp.py",
+        "precision += count / _multiplier",
+        "precision += 1 / _multiplier",
+        (_DP + "test_gaussian_runs_compose_to_one_gaussian",),
+    ),
+    Bug(
+        "no delta is a delta",
+        "privacy/dp.py",
+        "if not 0 < delta < 1:",
+        "if not 0 <= delta < 1:",
+        (_LEDGER + "test_budgets_that_are_none",),
+    ),
+    Bug(
+        "hardened noise may be seeded",
+        "privacy/dp.py",
+        "    if rng is not None:\n        raise InputError",
+        "    if rng is None and False:\n        raise InputError",
+        (_DP + "test_hardened_noise_cannot_be_seeded",),
+    ),
+    Bug(
+        "hardened noise is not proved",
+        "privacy/dp.py",
+        "        std *= 1.001\n",
+        "        break\n",
+        (_DP + "test_hardened_noise_is_enlarged_until_the_claim_is_proved",),
+    ),
+]
+
+_LEDGERS = [
+    Bug(
+        "a budget that is just spent is exceeded",
+        "privacy/ledger.py",
+        "spent[name] > most",
+        "spent[name] >= most",
+        (_LEDGER + "test_a_budget_of_runs",),
+    ),
+    Bug(
+        "a search again counts again",
+        "privacy/ledger.py",
+        "if not (mark := getattr(entry, name)) or first[mark] is entry",
+        "if entry",
+        (_LEDGER + "test_a_search_again_counts_once",),
+    ),
+    Bug(
+        "runs without noise cost no epsilon",
+        "privacy/ledger.py",
+        "if claims.total() == len(entries) else inf",
+        "if claims else 0.0",
+        (_LEDGER + "test_bounds_intersect_and_bits_add_up",),
+    ),
+    Bug(
+        "the exposed value stays in the file",
+        "privacy/ledger.py",
+        "np.where(exposed, -inf, lower), np.where(exposed, inf, upper)",
+        "lower, upper",
+        (_LEDGER + "test_bounds_intersect_and_bits_add_up",),
+    ),
+    Bug(
+        "no fsync of the ledger",
+        "privacy/ledger.py",
+        "        os.fsync(file.fileno())\n",
+        "",
+        (_LEDGER + "test_what_has_returned_survives_a_power_cut",),
+    ),
+    Bug(
+        "no fsync of the ledger's folder",
+        "privacy/ledger.py",
+        "        os.fsync(folder)\n",
+        "        pass\n",
+        (_LEDGER + "test_what_has_returned_survives_a_power_cut",),
+    ),
+    Bug(
+        "minus zero is another datum",
+        "privacy/ledger.py",
+        ".ravel() + 0.0",
+        ".ravel()",
+        (_LEDGER + "test_minus_zero_is_zero",),
+    ),
+    Bug(
+        "others may read a ledger",
+        "privacy/ledger.py",
+        "write_whole(path, put, mode=0o600)",
+        "write_whole(path, put, mode=0o644)",
+        (_LEDGER + "test_only_its_owner_can_read_it",),
+    ),
+    Bug(
+        "a damaged ledger is read",
+        "privacy/ledger.py",
+        'if content.pop("checksum") != _checksum(content):',
+        'if not content.pop("checksum"):',
+        (_LEDGER + "test_many_writers_lose_nothing",),
+    ),
+    Bug(
+        "another ledger in its place is not noticed",
+        "privacy/ledger.py",
+        "if book.seal != self._book.seal:",
+        "if book.seal is None:",
+        (_LEDGER + "test_another_ledger_in_its_place_is_noticed",),
+    ),
+    Bug(
+        "two may write at once",
+        "privacy/ledger.py",
+        "fcntl.LOCK_EX",
+        "fcntl.LOCK_SH",
+        (_LEDGER + "test_many_writers_lose_nothing",),
+    ),
+    Bug(
+        "bounds that close in are not measured together",
+        "privacy/ledger.py",
+        'bits=max(sum(entry.bits for entry in _different(entries, "told")), joint)',
+        'bits=sum(entry.bits for entry in _different(entries, "told"))',
+        (_LEDGER + "test_two_loose_bounds_that_close_to_a_narrow_one_are_measured_together",),
+    ),
+    Bug(
+        "any datum may use a ledger",
+        "privacy/ledger.py",
+        "if seal is not None and not hmac",
+        "if seal is None and not hmac",
+        (_LEDGER + "test_a_ledger_belongs_to_the_first_datum_it_is_opened_with",),
+    ),
+    Bug(
+        "a ledger is overwritten",
+        "privacy/ledger.py",
+        "            if file.exists():",
+        "            if file.is_dir():",
+        (_LEDGER + "test_there_must_be_a_file_and_a_folder",),
+    ),
+    Bug(
+        "digests can be linked",
+        "privacy/ledger.py",
+        "salt or secrets.token_bytes(32)",
+        "salt or bytes(32)",
+        ("tests/privacy/test_ledger.py",),
+    ),
+]
+
+_MANY_SEARCHES = [
+    Bug(
+        "many runs: the larger half is no half",
+        "engines/searching.py",
+        "(new - 1 <= old - new)",
+        "(new <= old - new)",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: the last row is not counted",
+        "engines/searching.py",
+        "(further <= rows) &",
+        "(further < rows) &",
+        (
+            _SEARCHING + "test_many_runs_are_each_the_plain_search",
+            _SEARCHING + "test_runs_of_fewer_values_have_the_others_above_their_bracket",
+        ),
+    ),
+    Bug(
+        "many runs: thresholds by key are uneven",
+        "engines/searching.py",
+        "each * j + rest * j // np.uint64(count + 1)",
+        "each * j",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: the sum is no step",
+        "engines/searching.py",
+        "known.steps + (known.b - known.a != 1)",
+        "known.steps",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: an opening may be taken for a tie",
+        "engines/searching.py",
+        "tied & ~opened",
+        "tied",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: values of no weight are answers",
+        "engines/searching.py",
+        "(self.up_to[1:] <= self.below)",
+        "(self.up_to[1:] < self.below)",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: a value at a threshold is above it",
+        "engines/searching.py",
+        "(keys <= edge).view",
+        "(keys < edge).view",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: ties are asked about without end",
+        "engines/searching.py",
+        "runs.running & runs.tied & (runs.tie_probes < TIE_PROBES)",
+        "runs.running & runs.tied",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: the multiple before is not round",
+        "engines/searching.py",
+        "for k in (near, near - 1.0):",
+        "for k in (near,):",
+        (_SEARCHING + "test_roundest_of_brackets_that_begin_at_a_decimal",),
+    ),
+    Bug(
+        "one search: a value at an edge is above it",
+        "engines/searching.py",
+        'np.searchsorted(self.keys, edges, "right")',
+        'np.searchsorted(self.keys, edges, "left")',
+        (_SEARCHING + "test_search_of_values_is_that_of_their_participants",),
+    ),
+    Bug(
+        "one search: values without weight count",
+        "engines/searching.py",
+        "        if least == 0:\n",
+        "        if least < 0:\n",
+        (_SEARCHING + "test_search_of_values_is_that_of_their_participants",),
+    ),
+    Bug(
+        "the answer has no place of its own",
+        "engines/searching.py",
+        "edges.update((answers[k] - 1, answers[k]))",
+        "edges.update((answers[k],))",
+        (_SEARCHING + "test_probes_and_places_tell_what_was_made_public",),
+    ),
+    Bug(
+        "a search takes no rounds for keys",
+        "engines/searching.py",
+        "(len(steps) + 2) * problem.graph.diameter()",
+        "(len(steps) + 1) * problem.graph.diameter()",
+        (_SEARCH_METHOD + "test_participants_search_alike",),
+    ),
+]
+
+BUGS: tuple[Bug, ...] = (
+    *_STEP,
+    *_SURFACES,
+    *_KEYS_AND_MASKS,
+    *_SEARCHES,
+    *_PARTICIPANTS,
+    *_CERTIFICATES,
+    *_JOURNALS,
+    *_WIRES,
+    *_GOSSIPS,
+    *_AUDITS,
+    *_SEEDS,
+    *_NOISE,
+    *_LEDGERS,
+    *_MANY_SEARCHES,
+)
