@@ -38,6 +38,8 @@ _JOURNAL = "tests/net/test_journal.py::"
 _PEER = "tests/net/test_peer.py::"
 _TIDE = "tests/net/test_tide.py::"
 _WIRE = "tests/net/test_wire.py::"
+_ATTACK = "tests/privacy/test_attack.py::"
+_TOGETHER = "tests/privacy/test_together.py::"
 _AUDIT = "tests/privacy/test_audit.py::"
 _DP = "tests/privacy/test_dp.py::"
 _ESTIMATE = "tests/privacy/test_estimate.py::"
@@ -616,8 +618,8 @@ _CERTIFICATES = [
     Bug(
         "samples are known before they can be",
         "certificate.py",
-        "return sampled + 1 + diameter",
         "return sampled + diameter",
+        "return sampled + diameter - 1",
         (_SEARCH_METHOD + "test_when_samples_are_taken",),
     ),
 ]
@@ -927,11 +929,11 @@ _AUDITS = [
         (_SEARCHED + "test_all_alike",),
     ),
     Bug(
-        "an upper bound is not said to be one",
+        "an attack is said to achieve nothing",
         "privacy/audit.py",
-        'adversary=adversary, kind="upper bound", notes',
-        "adversary=adversary, notes",
-        (_AUDIT + "test_a_coalition_that_does_not_eavesdrop_gets_an_upper_bound",),
+        "bits[i] = belief.posterior.grid_bits(float(cells[i]))",
+        "bits[i] = 0.0",
+        (_ATTACK + "test_what_is_read_is_counted",),
     ),
     Bug(
         "what is sampled is said to be exact",
@@ -1043,7 +1045,7 @@ _AUDITS = [
         "privacy/published.py",
         "if upto.setdefault(edge, weight) != weight:",
         "if upto.setdefault(edge, weight) is None:",
-        (_SEARCHED + "test_several_searches_together",),
+        (_TOGETHER + "test_what_cannot_be_joined_is_refused", _TOGETHER + "test_other_values_contradict"),
     ),
     Bug(
         "the largest float is the end of all",
@@ -1060,11 +1062,11 @@ _AUDITS = [
         (_SEARCHED + "test_damaged_traces_are_refused",),
     ),
     Bug(
-        "several answers have one floor",
-        "privacy/published.py",
-        "answer=first.answer if single else None",
-        "answer=first.answer",
-        (_SEARCHED + "test_several_searches_together",),
+        "answers that are not all known have a floor",
+        "privacy/told.py",
+        "seen = replace(seen, answer=None, apart=())",
+        "pass",
+        (_TOGETHER + "test_runs_of_all_kinds_against_enumeration",),
     ),
     Bug(
         "cells lie between the multiples",
@@ -1307,11 +1309,11 @@ _LEDGERS = [
         (_LEDGER + "test_a_budget_of_runs",),
     ),
     Bug(
-        "a search again counts again",
-        "privacy/ledger.py",
-        "if not (mark := getattr(entry, name)) or first[mark] is entry",
-        "if entry",
-        (_LEDGER + "test_a_search_again_counts_once",),
+        "bounds of several runs are those of the first",
+        "privacy/told.py",
+        "lower, upper = max(low for low, _ in several), min(high for _, high in several)",
+        "lower, upper = several[0]",
+        (_TOGETHER + "test_runs_of_all_kinds_against_enumeration",),
     ),
     Bug(
         "runs without noise cost no epsilon",
@@ -1377,11 +1379,18 @@ _LEDGERS = [
         (_LEDGER + "test_many_writers_lose_nothing",),
     ),
     Bug(
-        "bounds that close in are not measured together",
-        "privacy/ledger.py",
-        'bits=max(sum(entry.bits for entry in _different(entries, "told")), joint)',
-        'bits=sum(entry.bits for entry in _different(entries, "told"))',
-        (_LEDGER + "test_two_loose_bounds_that_close_to_a_narrow_one_are_measured_together",),
+        "a node that is inside is read through",
+        "privacy/inversion.py",
+        "unsure = inside[1:] | inside[:-1] | wrong[2:] | wrong[1:-1] | wrong[:-2]",
+        "unsure = wrong[2:] | wrong[1:-1] | wrong[:-2]",
+        (_ATTACK + "test_values_are_read_off_nodes_that_are_not_heard",),
+    ),
+    Bug(
+        "an iteration that is not sent is recorded",
+        "certificate.py",
+        "if self._sampled is None or t != known_at(self._sampled[0], self._diameter):",
+        "if self._sampled is None or t != known_at(self._sampled[0], self._diameter) + 1:",
+        (_SEARCH_METHOD + "test_iterating_ends_when_all_nodes_know",),
     ),
     Bug(
         "any datum may use a ledger",
