@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from math import ceil, inf, log2
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from midst import InputError, Problem, Quantile, graphs, solve
 from midst.certificate import Closeness, is_sampled, known_at
 from midst.engines import ENGINES
 from midst.methods import CLOSE, After, Certified, Consensus, Exact, Search
-from midst.protocol.search import MOST_THRESHOLDS, WAYS
+from midst.protocol.search import MOST_THRESHOLDS, TIE_PROBES, WAYS
 
 RUNS = int(os.environ.get("MIDST_RUNS", "100"))
 SECRET = 48151.623
@@ -314,6 +315,25 @@ def test_ordinary_problems_always_end():
         graph = graphs.make(("rgg", "complete", "er", "tree")[seed % 4], 5 + seed % 30, rng=seed)
         values = np.random.default_rng(seed).normal(size=graph.n)
         assert midst.median(values, graph, rng=seed).value == np.sort(values)[(graph.n - 1) // 2]
+
+
+NARROW = ({"bounds": (0, 2e6)}, {"bounds": (-1e7, 3e6)}, {"bounds": (0, 1e300)}, {"scale": 1e6}, {"scale": 1e-6}, {})
+
+
+@pytest.mark.parametrize(("case", "public"), list(enumerate(NARROW)))
+def test_values_that_differ_in_their_last_digits_only(case, public):
+    """A spread of 1e-12 of where they lie, whatever is public: both methods end, with no more probes than bits."""
+    kinds = ("ring", "complete", "rgg", "tree", "er", "path", "star")
+    for seed in range(23):  # 138 problems in all
+        graph = graphs.make(kinds[seed % 7], 3 + seed * 5 % 38, rng=seed)
+        values = 1e6 + 1e-6 * np.random.default_rng([case, seed]).normal(size=graph.n)
+        problem = Problem(graph, values, **public)
+        for method in (Consensus(stop=Exact(), limit=1000), Search(1 + seed % MOST_THRESHOLDS)):
+            result = solve(problem, method, rng=seed)
+            assert result.value == np.sort(values)[(graph.n - 1) // 2]
+            by_key = ceil(64 / log2(getattr(method, "arity", 3) + 1))
+            beyond = 0 if public.get("bounds", (0, inf))[1] < 1e9 else TIE_PROBES  # all floats, or nearly
+            assert result.probes <= min(by_key + beyond, 64)
 
 
 def test_engines_end_alike():

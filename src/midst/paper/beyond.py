@@ -32,6 +32,7 @@ from midst.paper.claims import (
     is_positive,
     judge,
     mean_of,
+    mean_share_of,
     over,
     share_of,
 )
@@ -229,7 +230,7 @@ def claims(data: Data) -> list[Claim]:
         ),
         judge(
             f"Repeats compose (gain in the share of exposed nodes from 1 run to {REPEATS[-1]} on the same data).",
-            over(data.repeats, lambda repeats: mean_of(repeats.exposed[:, -1] - repeats.exposed[:, 0])),
+            over(data.repeats, lambda repeats: mean_of(repeats.exposed[:, -1] - repeats.exposed[:, 0], within=(0, 1))),
             is_positive,
         ),
         judge(
@@ -245,7 +246,7 @@ def claims(data: Data) -> list[Claim]:
         judge(
             "For an even number of nodes the answer depends on z(0) (range of the answers from 100 z(0) on the same "
             "data, as a share of the gap between the two middle values).",
-            over(data.limits, lambda limits: mean_of(np.ptp(limits.position, axis=1))),
+            over(data.limits, lambda limits: mean_of(np.ptp(limits.position, axis=1), within=(0, 1))),
             lambda width: width.low > _TOLD_APART,
         ),
     ]
@@ -322,7 +323,7 @@ def _draw_spread_of_bits(axes: Axes, data: Data) -> None:
 
 def _draw_repeats(axes: Axes, data: Data) -> None:
     for (experiment, repeats), colour, marker in zip(data.repeats.items(), COLOURS, MARKERS, strict=False):
-        shares = [mean_of(column) for column in repeats.exposed.T]
+        shares = [mean_share_of(column) for column in repeats.exposed.T]
         style: dict[str, Any] = {"marker": marker, "markersize": 5, "linewidth": 1.5, "color": colour}
         label = f"{experiment.kind}, σ = {experiment.sigma:g}"
         axes.plot(REPEATS, [share.value for share in shares], label=label, **style)

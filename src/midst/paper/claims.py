@@ -4,6 +4,7 @@ Rules:
 - The value of a claim is what was measured at the paper's own setting. The cases follow it over a range, each judged
   by the same rule: a claim may hold at the one and fail in the other, and then both are said.
 - low and high are the ends of a 95% confidence interval over the runs; they equal the value where nothing was sampled.
+- Runs that all agree prove nothing of the next one: an interval of what has bounds has a width also then.
 """
 
 from __future__ import annotations
@@ -118,10 +119,21 @@ def exactly(value: float) -> Interval:
     return Interval(float(value), float(value), float(value))
 
 
-def mean_of(samples: ArrayLike) -> Interval:
-    """The mean of what independent runs gave, by Student's t."""
+def mean_of(samples: ArrayLike, within: tuple[float, float] | None = None) -> Interval:
+    """The mean of what independent runs gave, by Student's t.
+
+    That has no width where all n runs agree. Then anything else has a chance of q = 1 − 0.05^(1/n) at most, at this
+    level, and the mean lies within q of the way to either bound. What has no bounds is taken not to agree by chance.
+
+    Args:
+        samples: one number a run.
+        within: least and greatest possible number.
+    """
     array = np.asarray(samples, np.float64)
     mean = float(array.mean())
+    if within is not None and np.ptp(array) == 0:
+        unseen = -np.expm1(np.log1p(-_LEVEL) / array.size)
+        return Interval(mean, *(float(mean + unseen * (end - mean)) for end in within))
     reach = float(stdtrit(array.size - 1, (1 + _LEVEL) / 2) * array.std(ddof=1) / np.sqrt(array.size))
     return Interval(mean, mean - reach, mean + reach)
 
@@ -132,8 +144,20 @@ def geometric_mean_of(ratios: ArrayLike) -> Interval:
 
 
 def mean_share_of(samples: ArrayLike) -> Interval:
-    """The same for shares, which lie between 0 and 1."""
-    return Interval(*(float(end) for end in np.clip(mean_of(samples), 0, 1)))
+    """The mean of shares, which lie between 0 and 1.
+
+    Near an end, where the rare run that lies far from the others is easily missed, Student's t is much too sure. Two
+    more runs at either end are taken in there, as Agresti and Coull do for hits; towards the middle, ever fewer.
+    """
+    array = np.asarray(samples, np.float64)
+    mean = float(array.mean())
+    more = 2 * (1 - 2 * mean) ** 2
+    size = array.size + 2 * more
+    middle = (float(array.sum()) + more) / size
+    squares = float(((array - middle) ** 2).sum()) + more * (middle**2 + (1 - middle) ** 2)
+    reach = float(stdtrit(size - 1, (1 + _LEVEL) / 2) * np.sqrt(squares / (size - 1) / size))
+    least = mean_of(array, within=(0, 1)) if np.ptp(array) == 0 else exactly(mean)
+    return Interval(mean, max(0.0, min(least.low, middle - reach)), min(1.0, max(least.high, middle + reach)))
 
 
 def share_of(hits: ArrayLike) -> Interval:

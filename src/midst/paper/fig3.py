@@ -106,4 +106,4 @@ def rows(data: Data) -> list[Row]:
 
 def _gain(sparse: str, dense: str) -> Callable[[dict[str, Outcome]], Interval]:
     """By how much the share of secure nodes grows from one topology to another, run by run."""
-    return lambda outcomes: mean_of(outcomes[dense].secure_share - outcomes[sparse].secure_share)
+    return lambda outcomes: mean_of(outcomes[dense].secure_share - outcomes[sparse].secure_share, within=(-1, 1))

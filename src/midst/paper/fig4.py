@@ -62,7 +62,7 @@ def run(settings: Settings) -> Data:
 def claims(data: Data) -> list[Claim]:
     """What the paper says of the figure."""
     steps = {
-        f"c = {low:g} → {high:g}": mean_of(after - before)
+        f"c = {low:g} → {high:g}": mean_of(after - before, within=(-1, 1))
         for (low, high), (before, after) in zip(pairwise(C), pairwise(_shares(data.measured[FIFTEEN])), strict=True)
     }
     least = min(steps.values(), key=lambda step: step.low)
@@ -130,7 +130,8 @@ def _shares(outcomes: dict[float, Outcome]) -> Array:
 def _slope(outcomes: dict[float, Outcome]) -> Interval:
     """By how much the share grows when c grows tenfold: the straight line through each run's shares."""
     decades = np.log10(C) - np.log10(C).mean()
-    return mean_of(decades @ _shares(outcomes) / (decades @ decades))
+    steepest = np.abs(decades).sum() / 2 / (decades @ decades)  # from nobody secure to everybody, halfway
+    return mean_of(decades @ _shares(outcomes) / (decades @ decades), within=(-steepest, steepest))
 
 
 def _price(outcomes: dict[float, Outcome]) -> Interval:

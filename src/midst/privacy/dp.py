@@ -18,6 +18,7 @@ that holds for every ε and δ, and for small h an integral of M' in place of th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,9 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.special import erfcx, gammaln, log_ndtr, ndtri_exp
+from scipy.special import erfcx, log_ndtr
 
 from midst.errors import InputError, MissingExtra
+from midst.privacy.loss import LARGEST, composed_epsilon
 from midst.problems import Problem
 from midst.system import RNG, streams
 
@@ -271,18 +273,16 @@ def compose_all(runs: Mapping[Mechanism, int], delta: float) -> float:
     """The ε, at this δ, of all these runs on the same value, with mechanisms that were settled before the first.
 
     - Gaussians compose exactly: k of them are one of std σ/√k, whose ε(δ) is exact.
-    - Laplace runs of one ε: the optimal composition of ε-private steps (Kairouz, Oh & Viswanath 2015), never above kε.
-      It is a bound, the best that holds for every ε-private mechanism.
-    - A mixture: the smaller of two bounds: the Gaussians' ε(δ) plus the sum of the Laplace ε; or one Gaussian for all,
-      each Laplace run replaced by the Gaussian that tells more at every error level (Dong, Roth & Su 2022).
+    - Laplace runs, and both kinds together: the distribution of their privacy loss, summed numerically (`loss`). The ε
+      is never too small, and about a thousandth too large at most.
+    - Never more than the Gaussians' ε(δ) plus the sum of the Laplace ε.
 
     Raises:
         InputError: a run is an `Offset`, which claims no ε; δ is outside (0, 1); or there are too many runs.
     """
     delta = check_delta(delta)
-    precision = ceiling = 0.0  # Σ (Δ/σ)² of the Gaussians and Σ ε of the others
-    covered = 0.0  # the same precision with every Laplace run covered by a Gaussian
-    laplace: dict[float, int] = {}
+    precision = 0.0  # Σ (Δ/σ)² of the Gaussians
+    laplace: Counter[float] = Counter()
     for mechanism, number in runs.items():
         count = _whole("runs", number)
         if isinstance(mechanism, Offset):
@@ -290,13 +290,13 @@ def compose_all(runs: Mapping[Mechanism, int], delta: float) -> float:
         if isinstance(mechanism, Gaussian):
             precision += count / _multiplier(mechanism.epsilon, mechanism.delta) ** 2
         else:
-            ceiling += count * mechanism.epsilon
-            covered += count * float(2 * ndtri_exp(-np.logaddexp(0, mechanism.epsilon))) ** 2
-            laplace[mechanism.epsilon] = laplace.get(mechanism.epsilon, 0) + count
-    bounds = [_gaussian_epsilon(precision, delta) + ceiling, _gaussian_epsilon(precision + covered, delta)]
-    if len(laplace) == 1 and not precision:
-        bounds.append(_optimal_epsilon(*laplace.popitem(), delta))
-    return min(bounds)
+            laplace[mechanism.epsilon] += count
+    plain = _gaussian_epsilon(precision, delta) + sum(count * epsilon for epsilon, count in laplace.items())
+    counted = {epsilon: count for epsilon, count in laplace.items() if epsilon <= LARGEST}
+    if not counted:
+        return plain
+    rest = sum(count * epsilon for epsilon, count in laplace.items() if epsilon > LARGEST)
+    return min(plain, _UP * (composed_epsilon(counted, precision, delta) + rest))
 
 
 def parse_mechanism(text: str) -> Mechanism:
@@ -446,18 +446,3 @@ def _gaussian_epsilon(precision: float, delta: float) -> float:
         return 0.0
     a = _root(lambda a: _log_delta(a, h) - log(delta), -h)
     return _UP * 2 * h * (a + h)
-
-
-def _optimal_epsilon(epsilon: float, runs: int, delta: float) -> float:
-    """The least ε at this δ of so many ε-private steps, the worst of which are randomised responses.
-
-    With P(j) the chance of j true answers and Q(j) = P(j)·e^(−(2j − k)ε) that under the neighbouring value, every set
-    {j ≥ i} must have P − e^ε' Q ≤ δ.
-    """
-    j = np.arange(runs + 1)
-    log_p = gammaln(runs + 1) - gammaln(j + 1) - gammaln(runs - j + 1) + j * epsilon - runs * np.logaddexp(0, epsilon)
-    log_q = log_p - (2 * j - runs) * epsilon
-    above_p, above_q = (np.logaddexp.accumulate(part[::-1]) for part in (log_p, log_q))
-    likely = above_p > log(delta)
-    rounding = 1e-15 * gammaln(runs + 1)  # of the logarithms of the factorials
-    return max(_UP * float(np.max(np.log(np.exp(above_p[likely]) - delta) - above_q[likely]) + rounding), 0.0)
