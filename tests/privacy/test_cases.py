@@ -2,7 +2,8 @@
 
 A: a node sent its value to a parent, and the audit did not know. B: whoever heard z(0), or surrounded a node, took its
 masks off. C: nodes that are not heard were believed to be out of reach (`test_attack.py`). D: a message near s was not
-counted as one about s (`test_near_is_known.py`). E: values close together, far from 0 (`test_far_from_zero.py`).
+counted as one about s (`test_near_is_known.py`). E: values that differ in their
+last digits only took for ever (`test_search_method.py`).
 """
 
 from __future__ import annotations
