@@ -26,9 +26,9 @@ import numpy as np
 from midst import Certified, Exact, Problem, graphs
 from midst.engines import gpu
 from midst.engines.arrays import carry, cut
-from midst.engines.batches import Settings, source_of
-from midst.engines.large import neighbour_sum
-from midst.update import Terms
+from midst.engines.batches import BatchSettings, source_of
+from midst.graphs.neighbour_sums import neighbour_sum
+from midst.protocol.step import Terms
 
 MEDIAN = {"above": -1.0, "below": 1.0}
 rows: list[dict[str, object]] = []
@@ -159,9 +159,9 @@ def to_the_end(kind, runs, device, stop):
     problem = Problem(graphs.make(kind, 15, rng=1), rng.normal(size=(15, runs)), scale=1)
     source = source_of(problem)
     (group,) = source.groups()
-    settings = Settings(None, None, None, theta=0.5, force=False, stop=stop, last=10**6, bounds=False)
+    settings = BatchSettings(None, None, None, theta=0.5, force=False, stop=stop, last=10**6, bounds=False)
     batch = source.prepare(group.runs, group, settings, [rng] * runs)
-    there = gpu.Runs(batch, device, bounds=False)
+    there = gpu.DeviceRuns(batch, device, bounds=False)
     ends = []
     took = seconds(lambda: ends.append(there.run(10**6, stop)) or jnp.zeros(()), 3)
     iterations = ends[-1].t + 1
@@ -213,7 +213,7 @@ def large(kind, n, dtype, copy, bounds=False, steps=20, plain=False, cusparse=Fa
 
     if plain or n <= 10**6:
         columns = tuple(term[:, None] for term in terms)
-        start_state = gpu.State(*(array[:, None] for array in begin()))
+        start_state = gpu.DeviceState(*(array[:, None] for array in begin()))
         neighbours = gpu.Neighbours(lists=lists)
 
         def by_arrays(steps, state=start_state):

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 from bench.rounds import plain_rounds, problem
 
-from midst import Adversary, After, Consensus, InputError, Normal, audit, solve
+from midst import Adversary, After, Consensus, InputError, audit, solve
+from midst.privacy.priors import Normal
 
 FAMILIES = ("ring-15", "rgg-15", "complete-15")
 

@@ -44,13 +44,14 @@ from midst import graphs
 from midst.graphs import Graph
 from midst.net.charter import read_charter
 from midst.net.driver import Driver
+from midst.net.identity.keys import load_identity
 from midst.net.journal import DiskFile, Journal
-from midst.net.keys import load_identity
-from midst.net.local import make_party, make_transport
+from midst.net.local import make_party
 from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
-from midst.net.seat import take_seat
-from midst.net.transport import Endpoint
+from midst.net.setup import make_setup
+from midst.net.transports.making import make_transport
+from midst.net.transports.transport import Endpoint
 
 Row = dict[str, Any]
 Pace = tuple[float, float]  # seconds, and CPU seconds, a round
@@ -143,16 +144,16 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
     times: list[tuple[float, float]] = []
 
     def watch(peer: Peer) -> None:
-        if peer.part.round in (first, last):
+        if peer.exchange.round in (first, last):
             times.append((time.perf_counter(), time.process_time()))
 
     async def take_part() -> None:
         identity = load_identity(folder / name / f"{name}.key")
         value = float(np.random.default_rng(i).standard_normal())
-        seat = take_seat(charter, name, value, CertifiedNotary(charter, identity))
-        transport = make_transport("tls", Endpoint(charter, identity, i, seat.codec.largest()))
+        setup = make_setup(charter, name, value, CertifiedNotary(charter, identity))
+        transport = make_transport("tls", Endpoint(charter, identity, i, setup.codec.largest()))
         journal = Journal(DiskFile(journals / f"{name}.journal"), name)
-        await Driver(seat, journal, transport, watch=watch).run()
+        await Driver(setup, journal, transport, watch=watch).run()
 
     asyncio.run(take_part())
     (began, cpu_began), (ended, cpu_ended) = times
@@ -172,7 +173,7 @@ def ping(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
 
     name = charter.names[i]
     notary = CertifiedNotary(charter, load_identity(folder / name / f"{name}.key"))
-    size = take_seat(charter, name, 0.0, notary).codec.step_bytes + LENGTH_BYTES
+    size = make_setup(charter, name, 0.0, notary).codec.step_bytes + LENGTH_BYTES
     plain, rounds = msgspec.to_builtins(charter), charter.rounds
     seconds = asyncio.run(bench.ping.take_part(i, plain, folder, size, rounds, False, Gate()))
     return seconds / rounds, (cpu[2] - cpu[1]) / rounds

@@ -26,13 +26,13 @@ def mark(what: str) -> None:
 
 
 def see_link(self: Driver, j: int) -> None:
-    if len(self.links | {j}) == len(self.seat.neighbours):
+    if len(self.links | {j}) == len(self.setup.neighbours):
         mark("linked")
     linked(self, j)
 
 
 def see_end(peer: Peer) -> None:
-    if peer.part.found is not None:
+    if peer.exchange.answer is not None:
         mark("found")
 
 

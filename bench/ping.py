@@ -23,10 +23,10 @@ from typing import Any
 
 from midst import graphs
 from midst.net.charter import Charter, make_charter
-from midst.net.keys import Identity, load_identity, make_identity
+from midst.net.identity.keys import Identity, load_identity, make_identity
 from midst.net.local import free_ports
-from midst.net.tls import TlsTransport
-from midst.net.transport import Endpoint
+from midst.net.transports.tls import TlsTransport
+from midst.net.transports.transport import Endpoint
 
 Edges = Sequence[tuple[int, int]]
 PATIENCE = 60  # seconds until a process that does not come is given up
@@ -81,7 +81,7 @@ class Wire(asyncio.Protocol):
 
 
 class Listener:
-    """The ears of midst's transport."""
+    """The listener of midst's transport."""
 
     def __init__(self, up: Callable[[int, None], None]) -> None:
         self.linked = lambda j: up(j, None)
@@ -117,10 +117,10 @@ async def take_part(
     frame = bytes(size)
     if through_midst:
         transport = TlsTransport(Endpoint(charter, identity, own, size))
-        ears = Listener(up)
-        await transport.open(ears)
+        listener = Listener(up)
+        await transport.open(listener)
         run = Rounds(neighbours, rounds, lambda j: transport.send(j, frame))
-        ears.rounds = run
+        listener.rounds = run
         close: Callable[[], Any] = transport.close
     else:
         close = await _open_bare(charter, identity, own, size, up)

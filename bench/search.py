@@ -37,7 +37,7 @@ from midst import After, Consensus, Problem, Search, graphs, solve
 from midst.engines.searching import search_values
 from midst.graphs import Graph
 from midst.methods import rules_of
-from midst.protocol.search import SearchState, Way
+from midst.protocol.search import SearchState, Spacing
 
 Row = dict[str, Any]
 Array = NDArray[np.float64]
@@ -59,7 +59,7 @@ COUNTED = {  # rounds by the count, c = 1: as measured before it was taken out
 }
 BOUNDS = (-10.0, 10.0)
 ARITIES = (1, 3, 7)
-SPACINGS: tuple[Way, ...] = ("value", "rank")
+SPACINGS: tuple[Spacing, ...] = ("value", "rank")
 SIZES = (15, 51, 101, 1001, 10_001)
 HARD_SIZES = (5, 15, 101)
 REPEATED = 2  # searches of a kind that participants do once more
@@ -70,7 +70,7 @@ DIAMETERS = 9  # graphs of a random kind whose diameters are looked at
 def search(values: Array, bounds: Bounds | None, method: Search, again: bool = False) -> SearchState:
     """Where the search for a median ends; seen to be right."""
     one = Problem(graphs.complete(len(values), listed=False), values, bounds=bounds)
-    state, steps = search_values(rules_of(one, method), one.value_keys, one.value_counts)
+    state, steps = search_values(rules_of(one, method), one.value_keys, one.value_weights)
     assert state.value(0) == np.sort(values)[(len(values) - 1) // 2]
     assert state.steps == len(steps) <= state.rules.most_probes
     if again and len(values) <= FEW:

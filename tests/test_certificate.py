@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from problem_strategies import problems
 
 from midst import Mean, NotCertified, Problem, Quantile, graphs, solve
-from midst.certificate import Prover, lie_within, residual_bounds
 from midst.methods import After, Certified, Consensus
+from midst.protocol.certificate import Prover, lie_within, residual_bounds
 
 
 def right_answers(problem):
     """The interval of right answers by the definition, in exact arithmetic, with no line of midst's."""
     values = [Fraction(v) for v in problem.values.tolist()]
-    weights = [int(k) for k in problem.counts]
+    weights = [int(k) for k in problem.whole_weights]
     total = sum(weights)
     if isinstance(problem.objective, Mean):
         exact = sum(w * v for w, v in zip(weights, values, strict=True)) / total
@@ -70,7 +70,7 @@ def test_proof_holds_for_any_x(problem, data):
     centre = s[rng.integers(len(s))] + rng.choice([0.0, 0.1, -1.0])
     x = centre + rng.choice([0.0, 1e-3], len(s)) * rng.random(len(s))
     low, high = right_answers(problem)
-    if Prover(problem, s, np.array(1e-3)).holds(x):
+    if Prover(problem.objective, problem.whole_weights, s, np.array(1e-3)).holds(x):
         assert x.max() >= low
         assert x.min() <= high
 
@@ -81,7 +81,7 @@ def test_certificate_no_later_than_the_residual_sum():
     problem = Problem(graph, np.random.default_rng(1).normal(size=15))
     result = solve(problem, Consensus(c=1.0, stop=After(600)), rng=1, record="all")
     trace = result.trace
-    prover = Prover(problem, problem.values, np.array(np.inf))
+    prover = Prover(problem.objective, problem.whole_weights, problem.values, np.array(np.inf))
     signed = graph.sign * trace.z0
     S = np.array([signed[graph.source == i].sum() for i in range(15)])
     z = trace.z0
@@ -136,7 +136,7 @@ def test_what_is_needed_is_just_enough(n, data):
     tau = data.draw(st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(1)]))
     problem = Problem(graphs.complete(n), values, objective=Quantile(tau, "any"))
     for answer in problem.answer:
-        assert Prover(problem, values, np.array(0.0)).holds(np.full(n, float(answer)))
+        assert Prover(problem.objective, problem.whole_weights, values, np.array(0.0)).holds(np.full(n, float(answer)))
 
 
 def test_small_steps_prove_nothing():
@@ -148,7 +148,7 @@ def test_small_steps_prove_nothing():
     still = int(np.argmax(moves < 1e-3))
     off = np.abs(result.trace.x[still] - np.median(problem.values)).max()
     assert off > 1e-3
-    prover = Prover(problem, problem.values, np.array(1e-3))
+    prover = Prover(problem.objective, problem.whole_weights, problem.values, np.array(1e-3))
     assert not prover.holds(result.trace.x[still])
 
 

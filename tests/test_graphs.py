@@ -26,7 +26,7 @@ TWO_PARTS = [(0, 1), (1, 2), (3, 4)]
 def check_structure(graph: Graph) -> None:
     """What holds for every graph, connected or not."""
     source, target, reverse = graph.source, graph.target, graph.reverse
-    assert source.dtype == target.dtype == reverse.dtype == graph.degree.dtype == graph.offsets.dtype == np.int64
+    assert source.dtype == target.dtype == reverse.dtype == graph.degree.dtype == graph.first_edges.dtype == np.int64
     assert (np.diff(source * graph.n + target) > 0).all(), "sorted, and no edge twice"
     assert (source != target).all()
     assert np.array_equal(source[reverse], target)
@@ -36,13 +36,13 @@ def check_structure(graph: Graph) -> None:
     assert np.array_equal(graph.sign, np.sign(target - source))
     assert np.array_equal(graph.sign[reverse], -graph.sign)
     assert graph.degree.sum() == source.size == 2 * graph.edges
-    assert graph.degree.size == graph.n == graph.offsets.size - 1
-    assert np.array_equal(np.repeat(np.arange(graph.n), np.diff(graph.offsets)), source)
+    assert graph.degree.size == graph.n == graph.first_edges.size - 1
+    assert np.array_equal(np.repeat(np.arange(graph.n), np.diff(graph.first_edges)), source)
     adjacency = graph.adjacency().toarray()
     assert adjacency.dtype == np.float64
     assert np.array_equal(adjacency.nonzero(), (source, target))
     assert graph.is_connected == (len(graph.components()) == 1)
-    for array in (source, target, reverse, graph.sign, graph.degree, graph.offsets, graph.positions):
+    for array in (source, target, reverse, graph.sign, graph.degree, graph.first_edges, graph.positions):
         assert array is None or not array.flags.writeable
 
 
@@ -190,7 +190,7 @@ def test_unlisted(n):
     assert graph.ends is None
     assert (repr(graph), graph.edges, graph.diameter()) == (repr(listed), listed.edges, listed.diameter())
     assert np.array_equal(graph.degree, listed.degree)
-    assert np.array_equal(graph.offsets, listed.offsets)
+    assert np.array_equal(graph.first_edges, listed.first_edges)
     assert [part.tolist() for part in graph.components()] == [list(range(n))]
     assert [graph.neighbours(i).tolist() for i in range(n)] == [listed.neighbours(i).tolist() for i in range(n)]
     assert graph.is_complete

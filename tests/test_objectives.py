@@ -47,10 +47,10 @@ def test_title_says_which(objective, total, title):
 
 
 def test_level_moves_only_where_it_must():
-    assert median("low").level(15) == Fraction(1, 2)
-    assert median("low").level(14) == Fraction(1, 2) - Fraction(1, 28)
-    assert median("high").level(14) == Fraction(1, 2) + Fraction(1, 28)
-    assert maximum().level(4) == Fraction(7, 8)
+    assert median("low").exact_tau(15) == Fraction(1, 2)
+    assert median("low").exact_tau(14) == Fraction(1, 2) - Fraction(1, 28)
+    assert median("high").exact_tau(14) == Fraction(1, 2) + Fraction(1, 28)
+    assert maximum().exact_tau(4) == Fraction(7, 8)
 
 
 @given(st.floats(0, 1))

@@ -82,17 +82,17 @@ def test_bad_graph():
 def test_weights_are_counted_in_a_public_unit(weights, unit, counts):
     problem = Problem(RING, FINE, weights=weights)
     assert problem.unit_weight == unit
-    assert problem.counts.tolist() == counts
+    assert problem.whole_weights.tolist() == counts
 
 
 def test_real_weights_are_rounded_to_30_bits():
     weights = np.random.default_rng(1).random(4)
     problem = Problem(RING, FINE, weights=weights)
-    np.testing.assert_allclose(problem.counts * problem.unit_weight, weights, rtol=1e-8)
+    np.testing.assert_allclose(problem.whole_weights * problem.unit_weight, weights, rtol=1e-8)
 
 
 def test_given_unit():
-    assert Problem(RING, FINE, weights=[0.5, 1, 1.5, 2], weight_unit=0.5).counts.tolist() == [1, 2, 3, 4]
+    assert Problem(RING, FINE, weights=[0.5, 1, 1.5, 2], weight_unit=0.5).whole_weights.tolist() == [1, 2, 3, 4]
 
 
 def test_bounds_give_scale_and_centre():
@@ -133,7 +133,7 @@ def test_with_values_keeps_what_is_public():
     other = problem.with_values([8, 7, 6, 5])
     assert other.answer != problem.answer
     assert other.scale == problem.scale
-    assert other.counts is problem.counts
+    assert other.whole_weights is problem.whole_weights
     with pytest.raises(InputError, match="expected"):
         problem.with_values(np.zeros((4, 2)))
 

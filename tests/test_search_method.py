@@ -14,10 +14,10 @@ from problem_strategies import data_for, graph_of, weights_for
 
 import midst
 from midst import InputError, Problem, Quantile, graphs, solve
-from midst.certificate import Closeness, is_sampled, known_at
 from midst.engines import ENGINES
 from midst.methods import CLOSE, After, Certified, Consensus, Exact, Search
-from midst.protocol.search import MOST_THRESHOLDS, TIE_PROBES, WAYS
+from midst.protocol.certificate import Closeness, is_sampled, known_at
+from midst.protocol.search import MOST_THRESHOLDS, SPACING_ORDERS, TIE_PROBES
 
 RUNS = int(os.environ.get("MIDST_RUNS", "100"))
 SECRET = 48151.623
@@ -54,7 +54,7 @@ def searchable(draw, max_nodes=40):
 def methods(draw):
     if draw(st.integers(0, 4)) == 0:
         return Search(draw(st.integers(1, MOST_THRESHOLDS)), [-3.0, -1.0, 0.0, 1.0, 3.0])
-    return Search(draw(st.integers(1, MOST_THRESHOLDS)), draw(st.sampled_from(list(WAYS))))
+    return Search(draw(st.integers(1, MOST_THRESHOLDS)), draw(st.sampled_from(list(SPACING_ORDERS))))
 
 
 def sorted_answer(problem: Problem) -> float:
@@ -63,7 +63,7 @@ def sorted_answer(problem: Problem) -> float:
     values = [Fraction(v) for v in problem.values.tolist()]
     if step is not None:
         values = [round(v / step) * step for v in values]
-    weights = problem.counts if problem.owners is None else problem.counts[problem.owners]
+    weights = problem.whole_weights if problem.owners is None else problem.whole_weights[problem.owners]
     heap = sorted((v, int(w)) for v, w in zip(values, weights, strict=True) if w)
     total = sum(w for _, w in heap)
 
@@ -84,7 +84,7 @@ def sorted_answer(problem: Problem) -> float:
 
 def assert_standing(problem: Problem, result: midst.Result) -> None:
     """What the totals say of the answer, held against the rounded values."""
-    weights = problem.counts if problem.owners is None else problem.counts[problem.owners]
+    weights = problem.whole_weights if problem.owners is None else problem.whole_weights[problem.owners]
     rounded = problem.keys.values(problem.value_keys)
     below, equal, above = result.standing[0]
     assert below + equal + above == weights.sum()
@@ -123,7 +123,7 @@ def test_participants_search_alike(problem, method):
 def test_totals_are_what_the_cells_hold(problem):
     """Everything that was made public, counted again; and where each value lies among it."""
     trace = solve(problem, "search").trace
-    keys, weights = problem.value_keys, problem.value_counts
+    keys, weights = problem.value_keys, problem.value_weights
     for probe in trace.probes:
         thresholds, totals = probe
         assert len(totals) == len(thresholds) + 1 <= MOST_THRESHOLDS + 1
@@ -205,10 +205,10 @@ def test_one_value_that_counts():
 
 
 def test_noise_does_not_keep_to_bounds():
-    from midst.privacy.dp import Gaussian, privatise
+    from midst.dp.mechanisms import GaussianNoise, privatise
 
     problem = Problem(graphs.complete(9), np.full(9, 99.0), bounds=(0, 100))
-    noised = privatise(problem, Gaussian(1.0, 1e-5, (0, 100)), 3)
+    noised = privatise(problem, GaussianNoise(1.0, 1e-5, (0, 100)), 3)
     assert noised.values.max() > 100
     assert solve(noised, "search").value == np.median(noised.values)
     assert solve(noised, rng=1).value == np.median(noised.values)

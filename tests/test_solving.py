@@ -45,8 +45,8 @@ def test_the_contract_of_the_readme():
     [
         (lambda v, **o: midst.median(v, **o), np.median),
         (lambda v, **o: midst.quantile(v, 0.9, **o), lambda v: np.quantile(v, 0.9, method="inverted_cdf")),
-        (lambda v, **o: midst.maximum(v, **o), np.max),
-        (lambda v, **o: midst.minimum(v, **o), np.min),
+        (lambda v, **o: midst.max(v, **o), np.max),
+        (lambda v, **o: midst.min(v, **o), np.min),
         (lambda v, **o: midst.mean(v, **o), np.mean),
     ],
 )
@@ -140,7 +140,7 @@ def test_shifting_and_scaling_bounds_along_changes_nothing_else(shift, factor, s
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
-@pytest.mark.parametrize("objective", [midst.median, midst.mean, midst.maximum])
+@pytest.mark.parametrize("objective", [midst.median, midst.mean, midst.max])
 def test_extreme_sizes(size, objective):
     result = objective(VALUES * size, "complete", rng=1)
     assert result.certified

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_strategies import problems
 
-from midst import InputError, Mean, Problem, TraceError, graphs, load_trace, recorder, solve
+from midst import InputError, Mean, Problem, graphs, recorder, solve
+from midst.errors import TraceError
 from midst.methods import After, Consensus
+from midst.trace import load as load_trace
 
 VALUES = np.random.default_rng(5).normal(size=15)
 PROBLEM = Problem(graphs.rgg(15, rng=3), VALUES)
@@ -82,7 +84,7 @@ def test_round_trip(tmp_path, record, objective):
     trace.save(tmp_path / "run.npz")
     again = load_trace(tmp_path / "run.npz")
     assert [f.name for f in tmp_path.iterdir()] == ["run.npz"]
-    for name in ("t", "x", "branch", "counts", "values"):
+    for name in ("t", "x", "branch", "whole_weights", "values"):
         np.testing.assert_array_equal(getattr(again, name), getattr(trace, name))
     for name in ("objective", "parameters", "iterations", "seed", "versions", "unit_weight"):
         assert getattr(again, name) == getattr(trace, name)

@@ -1,132 +1,42 @@
 """midst: the median from the midst of the network.
 
-The public names, re-exported; each is loaded when first used, so that `midst --help` does not wait for NumPy.
+The public names are those of `__init__.pyi`, which editors and type checkers read as well: one list. Each is loaded
+when it is first used, so that `midst --help` does not wait for NumPy.
 """
 
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from midst._version import __version__
 
-if TYPE_CHECKING:
-    from midst import federated, graphs
-    from midst.certificate import Certificate
-    from midst.engines.ensemble import EnsembleResult, solve_ensemble
-    from midst.errors import InputError, MidstError, MissingExtra, NotCertified, TraceError
-    from midst.graphs import Graph
-    from midst.methods import After, Certified, Consensus, Exact, Search
-    from midst.objectives import Mean, Quantile
-    from midst.privacy import priors
-    from midst.privacy.adversaries import Adversary
-    from midst.privacy.attack import Reconstruction, reconstruct
-    from midst.privacy.audit import Leakage, audit
-    from midst.privacy.ledger import Ledger
-    from midst.privacy.priors import Density, Laplace, Normal, Samples, Uniform
-    from midst.privacy.views import View, view
-    from midst.problems import Problem
-    from midst.result import Result
-    from midst.solving import maximum, mean, median, minimum, quantile, solve
-    from midst.trace import Trace
-    from midst.trace import load as load_trace
+def _read_stub() -> dict[str, tuple[str, str]]:
+    """Each public name: its module, and its name there."""
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes: dict[str, tuple[str, str]] = {}
+    for line in stub.body:
+        if isinstance(line, ast.ImportFrom):
+            homes |= {alias.name: (line.module or "", alias.name) for alias in line.names}
+        elif isinstance(line, ast.Assign):  # max = maximum
+            shown, original = ast.unparse(line).split(" = ")
+            homes[shown] = homes.pop(original)
+    return homes
 
-_MODULES = {"federated": "federated", "graphs": "graphs", "priors": "privacy.priors"}
-_HOME = {
-    "Adversary": "privacy.adversaries",
-    "After": "methods",
-    "Certificate": "certificate",
-    "Certified": "methods",
-    "Consensus": "methods",
-    "Density": "privacy.priors",
-    "EnsembleResult": "engines.ensemble",
-    "Exact": "methods",
-    "Graph": "graphs",
-    "InputError": "errors",
-    "Laplace": "privacy.priors",
-    "Leakage": "privacy.audit",
-    "Ledger": "privacy.ledger",
-    "Mean": "objectives",
-    "MidstError": "errors",
-    "MissingExtra": "errors",
-    "Normal": "privacy.priors",
-    "NotCertified": "errors",
-    "Problem": "problems",
-    "Quantile": "objectives",
-    "Reconstruction": "privacy.attack",
-    "Result": "result",
-    "Samples": "privacy.priors",
-    "Search": "methods",
-    "Trace": "trace",
-    "TraceError": "errors",
-    "Uniform": "privacy.priors",
-    "View": "privacy.views",
-    "audit": "privacy.audit",
-    "load_trace": "trace:load",
-    "maximum": "solving",
-    "mean": "solving",
-    "median": "solving",
-    "minimum": "solving",
-    "quantile": "solving",
-    "reconstruct": "privacy.attack",
-    "solve": "solving",
-    "solve_ensemble": "engines.ensemble",
-    "view": "privacy.views",
-}
 
-__all__ = [
-    "Adversary",
-    "After",
-    "Certificate",
-    "Certified",
-    "Consensus",
-    "Density",
-    "EnsembleResult",
-    "Exact",
-    "Graph",
-    "InputError",
-    "Laplace",
-    "Leakage",
-    "Ledger",
-    "Mean",
-    "MidstError",
-    "MissingExtra",
-    "Normal",
-    "NotCertified",
-    "Problem",
-    "Quantile",
-    "Reconstruction",
-    "Result",
-    "Samples",
-    "Search",
-    "Trace",
-    "TraceError",
-    "Uniform",
-    "View",
-    "__version__",
-    "audit",
-    "federated",
-    "graphs",
-    "load_trace",
-    "maximum",
-    "mean",
-    "median",
-    "minimum",
-    "priors",
-    "quantile",
-    "reconstruct",
-    "solve",
-    "solve_ensemble",
-    "view",
-]
+_HOMES = _read_stub()
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"midst.{_MODULES[name]}")
-    if name not in _HOME:
+    if name not in _HOMES:
         raise AttributeError(f"module 'midst' has no attribute {name!r}")
-    module, _, original = _HOME[name].partition(":")
-    return getattr(import_module(f"midst.{module}"), original or name)
+    module, original = _HOMES[name]
+    if module != __name__:
+        home = import_module(module)
+        if hasattr(home, original):
+            return getattr(home, original)
+    return import_module(f"{module}.{original}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -32,7 +32,7 @@ from midst.methods import Consensus, Exact, Method, MethodName, Search, make_met
 from midst.objectives import Quantile
 from midst.problems import Problem
 from midst.system import RNG, streams
-from midst.update import Array
+from midst.types import Array, Bools, Ints
 from midst.workers import Progress
 
 Update = Any  # an array, or a Mapping, list or tuple of updates
@@ -105,7 +105,7 @@ class Aggregate:
     clients: int
     coordinates: int
     chunks: tuple[Chunk, ...] = field(repr=False)
-    exposed_by_client: NDArray[np.int64] = field(repr=False)
+    exposed_by_client: Ints = field(repr=False)
     public: str
 
     @property
@@ -219,8 +219,8 @@ def coordinate_quantile(
     if not isinstance(graph, Graph):
         raise InputError("graph must be a midst.Graph or the name of a kind; try midst.graphs.from_networkx(G)")
     step = _coordinates_at_once(graph, memory, cost)
-    scales = None if scale is None else _spread(scale, parameters, "scale")
-    ends = None if bounds is None else [_spread(end, parameters, "bounds", in_dtype=True) for end in _pair(bounds)]
+    scales = None if scale is None else _one_a_leaf(scale, parameters, "scale")
+    ends = None if bounds is None else [_one_a_leaf(end, parameters, "bounds", in_dtype=True) for end in _pair(bounds)]
 
     def problem_of(places: list[_Place]) -> Problem:
         """The problem of some coordinates, with everything about them checked."""
@@ -373,7 +373,7 @@ def _coordinates_at_once(graph: Graph, memory: int, cost: _Cost) -> int:
 # What is public
 
 
-def _spread(given: Update, parameters: list[_Parameter], what: str, *, in_dtype: bool = False) -> list[Leaf]:
+def _one_a_leaf(given: Update, parameters: list[_Parameter], what: str, *, in_dtype: bool = False) -> list[Leaf]:
     """A public figure for every coordinate, without copies: from one number, or from a structure like an update's.
 
     Bounds are taken in the clients' dtype: who clips a float32 to 0.3 gets a number that is a little more than 0.3.
@@ -436,6 +436,6 @@ def _check(values: Array, parameter: _Parameter, bounds: tuple[Array, Array] | N
         _refuse(outside, parameter, "has an entry outside the public bounds; clip it first")
 
 
-def _refuse(bad: NDArray[np.bool_], parameter: _Parameter, why: str) -> None:
+def _refuse(bad: Bools, parameter: _Parameter, why: str) -> None:
     if bad.any():
         raise InputError(f"client {int(np.argmax(bad.any(axis=1)))}: {parameter.name} {why}")

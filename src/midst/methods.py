@@ -19,9 +19,10 @@ from numpy.typing import ArrayLike
 from midst.errors import InputError
 from midst.objectives import Objective, Quantile
 from midst.problems import Problem
-from midst.protocol.keys import Array, Grid, Keys, Words
-from midst.protocol.search import MOST_THRESHOLDS, WAYS, Goal, Rules, Way
+from midst.protocol.keys import Grid, Keys, Words
+from midst.protocol.search import MOST_THRESHOLDS, SPACING_ORDERS, Goal, Rules, Spacing
 from midst.system import whole_number
+from midst.types import Array
 
 MethodName = Literal["consensus", "search"]
 StopName = Literal["exact", "certified"]
@@ -107,19 +108,21 @@ class Search:
     """
 
     arity: int = 3
-    spacing: Way | tuple[float, ...] = "rank"
+    spacing: Spacing | tuple[float, ...] = "rank"
     name = "search"
 
-    def __init__(self, arity: int = 3, spacing: Way | Sequence[float] = "rank") -> None:
+    def __init__(self, arity: int = 3, spacing: Spacing | Sequence[float] = "rank") -> None:
         if not 1 <= whole_number("arity", arity) <= MOST_THRESHOLDS:
             raise InputError(f"arity must be from 1 to {MOST_THRESHOLDS}: a larger one would be a histogram")
         object.__setattr__(self, "arity", int(arity))
         object.__setattr__(self, "spacing", spacing if isinstance(spacing, str) else _check_quantiles(spacing))
-        if isinstance(spacing, str) and spacing not in WAYS:
-            raise InputError(f"spacing must be one of {', '.join(WAYS)}, or public quantiles, not {spacing!r}")
+        if isinstance(spacing, str) and spacing not in SPACING_ORDERS:
+            raise InputError(
+                f"spacing must be one of {', '.join(SPACING_ORDERS)}, or public quantiles, not {spacing!r}"
+            )
 
     @property
-    def way(self) -> Way:
+    def way(self) -> Spacing:
         """The first way of placing thresholds."""
         return self.spacing if isinstance(self.spacing, str) else "rank"
 
@@ -209,7 +212,7 @@ def rules_of(problem: Problem, method: Search) -> Rules:
     Raises:
         InputError: a search cannot find this.
     """
-    weights = problem.counts[problem.counts > 0]
+    weights = problem.whole_weights[problem.whole_weights > 0]
     unit = int(weights[0]) if (weights == weights[0]).all() else None
     return search_rules(method, problem.objective, problem.keys, problem.brackets, problem.total, unit)
 

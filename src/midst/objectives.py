@@ -2,7 +2,7 @@
 
 An objective says three things, and nothing about how it is reached:
 
-- `slopes`: the local objective's (left, right, curvature), for the step in `update.py`;
+- `slopes`: the local objective's (left, right, curvature), for the step in `step.py`;
 - `answer`: the interval of right answers when all values are known (simulation only);
 - `title`: what a result calls it, including which of two medians it is.
 
@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
+from midst.types import Array, Ints
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Side = Literal["any", "low", "high", "midpoint"]
 
-LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}  # the τ of those that have a name
+TAUS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}  # the τ of those that have a name
 
 
 @dataclass(frozen=True)
@@ -69,30 +68,30 @@ class Quantile:
             self.side, f"{self.side} {self.name}"
         )
 
-    def level(self, total: int) -> Fraction:
+    def exact_tau(self, total: int) -> Fraction:
         """The τ at which the iteration runs: moved by half a unit where τ alone would not tell low from high."""
         if self.side in ("any", "midpoint") or not self._ambiguous(total):
             return self.tau
         half = Fraction(1, 2 * total)
         return self.tau - half if self.side == "low" else self.tau + half
 
-    def slopes(self, counts: Counts, unit: float) -> tuple[Array, Array, Array]:
+    def slopes(self, whole_weights: Ints, unit: float) -> tuple[Array, Array, Array]:
         """Left and right slope and curvature of f_i: 2wτ, 2w(1 − τ), 0."""
-        tau = self.level(int(counts.sum()))
-        weight = counts.astype(np.float64) * unit
+        tau = self.exact_tau(int(whole_weights.sum()))
+        weight = whole_weights.astype(np.float64) * unit
         return weight * float(2 * tau), weight * float(2 - 2 * tau), np.zeros_like(weight)
 
-    def answer(self, values: NDArray[Any], counts: Counts) -> tuple[NDArray[Any], NDArray[Any]]:
+    def answer(self, values: NDArray[Any], whole_weights: Ints) -> tuple[NDArray[Any], NDArray[Any]]:
         """The lowest and the highest right answer, for each coordinate, from the sorted values or keys."""
-        total = int(counts.sum())
-        tau = self.level(total)
+        total = int(whole_weights.sum())
+        tau = self.exact_tau(total)
         order = np.argsort(values, axis=0, kind="stable")
         ranked = np.take_along_axis(values, order, axis=0)
-        heaped = np.cumsum(counts[order], axis=0)
+        heaped = np.cumsum(whole_weights[order], axis=0)
         # lowest: the first value at which the weight up to it reaches τW; highest: the first at which it exceeds τW
-        level = tau * total
-        first = np.argmax(heaped >= -(-level.numerator // level.denominator), axis=0)
-        last = np.argmax(heaped > level.numerator // level.denominator, axis=0)
+        exact_tau = tau * total
+        first = np.argmax(heaped >= -(-exact_tau.numerator // exact_tau.denominator), axis=0)
+        last = np.argmax(heaped > exact_tau.numerator // exact_tau.denominator, axis=0)
         low, high = (np.asarray(np.take_along_axis(ranked, np.expand_dims(k, 0), axis=0)[0]) for k in (first, last))
         return low, high
 
@@ -106,12 +105,12 @@ class Quantile:
         Raises:
             InputError: anything between two values would do, and nothing says which.
         """
-        level = self.level(total) * total
+        exact_tau = self.exact_tau(total) * total
         if self.is_one_value(total):
-            return (max(1, -(-level.numerator // level.denominator)),)
+            return (max(1, -(-exact_tau.numerator // exact_tau.denominator)),)
         if self.side == "any":
             raise InputError(f"a {self.title(total)} is no one value to search for; try side='low' or 'high'")
-        return int(level), int(level) + 1
+        return int(exact_tau), int(exact_tau) + 1
 
     def _ambiguous(self, total: int) -> bool:
         return (self.tau * total).denominator == 1
@@ -131,14 +130,14 @@ class Mean:
         """What a result calls it."""
         return self.name
 
-    def slopes(self, counts: Counts, unit: float) -> tuple[Array, Array, Array]:
+    def slopes(self, whole_weights: Ints, unit: float) -> tuple[Array, Array, Array]:
         """Left and right slope and curvature of f_i: 0, 0, w."""
-        weight = counts.astype(np.float64) * unit
+        weight = whole_weights.astype(np.float64) * unit
         return np.zeros_like(weight), np.zeros_like(weight), weight
 
-    def answer(self, values: Array, counts: Counts) -> tuple[Array, Array]:
+    def answer(self, values: Array, whole_weights: Ints) -> tuple[Array, Array]:
         """The mean, twice: it is unique."""
-        mean = np.average(values, axis=0, weights=counts)
+        mean = np.average(values, axis=0, weights=whole_weights)
         return np.asarray(mean), np.asarray(mean)
 
 

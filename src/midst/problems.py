@@ -21,17 +21,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Counts, Mean, Objective, Quantile, median
+from midst.objectives import Mean, Objective, Quantile, median
 from midst.protocol.keys import Floats, Keys, Words, first_bracket, make_keys
-from midst.update import Terms
+from midst.protocol.step import Terms
+from midst.types import Array, Ints
 
-Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
-Owners = NDArray[np.int64]
 Values = ArrayLike | Sequence[ArrayLike]  # n numbers, n rows of m, or n lists
 
 _WIDTHS_PER_SCALE = 4  # public bounds are taken as four scales wide: N(0, 1) data between −2 and 2
@@ -48,7 +47,7 @@ class Problem:
         values: shape (n,), or (n, m) for m coordinates, each solved by itself; all values in one array where pooled.
         owners: whose each value is, where lists are pooled; None where each node has one.
         objective: what is to be found.
-        counts: each node's weight as a whole number of `unit_weight`.
+        whole_weights: each node's weight as a whole number of `unit_weight`.
         unit_weight: the public unit of the weights.
         bounds: public: a lower and an upper bound, each one number or one a coordinate; None where not given.
         scale: public, positive: about how far values lie from each other; one number, or one a coordinate.
@@ -95,26 +94,26 @@ class Problem:
         if pooled and weights is not None:
             raise InputError("lists count by their lengths; weights cannot be given with pooled=True")
         self.graph = graph
-        self.owners: Owners | None = None
+        self.owners: Ints | None = None
         if pooled:
             self.values, self.owners = check_lists(values, graph.n)
         else:
             self.values = check_values(values, graph.n)
         graph.require_connected()
         self.objective: Objective = objective or median("low")
-        self.counts, self.unit_weight = _count_weights(weights, weight_unit, graph.n)
+        self.whole_weights, self.unit_weight = _find_whole_weights(weights, weight_unit, graph.n)
         self.keys: Keys = make_keys(resolution)
         self.bounds = None if bounds is None else _check_bounds(bounds, self.values.shape[1:])
         self._refuse_far_values()
         known = _public_knowledge(self.values.shape[1:], scale, self.bounds)
         self.public = "estimated" if known is None else "given"
         self.scale, self.centre = known or _estimate(self.values, self.objective)
-        for held in (self.values, self.owners, self.counts, self.scale, self.centre, *(self.bounds or ())):
+        for held in (self.values, self.owners, self.whole_weights, self.scale, self.centre, *(self.bounds or ())):
             if held is not None:
                 held.setflags(write=False)
 
     def __repr__(self) -> str:
-        weighted = "" if np.all(self.counts == 1) else ", weighted"
+        weighted = "" if np.all(self.whole_weights == 1) else ", weighted"
         coordinates = "" if self.values.ndim == 1 else f", {self.values.shape[1]} coordinates"
         lists = "" if self.owners is None else f", {len(self.values):,} values in lists"
         return f"<Problem: {self.title} over {self.graph!r}{weighted}{coordinates}{lists}>"
@@ -122,12 +121,12 @@ class Problem:
     @property
     def total(self) -> int:
         """The weight of all values of a coordinate, in units."""
-        return int(self.value_counts.sum())
+        return int(self.value_weights.sum())
 
     @property
-    def value_counts(self) -> Counts:
+    def value_weights(self) -> Ints:
         """The weight of each value, in units."""
-        return self.counts if self.owners is None else np.asarray(self.counts[self.owners])
+        return self.whole_weights if self.owners is None else np.asarray(self.whole_weights[self.owners])
 
     @property
     def brackets(self) -> tuple[tuple[int, int], ...]:
@@ -180,9 +179,9 @@ class Problem:
         """The lowest and highest right answer, by sorting all values: what only a simulation can know."""
         if isinstance(self.objective, Mean):
             unit = binary_unit(self.scale)  # sums of large values would overflow
-            mean = self.objective.answer(self.values / unit, self.value_counts)[0] * unit
+            mean = self.objective.answer(self.values / unit, self.value_weights)[0] * unit
             return np.asarray(mean), np.asarray(mean)
-        low, high = self.objective.answer(self.value_keys, self.value_counts)
+        low, high = self.objective.answer(self.value_keys, self.value_weights)
         if self.objective.side != "midpoint" or self.has_one_value:
             return self.keys.values(low), self.keys.values(high)
         if isinstance(self.keys, Floats):  # no search can find it
@@ -214,7 +213,7 @@ class Problem:
             c: the convergence parameter in working units.
         """
         column = (slice(None),) + (None,) * (self.values.ndim - 1)
-        left, right, curvature = (part[column] for part in self.objective.slopes(self.counts, self.unit_weight))
+        left, right, curvature = (part[column] for part in self.objective.slopes(self.whole_weights, self.unit_weight))
         s = self.values / unit
         cd = np.broadcast_to(c * self.graph.degree[column], s.shape)
         smooth = isinstance(self.objective, Mean)
@@ -251,7 +250,7 @@ def check_values(values: Values, nodes: int | None = None) -> Array:
     return array
 
 
-def check_lists(lists: Any, nodes: int | None = None) -> tuple[Array, Owners]:
+def check_lists(lists: Any, nodes: int | None = None) -> tuple[Array, Ints]:
     """All values of a list a node in one finite float64 array, and whose each is; or an error that names the node.
 
     Raises:
@@ -297,7 +296,7 @@ def _refuse_non_finite(array: Array, what: str) -> None:
         raise InputError(f"{what} of node {bad[0]}{more} is not a finite number")
 
 
-def _count_weights(weights: ArrayLike | None, unit: float | None, nodes: int) -> tuple[NDArray[np.int64], float]:
+def _find_whole_weights(weights: ArrayLike | None, unit: float | None, nodes: int) -> tuple[Ints, float]:
     """The weights as whole numbers of a public unit."""
     if weights is None:
         return np.ones(nodes, np.int64), 1.0
@@ -360,12 +359,12 @@ def _public_knowledge(
     if scale is None:
         return None
     try:
-        spread = np.broadcast_to(np.array(scale, dtype=np.float64), shape).copy()
+        scales = np.broadcast_to(np.array(scale, dtype=np.float64), shape).copy()
     except (TypeError, ValueError):
         raise InputError("scale must be a positive number, or one a coordinate") from None
-    if not ((spread >= _SMALLEST) & (spread <= _LARGEST)).all():
+    if not ((scales >= _SMALLEST) & (scales <= _LARGEST)).all():
         raise InputError(f"scale must be between {_SMALLEST:g} and {_LARGEST:g}")
-    return spread, np.array(centre)
+    return scales, np.array(centre)
 
 
 def _estimate(values: Array, objective: Objective) -> tuple[Array, Array]:
@@ -380,8 +379,8 @@ def _estimate(values: Array, objective: Objective) -> tuple[Array, Array]:
     high = ranked[int(np.ceil(min(tau + 0.25, 1) * last))]
     width = 2 * np.minimum(high / 2 - low / 2, _LARGEST)
     magnitude = np.maximum(np.abs(low), np.abs(high))
-    spread = np.where(width > 1e-12 * magnitude, width, magnitude)
-    spread = np.clip(np.where(spread > 0, spread, 1.0), _SMALLEST, _LARGEST)
-    spread = np.clip(np.exp2(np.round(np.log2(spread))), _SMALLEST, _LARGEST)
-    centre = np.rint((low / 2 + high / 2) / spread) * spread
-    return np.asarray(spread), np.asarray(centre)
+    scales = np.where(width > 1e-12 * magnitude, width, magnitude)
+    scales = np.clip(np.where(scales > 0, scales, 1.0), _SMALLEST, _LARGEST)
+    scales = np.clip(np.exp2(np.round(np.log2(scales))), _SMALLEST, _LARGEST)
+    centre = np.rint((low / 2 + high / 2) / scales) * scales
+    return np.asarray(scales), np.asarray(centre)

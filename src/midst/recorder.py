@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.trace import Segments
-from midst.update import Array, Branch
+from midst.types import Array, Branch, Ints
 
 Record = Literal["all", "auto", "audit", "none"] | int
 
@@ -55,7 +55,7 @@ class Recorder:
         self._first = 2 if record == "audit" else 0
         self._most = max(2, _BUDGET // (8 * int(np.prod(shape)))) if record == "auto" else None
         self._frames: list[tuple[int, Array, Branch]] = []
-        self._runs = None if record == "none" else _Runs(shape)
+        self._runs = None if record == "none" else _SegmentBuilder(shape)
         self.seen_inside = np.zeros(shape, np.bool_)
 
     def see(self, t: int, x: Array, branch: Branch) -> None:
@@ -69,7 +69,7 @@ class Recorder:
         if self._runs is not None:
             self._runs.see(t, x, branch)
 
-    def frames(self, t: int, x: Array, branch: Branch) -> tuple[NDArray[np.int64], Array, Branch]:
+    def frames(self, t: int, x: Array, branch: Branch) -> tuple[Ints, Array, Branch]:
         """The iterations kept, the last one (t, x, branch) among them."""
         frames = self._frames
         if not frames or frames[-1][0] != t:
@@ -85,7 +85,7 @@ class Recorder:
         return None if self._runs is None else self._runs.finish(iterations, unit)
 
 
-class _Runs:
+class _SegmentBuilder:
     """Run-length coding of every node's branch, with the range of x in each run."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -127,7 +127,7 @@ class _Runs:
             high[order] * factor,
         )
 
-    def _close(self, index: NDArray[np.int64], stop: int) -> None:
+    def _close(self, index: Ints, stop: int) -> None:
         self._closed.append(
             (
                 index,

@@ -7,11 +7,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from midst.certificate import Certificate
 from midst.methods import MethodName
+from midst.protocol.certificate import Certificate
 from midst.trace import Trace
+from midst.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ class Result:
         trace: the record of the run.
     """
 
-    value: float | NDArray[np.float64]
+    value: float | Array
     objective: str
     method: MethodName
     iterations: int
@@ -106,7 +106,7 @@ class Result:
         Raises:
             MissingExtra: matplotlib is not installed.
         """
-        from midst.plots import draw_result
+        from midst.plots.results import draw_result
 
         return draw_result(self, self._problem.values if values else None)
 
@@ -155,7 +155,7 @@ class Result:
         return f"<table>{cells}</table>"
 
 
-def _show(value: float | NDArray[np.float64]) -> str:
+def _show(value: float | Array) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     return np.array2string(value, precision=6, threshold=8, separator=", ")

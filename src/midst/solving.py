@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from midst import graphs
-from midst.certificate import Closeness, Prover
 from midst.engines import ENGINES, SEARCHES
 from midst.engines.searching import Searched, places_of, probes_of
 from midst.errors import InputError, NotCertified
@@ -39,22 +38,23 @@ from midst.methods import (
 )
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, Values, check_lists, check_values
+from midst.protocol.certificate import Closeness, Prover
 from midst.protocol.search import Rules
 from midst.recorder import Record, Recorder, check_record
 from midst.result import Result, Standing
 from midst.system import RNG, Parameters, Sums, assemble, check_z0, draw_z0, settle, streams
 from midst.trace import Trace
-from midst.update import Array, Branch
+from midst.types import Array, Branch
 
 Progress = Callable[[int, float], None]
-Way = Method | MethodName
+MethodLike = Method | MethodName
 
 _BETWEEN_REPORTS = 0.1  # seconds
 
 
 def solve(
     problem: Problem,
-    method: Way | None = None,
+    method: MethodLike | None = None,
     *,
     engine: str = "arrays",
     rng: RNG = None,
@@ -102,7 +102,7 @@ def _by_search(problem: Problem, method: Search, engine: str, keep_values: bool)
     trace = Trace(
         graph=problem.graph,
         objective=problem.objective,
-        counts=problem.counts,
+        whole_weights=problem.whole_weights,
         unit_weight=problem.unit_weight,
         parameters={"arity": method.arity, "spacing": method.spacing},
         iterations=0,
@@ -130,7 +130,7 @@ def _by_search(problem: Problem, method: Search, engine: str, keep_values: bool)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Found:
+class _SearchOutcome:
     """What a search has found."""
 
     searched: Searched
@@ -143,16 +143,16 @@ class _Found:
         return np.array(self.values).reshape(self.shape) if self.shape else self.values[0]
 
 
-def _search(problem: Problem, rules: Rules, engine: str) -> _Found:
+def _search(problem: Problem, rules: Rules, engine: str) -> _SearchOutcome:
     """Search for the answer, from the public bounds or from all floats."""
     searched = SEARCHES.get(engine, SEARCHES["arrays"])(problem, rules)
     goals = range(len(rules.goals))
     proofs = [searched.search.proof(goal) for goal in goals]
     standing = tuple(Standing(below, total - below - above, above) for below, above, total in proofs)
-    return _Found(searched, tuple(map(searched.search.value, goals)), standing, problem.values.shape[1:])
+    return _SearchOutcome(searched, tuple(map(searched.search.value, goals)), standing, problem.values.shape[1:])
 
 
-def _public_part(problem: Problem, found: _Found) -> dict[str, Any]:
+def _public_part(problem: Problem, found: _SearchOutcome) -> dict[str, Any]:
     """What a trace keeps of a search."""
     probes = probes_of(problem.keys, found.searched.steps)
     answers = [problem.keys.key(value) for value in found.values]
@@ -180,7 +180,7 @@ def _by_consensus(
     system = assemble(problem, parameters, start)
     unit, scale = parameters.unit, parameters.scale / parameters.unit
     tolerance = CLOSE if rules else stop.tolerance if isinstance(stop, Certified) else Certified().tolerance
-    prover = Prover(problem, system.terms.s, tolerance * scale)
+    prover = Prover(problem.objective, problem.whole_weights, system.terms.s, tolerance * scale)
     close = None if rules is None else Closeness(problem.graph.diameter(), tolerance * scale)
     recorder = Recorder(record, problem.values.shape)
     t, x, branch, ended = _drive(
@@ -199,7 +199,7 @@ def _by_consensus(
     trace = Trace(
         graph=problem.graph,
         objective=problem.objective,
-        counts=problem.counts,
+        whole_weights=problem.whole_weights,
         unit_weight=problem.unit_weight,
         parameters=parameters.to_dict(),
         iterations=t + 1,
@@ -304,7 +304,7 @@ def _opening(problem: Problem, close: Closeness, parameters: Parameters) -> tupl
 
 
 def median(
-    values: Values, graph: Any = "ring", *, side: Side = "low", method: Way | None = None, **options: Any
+    values: Values, graph: Any = "ring", *, side: Side = "low", method: MethodLike | None = None, **options: Any
 ) -> Result:
     """The median of values held by the nodes of a graph.
 
@@ -330,29 +330,31 @@ def quantile(
     graph: Any = "ring",
     *,
     side: Side = "low",
-    method: Way | None = None,
+    method: MethodLike | None = None,
     **options: Any,
 ) -> Result:
     """The τ-quantile of values held by the nodes of a graph; see `median`."""
     return _find(values, graph, Quantile(tau, side), method, options)
 
 
-def maximum(values: Values, graph: Any = "ring", *, method: Way | None = None, **options: Any) -> Result:
+def maximum(values: Values, graph: Any = "ring", *, method: MethodLike | None = None, **options: Any) -> Result:
     """The maximum of values held by the nodes of a graph; see `median`."""
     return _find(values, graph, Quantile(1), method, options)
 
 
-def minimum(values: Values, graph: Any = "ring", *, method: Way | None = None, **options: Any) -> Result:
+def minimum(values: Values, graph: Any = "ring", *, method: MethodLike | None = None, **options: Any) -> Result:
     """The minimum of values held by the nodes of a graph; see `median`."""
     return _find(values, graph, Quantile(0), method, options)
 
 
-def mean(values: Values, graph: Any = "ring", *, method: Way | None = None, **options: Any) -> Result:
+def mean(values: Values, graph: Any = "ring", *, method: MethodLike | None = None, **options: Any) -> Result:
     """The mean of values held by the nodes of a graph; see `median`."""
     return _find(values, graph, Mean(), method, options)
 
 
-def _find(values: Values, graph: Any, objective: Objective, method: Way | None, options: dict[str, Any]) -> Result:
+def _find(
+    values: Values, graph: Any, objective: Objective, method: MethodLike | None, options: dict[str, Any]
+) -> Result:
     of_problem = {name: options.pop(name) for name in list(options) if name in _OF_PROBLEM}
     nodes = int(check_lists(values)[1][-1]) + 1 if of_problem.get("pooled") else len(check_values(values))
     if isinstance(graph, str):

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.objectives import Mean
 from midst.problems import Problem, binary_unit
-from midst.update import Terms
+from midst.protocol.node import Node, plain
+from midst.protocol.step import Terms
+from midst.types import Array
 
-Array = NDArray[np.float64]
 RNG = int | np.random.Generator | None
 
 _C = 1.0  # c times the scale, where c is not given
@@ -151,7 +152,7 @@ def settle(
     literal = c is not None and problem.public == "estimated"  # the paper's c on the data as given: nothing is rescaled
     scale = np.ones(shape) if literal else problem.scale
     centre = np.zeros(shape) if literal else problem.centre
-    weight = problem.unit_weight * float(problem.counts.mean())
+    weight = problem.unit_weight * float(problem.whole_weights.mean())
     if c is None:
         c = _C * weight * (np.ones(shape) if smooth else 1 / scale)
     settled_c = _numbers("c", c, shape)
@@ -263,3 +264,15 @@ def whole_number(name: str, number: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise InputError(f"{name} must be a whole number of at least 1")
     return int(number)
+
+
+def make_node(system: System, i: int) -> Node:
+    """Participant i of a system, with its own value and nothing of the others'."""
+    own = system.terms[i]
+    return Node(
+        id=i,
+        neighbours=tuple(system.graph.neighbours(i).tolist()),
+        terms=Terms(plain(own.s), plain(own.above), plain(own.below), plain(own.weight), plain(own.cd), own.smooth),
+        c=plain(system.c),
+        theta=system.theta,
+    )

@@ -29,7 +29,7 @@ from midst.files import write_whole
 from midst.graphs import Graph
 from midst.objectives import Mean, Objective, Quantile
 from midst.protocol.keys import Floats, Grid, Keys
-from midst.update import Array, Branch
+from midst.types import Array, Bools, Branch, Ints
 
 FORMAT = 2  # of the file; a change of meaning counts up
 
@@ -48,10 +48,10 @@ class Segments:
         high: greatest.
     """
 
-    node: NDArray[np.int64]
-    coordinate: NDArray[np.int64]
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
+    node: Ints
+    coordinate: Ints
+    start: Ints
+    stop: Ints
     branch: Branch
     low: Array = field(repr=False)
     high: Array = field(repr=False)
@@ -93,7 +93,7 @@ class Trace:
     Attributes:
         graph: who talked to whom.
         objective: what was sought.
-        counts: weights as whole numbers of `unit_weight`.
+        whole_weights: weights as whole numbers of `unit_weight`.
         unit_weight: the public unit of the weights.
         parameters: c, theta, mu, sigma and scale, each a number or a list with one a coordinate; of a search, its arity
             and spacing.
@@ -115,18 +115,18 @@ class Trace:
 
     graph: Graph
     objective: Objective
-    counts: NDArray[np.int64]
+    whole_weights: Ints
     unit_weight: float
     parameters: dict[str, Any]
     iterations: int
-    t: NDArray[np.int64]
+    t: Ints
     x: Array
     branch: Branch
     segments: Segments | None = None
     probes: tuple[Probe, ...] = ()
     answer: tuple[float, ...] | None = None
-    places: NDArray[np.int64] | None = None
-    owners: NDArray[np.int64] | None = None
+    places: Ints | None = None
+    owners: Ints | None = None
     seed: int | None = None
     z0: Array | None = None
     values: Array | None = None
@@ -140,7 +140,7 @@ class Trace:
         return f"<Trace: {self.objective.name} over {self.graph!r}, {run}>"
 
     @property
-    def inside(self) -> NDArray[np.bool_]:
+    def inside(self) -> Bools:
         """Whether s_i was inside its interval, so that x_i = s_i was sent; the shape of x."""
         return np.equal(self.branch, 0)
 
@@ -150,7 +150,12 @@ class Trace:
         Raises:
             InputError: the folder does not exist or cannot be written.
         """
-        arrays: dict[str, NDArray[Any]] = {"counts": self.counts, "t": self.t, "x": self.x, "branch": self.branch}
+        arrays: dict[str, NDArray[Any]] = {
+            "counts": self.whole_weights,
+            "t": self.t,
+            "x": self.x,
+            "branch": self.branch,
+        }
         if self.graph.ends is not None:  # else it is complete, and its edges are not in memory
             arrays |= {"source": self.graph.ends[0], "target": self.graph.ends[1]}
         optional = {name: getattr(self, name) for name in ("z0", "values", "places", "owners")}
@@ -238,7 +243,7 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
     trace = Trace(
         graph=graph,
         objective=objective,
-        counts=arrays["counts"],
+        whole_weights=arrays["counts"],
         unit_weight=float(manifest["unit_weight"]),
         parameters=manifest["parameters"],
         iterations=int(manifest["iterations"]),
@@ -246,7 +251,9 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
         x=arrays["x"],
         branch=arrays["branch"],
         segments=Segments(**segments) if segments else None,
-        probes=tuple(Probe(step, k, keys, tuple(edges), tuple(told)) for step, k, edges, told in manifest["probes"]),
+        probes=tuple(
+            Probe(step, k, keys, tuple(edges), tuple(totals)) for step, k, edges, totals in manifest["probes"]
+        ),
         answer=None if manifest["answer"] is None else tuple(map(float, manifest["answer"])),
         places=arrays.get("places"),
         owners=arrays.get("owners"),
@@ -256,6 +263,6 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
         versions=manifest["versions"],
     )
     kept = (len(trace.t), graph.n)
-    if trace.x.shape[:2] != kept or trace.branch.shape != trace.x.shape or len(trace.counts) != graph.n:
+    if trace.x.shape[:2] != kept or trace.branch.shape != trace.x.shape or len(trace.whole_weights) != graph.n:
         raise ValueError("shapes disagree")
     return trace

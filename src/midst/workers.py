@@ -17,7 +17,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _CHUNKS = 16  # a worker asks for tasks about so often: few enough to be cheap, enough to see progress
 
 
-def spread(
+def run_in_parallel(
     function: Callable[[Task], Done], tasks: Iterable[Task], workers: int = 1, progress: Progress | None = None
 ) -> list[Done]:
     """The function of every task, in order.

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from midst.cli import main
-from midst.net import certificates, keys
 from midst.net.charter import Charter, parse_charter, read_charter
+from midst.net.identity import certificates, keys
 
 SECRET = "31337.4242"
 BY_RING = ("--method", "consensus", "--graph", "ring")

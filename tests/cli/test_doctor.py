@@ -20,13 +20,14 @@ import trustme
 from click.testing import CliRunner, Result
 
 from midst.cli import doctor, main
-from midst.net import keys, tls
-from midst.net.charter import Charter, Participant, make_charter, split_address
-from midst.net.keys import Identity
+from midst.net.charter import Charter, ParticipantEntry, make_charter, split_address
+from midst.net.identity import keys
+from midst.net.identity.keys import Identity
 from midst.net.local import free_ports
-from midst.net.tls import TlsTransport
-from midst.net.transport import Endpoint
-from midst.net.wire import PROTOCOL, TALK_BYTES, Hello, encode_talk
+from midst.net.transports import tls
+from midst.net.transports.tls import TlsTransport
+from midst.net.transports.transport import Endpoint
+from midst.net.wire import CONTROL_BYTES, PROTOCOL, Hello, encode_control
 
 NAMES = ("alice", "bob", "carol")
 
@@ -64,7 +65,7 @@ def agree(folder: Path, people: dict[str, Identity], **others: Any) -> Place:
     charter = Charter(
         **{"session": "s-1", "method": "consensus"} | others,
         participants=tuple(
-            Participant(name=name, fingerprint=one.fingerprint, address=f"127.0.0.1:{port}")
+            ParticipantEntry(name=name, fingerprint=one.fingerprint, address=f"127.0.0.1:{port}")
             for (name, one), port in zip(people.items(), ports, strict=True)
         ),
         edges=(("alice", "bob"), ("bob", "carol")),
@@ -95,7 +96,7 @@ class Greeter:
         own, other, digests = self.charter.names[self.number], self.charter.names[j], self.charter.field_digests()
         hello = Hello(PROTOCOL, own, other, self.charter.digest, digests, bytes(16), 0)
         self.transport.send(j, b"T?")  # no frame that means anything; it does no harm
-        self.transport.send(j, encode_talk(hello))
+        self.transport.send(j, encode_control(hello))
 
     def unlinked(self, j: int) -> None:
         pass
@@ -110,22 +111,22 @@ class Greeter:
 @contextmanager
 def up(charter: Charter, identity: Identity, number: int | None = None, **settings: Any) -> Iterator[Greeter]:
     """A neighbour that is up, as long as the block lasts."""
-    ears = Greeter(charter, charter.number(identity.name) if number is None else number)
+    listener = Greeter(charter, charter.number(identity.name) if number is None else number)
     ready, over = threading.Event(), asyncio.Event()
     loop = asyncio.new_event_loop()
 
     async def live() -> None:
-        ears.transport = TlsTransport(Endpoint(charter, identity, ears.number, TALK_BYTES), **settings)
-        await ears.transport.open(ears)
+        listener.transport = TlsTransport(Endpoint(charter, identity, listener.number, CONTROL_BYTES), **settings)
+        await listener.transport.open(listener)
         ready.set()
         await over.wait()
-        await ears.transport.close()
+        await listener.transport.close()
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(live()))
     thread.start()
     assert ready.wait(10)
     try:
-        yield ears
+        yield listener
     finally:
         loop.call_soon_threadsafe(over.set)
         thread.join(10)

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from midst.cli import main
 from midst.cli.keys import in_groups
-from midst.net import certificates, keys
+from midst.net.identity import certificates, keys
 
 SECRET = "31337.4242"
 

@@ -21,6 +21,7 @@ import midst
 from midst.cli import main
 from midst.cli import run as run_module
 from midst.system import streams
+from midst.trace import load as load_trace
 
 SECRET = "31337.4242"
 RUN = ("run", "--graph", "ring", "--seed", "7")
@@ -159,12 +160,12 @@ def test_a_mean_is_not_told_of_the_search() -> None:
 
 def test_save_leaves_the_values_out_unless_asked() -> None:
     assert invoke(*RUN, "--values", "values.txt", "--save", "run.npz", "--record", "all").exit_code == 0
-    trace = midst.load_trace("run.npz")
+    trace = load_trace("run.npz")
     assert trace.values is None
     assert len(trace.t) == trace.iterations
     kept = ("--keep-values", "--iterations", "25", "--record", "10")
     assert invoke(*RUN, "--values", "values.txt", "--save", "run.npz", *kept).exit_code == 0
-    trace = midst.load_trace("run.npz")
+    trace = load_trace("run.npz")
     assert trace.values is not None
     assert np.array_equal(trace.t, [0, 10, 20, 24])
 
@@ -182,7 +183,7 @@ def test_no_proof_is_told_and_still_reported() -> None:
     assert done.stderr.startswith("midst: error: ")
     assert "3 iterations" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert midst.load_trace("run.npz").iterations == 3
+    assert load_trace("run.npz").iterations == 3
 
 
 def test_a_fixed_number_of_iterations_is_no_error() -> None:
@@ -359,7 +360,7 @@ def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_missing_matplotlib_is_said_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)  # type: ignore[arg-type]
-    monkeypatch.delitem(sys.modules, "midst.plots", raising=False)
+    monkeypatch.delitem(sys.modules, "midst.plots.results", raising=False)
     monkeypatch.setattr(run_module, "solve", None)
     done = invoke(*RUN, "--nodes", "5", "--plot", "run.png")
     assert (done.exit_code, done.stdout) == (2, "")

@@ -10,24 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 import midst
-from midst import (
-    After,
-    Certified,
-    Consensus,
-    InputError,
-    Mean,
-    Problem,
-    Quantile,
-    audit,
-    graphs,
-    load_trace,
-    solve,
-)
+from midst import After, Certified, Consensus, InputError, Mean, Problem, Quantile, audit, graphs, solve
 from midst.cli.run import command
 from midst.engines import ENGINES
 from midst.engines.arrays import sums_at_start
 from midst.engines.ensemble import solve_ensemble
 from midst.system import Sums, assemble, draw_z0, settle
+from midst.trace import load as load_trace
 
 RNG = np.random.default_rng(1)
 BARE = graphs.complete(30, listed=False)
@@ -169,6 +158,8 @@ def test_audits():
     """One that needs no z(0) of an edge is as good as ever; the others say what they miss, in a line."""
     result = solve(Problem(BARE, RNG.normal(size=30)), FEW, rng=1)
     for init in ("clear", "sealed"):
-        assert audit(result.trace, midst.Adversary(init=init), midst.Normal(0, 1)).exposed_count == len(result.exposed)
+        assert audit(result.trace, midst.Adversary(init=init), midst.priors.Normal(0, 1)).exposed_count == len(
+            result.exposed
+        )
     with pytest.raises(InputError, match=r"knows some of z\(0\), which this trace has not; run with record='audit'"):
-        audit(result.trace, midst.Adversary(corrupt=[1], eavesdrops=False), midst.Normal(0, 1))
+        audit(result.trace, midst.Adversary(corrupt=[1], eavesdrops=False), midst.priors.Normal(0, 1))

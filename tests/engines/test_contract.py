@@ -55,7 +55,7 @@ def test_every_engine_runs_algorithm_1(engine, kind, objective):
         parameters = settle(problem, c=0.7, theta=theta, mu=-1.0, sigma=1.0)
         z0 = draw_z0(problem, parameters, rng)
         system = assemble(problem, parameters, z0)
-        left, right, curvature = problem.objective.slopes(problem.counts, problem.unit_weight)
+        left, right, curvature = problem.objective.slopes(problem.whole_weights, problem.unit_weight)
         expected = algorithm_1(graph, problem.values, 0.7, z0, 150, left, right, curvature, theta)
         assert_same(*trajectory(system, engine, 150), *expected)
 

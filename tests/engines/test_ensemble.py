@@ -23,11 +23,11 @@ from midst import (
     graphs,
     solve,
 )
-from midst.certificate import known_at, lie_within
 from midst.engines import ensemble, ensemble_search
 from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.engines.searching import search_values
 from midst.methods import CLOSE, opening_thresholds, openings, rules_of
+from midst.protocol.certificate import known_at, lie_within
 from midst.protocol.keys import Floats, make_keys
 
 OBJECTIVES = {
@@ -127,7 +127,7 @@ def several_of(problem, seeds):
     rng = np.random.default_rng(seeds)
     low, high = problem.values.min(), problem.values.max()
     known = [{}, {"bounds": (low - 1, high + 2)}, {"resolution": "0.01"}, {"scale": 1.0}]
-    weights = problem.counts * problem.unit_weight
+    weights = problem.whole_weights * problem.unit_weight
     return [
         Problem(problem.graph, rng.permutation(problem.values), weights=weights, objective=objective, **each)
         for each in (known[k] for k in rng.integers(0, 4, 4))
@@ -144,7 +144,7 @@ def test_every_search_is_the_plain_one(problem, seed, method):
     several = several_of(problem, seed)
     result = solve_ensemble(several, method)
     for k, one in enumerate(several):
-        search, steps = search_values(rules_of(one, method), one.value_keys, one.value_counts)
+        search, steps = search_values(rules_of(one, method), one.value_keys, one.value_weights)
         assert (result.value[k], result.probes[k]) == (search.value(0), len(steps))
         assert result.value[k] == one.answer[0]
         assert result.rounds[k] == (len(steps) + 2) * one.graph.diameter()
@@ -173,7 +173,7 @@ def test_an_exact_run_ends_as_its_nodes_know(problem, seed):
         assert result.value[k] == one.answer[0]
         first = opening_thresholds(one.keys, x[close[0]].min(), x[close[0]].max(), scale)
         rules = replace(rules_of(one, Search()), opening=(first,))
-        assert result.probes[k] == len(search_values(rules, one.value_keys, one.value_counts)[1])
+        assert result.probes[k] == len(search_values(rules, one.value_keys, one.value_weights)[1])
         assert result.rounds[k] == 1 + result.iterations[k] + (result.probes[k] + 2) * diameter
 
 

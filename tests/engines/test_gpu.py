@@ -9,9 +9,10 @@ import pytest
 
 pytest.importorskip("jax")
 
-from midst import After, Certified, Consensus, InputError, Mean, MissingExtra, Problem, Quantile, graphs
+from midst import After, Certified, Consensus, InputError, Mean, Problem, Quantile, graphs
 from midst.engines import gpu
 from midst.engines.ensemble import solve_ensemble
+from midst.errors import MissingExtra
 
 RNG = np.random.default_rng(1)
 CASES = {

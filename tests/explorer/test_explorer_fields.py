@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 import midst
 from midst.explorer import fields, presets
-from midst.explorer.fields import FIELDS, MOST_NODES, Refused, most_iterations, parse
+from midst.explorer.fields import FIELDS, MOST_NODES, FieldError, most_iterations, parse
 from midst.explorer.simulate import open_file, prepare
 from midst.graphs import KINDS
-from midst.paper.choices import FAR, NEAR, perform_drawn
-from midst.paper.runs import Settings as Series
+from midst.studies.paper.choices import FAR, NEAR, perform_drawn
+from midst.studies.paper.runs import StudySettings as Series
 from midst.system import streams
 
 
 def refused(**settings: str) -> dict[str, str]:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(FieldError) as caught:
         prepare(parse(settings)).run()
     return caught.value.fields
 
@@ -115,7 +115,7 @@ def test_a_field_that_is_not_in_use_is_not_read() -> None:
 def test_whatever_comes_is_read_or_refused(given: dict[str, object]) -> None:
     try:
         found = parse(given).n
-    except Refused as error:
+    except FieldError as error:
         found = len(error.fields)
     assert found > 0
 
@@ -222,11 +222,11 @@ def test_a_file_is_read_again_for_every_look(saved) -> None:  # type: ignore[no-
     assert made.values is not None
     assert made.values.tolist() == [1, 3, 5, 7, 9]
     for settings, field in (({"coordinate": "2"}, "coordinate"), ({"believes_b": "0"}, "believes_b")):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(FieldError) as caught:
             open_file(saved, parse({"source": "file", **settings}, file=True))
         assert list(caught.value.fields) == [field]
     lists = [[3.0, 4.0], [5.0], [1.0]]
     midst.median(lists, "ring", method="search", pooled=True, keep_values=True).trace.save(saved)
     assert open_file(saved, parse({"source": "file"}, file=True)).values is None  # a node has more than one
-    with pytest.raises(Refused, match="No such file"):
+    with pytest.raises(FieldError, match="No such file"):
         open_file(saved.with_name("none.npz"), parse({"source": "file"}, file=True))

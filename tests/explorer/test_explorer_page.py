@@ -24,8 +24,8 @@ from midst.explorer.fields import parse
 from midst.explorer.live import Feed, serve
 from midst.explorer.server import serving
 from midst.explorer.simulate import Made, prepare
-from midst.paper.choices import FAR, NEAR, perform_drawn
-from midst.paper.runs import Settings as Series
+from midst.studies.paper.choices import FAR, NEAR, perform_drawn
+from midst.studies.paper.runs import StudySettings as Series
 from midst.system import assemble, draw_z0, settle, streams
 
 Visit = Callable[..., Opened]

@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import arrays as any_array
 
 import midst
 from midst.explorer import worker
-from midst.explorer.fields import Refused, parse
+from midst.explorer.fields import FieldError, parse
 from midst.explorer.packing import pack
 from midst.explorer.replay import Replay, audited, replay, to_json
 from midst.explorer.simulate import Made, open_file, prepare
@@ -168,7 +168,7 @@ def test_what_a_file_left_out_is_worked_out_again(saved: Path, record: Any) -> N
     assert told.facts["notes"] == []
     assert "values" not in told.arrays
     assert told.arrays["x"] == pytest.approx(whole.x, abs=1e-9)
-    original = replay(Made(whole, midst.Adversary(), midst.Normal()))
+    original = replay(Made(whole, midst.Adversary(), midst.priors.Normal()))
     assert np.array_equal(told.arrays["spans"], original.arrays["spans"])
     assert np.array_equal(told.arrays["at_or_below"], original.arrays["at_or_below"])
 
@@ -179,10 +179,10 @@ def test_what_cannot_be_worked_out_is_shown_as_far_as_it_was_kept() -> None:
         problem, midst.Consensus(stop=midst.After(100)), rng=np.random.default_rng(3), record="all"
     ).trace
     thin = midst.solve(problem, midst.Consensus(stop=midst.After(100)), rng=np.random.default_rng(3), record=10).trace
-    told = replay(Made(thin, midst.Adversary(), midst.Normal()))
+    told = replay(Made(thin, midst.Adversary(), midst.priors.Normal()))
     assert told.arrays["t"].tolist() == [*range(0, 100, 10), 99]
     assert "11 of 100 iterations" in told.facts["notes"][0]
-    full = replay(Made(whole, midst.Adversary(), midst.Normal()))
+    full = replay(Made(whole, midst.Adversary(), midst.priors.Normal()))
     assert np.array_equal(told.arrays["lower"][-1], full.arrays["lower"][-1])
     assert (told.arrays["lower"] <= full.arrays["lower"][told.arrays["t"]]).all()
     assert np.array_equal(told.arrays["first"], full.arrays["first"])
@@ -258,7 +258,7 @@ def test_a_worker_reads_a_file(saved: Path) -> None:
         (MemoryError("31337"), "out of memory"),
         (ValueError("31337"), "unexpected ValueError"),
         (midst.InputError("plain"), "plain"),
-        (Refused({"n": "no"}), "no"),
+        (FieldError({"n": "no"}), "no"),
     ],
 )
 def test_a_worker_survives_and_says_no_more_than_it_must(

@@ -20,9 +20,9 @@ import pytest
 from midst.errors import InputError, MissingExtra
 from midst.explorer import runs as runs_module
 from midst.explorer.app import STATIC, make_explorer, make_live
-from midst.explorer.gate import MOST_BODY, TOKEN, Keys
+from midst.explorer.gate import MOST_BODY, TOKEN, Access
 from midst.explorer.live import Feed
-from midst.explorer.runs import Runs
+from midst.explorer.runs import RunStore
 from midst.explorer.server import serving
 
 LONG = {"n": "400", "init": "sealed"}  # its audit takes most of a minute
@@ -147,7 +147,7 @@ def test_nothing_outside_the_folder_is_served(site: Site) -> None:
 
 
 def test_the_keys_do_not_show_the_token() -> None:
-    keys = Keys(8642, "secret-token")
+    keys = Access(8642, "secret-token")
     assert "secret" not in repr(keys)
     assert keys.address == "http://127.0.0.1:8642/#token=secret-token"
 
@@ -222,7 +222,7 @@ def test_one_run_at_a_time_and_leaving_ends_it(site: Site) -> None:
 def test_runs_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs_module, "MOST_KEPT", 3)
     monkeypatch.setattr(runs_module, "MOST_BYTES", 100)
-    kept = Runs()
+    kept = RunStore()
     for k in range(6):
         kept._keep(str(k), "run", b"x" * 10)
     assert [kept.part(str(k), "run") is not None for k in range(6)] == [False] * 3 + [True] * 3
@@ -265,7 +265,7 @@ def test_a_port_that_is_taken_is_refused_or_passed_over() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"port {port}"), serving(lambda keys: make_live(keys, feed), port):
             pass
-        with serving(lambda keys: make_live(keys, feed), port, elsewhere=True) as address:
+        with serving(lambda keys: make_live(keys, feed), port, any_port=True) as address:
             assert urlsplit(address).port != port
 
 

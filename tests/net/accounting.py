@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 from midst.net import peer, wire
-from midst.net.seat import Seat
-from midst.net.wire import Statements, Step, encode_talk
-from midst.node import Message
+from midst.net.setup import Setup
+from midst.net.wire import Statements, StepFrame, encode_control
 from midst.privacy.messages import Messages
+from midst.protocol.node import Message
 
 # What talk carries, and why no view counts it: it is the same whatever anybody's value is.
-TALK = {
+CONTROL = {
     wire.Hello: {"version", "sender", "receiver", "digest", "fields", "instance", "wants"},  # who, and which charter
     wire.Welcome: {"instance", "wants", "step", "digest"},  # how far it has come; a hash of what it was sent
     wire.Want: {"round", "lacks"},  # what it has not heard
@@ -29,23 +29,23 @@ TALK = {
 Frame = tuple[int, int, bytes]  # from whom, to whom, what
 
 
-def account(messages: Messages, seat: Seat, frame: Frame) -> Step | None:
+def account(messages: Messages, setup: Setup, frame: Frame) -> StepFrame | None:
     """Put what a frame says where a view counts it; the step, whose digest is for `check_digests`."""
     i, j, raw = frame
-    said = seat.codec.decode(raw)
+    said = setup.codec.decode(raw)
     match said:
-        case Step():
-            assert seat.codec.encode_step(said.message, said.digest, said.level) == raw
+        case StepFrame():
+            assert setup.codec.encode_step(said.message, said.digest, said.maxima) == raw
             messages.hear(i, j, Message(said.message.round, said.message.number))
-            messages.hear(i, j, (said.message.round, said.level))
+            messages.hear(i, j, (said.message.round, said.maxima))
             return said
         case Statements():
-            assert seat.codec.encode_all(said.statements) == raw
+            assert setup.codec.encode_all(said.statements) == raw
             for statement in said.statements:
                 messages.hear(i, j, statement)
         case _:
-            assert set(said.__struct_fields__) == TALK[type(said)]
-            assert encode_talk(said) == raw
+            assert set(said.__struct_fields__) == CONTROL[type(said)]
+            assert encode_control(said) == raw
     return None
 
 
@@ -65,15 +65,15 @@ def keep_log(path: str) -> None:
     begin, hear = peer.Peer.__init__, peer.Peer.hear
     log = Path(path).open("ab", buffering=0)  # noqa: SIM115 (for as long as the process runs)
 
-    def logged(self, seat, journal, send, *rest):
+    def logged(self, setup, journal, send, *rest):
         def tell(j, frame):
-            log.write(_HEAD.pack(seat.number, j, len(frame)) + frame)
+            log.write(_HEAD.pack(setup.number, j, len(frame)) + frame)
             return send(j, frame)
 
-        begin(self, seat, journal, tell, *rest)
+        begin(self, setup, journal, tell, *rest)
 
     def heard(self, j, frame, now):
-        log.write(_HEAD.pack(j, self.seat.number, len(frame)) + frame)
+        log.write(_HEAD.pack(j, self.setup.number, len(frame)) + frame)
         hear(self, j, frame, now)
 
     peer.Peer.__init__, peer.Peer.hear = logged, heard

@@ -30,16 +30,16 @@ def tamper(change: Callable[[peer.Peer, int, Statement], Statement | None]) -> N
     """Put a change between the liar and its links; None for a statement that is not told."""
     begin = peer.Peer.__init__
 
-    def lying(self, seat, journal, send, *rest):
+    def lying(self, setup, journal, send, *rest):
         def tell(j, frame):
             if frame[:1] != b"G":
                 return send(j, frame)
-            told = [change(self, j, each) for each in seat.codec.decode_all(frame)]
-            for again in seat.codec.encode([each for each in told if each is not None]):
+            told = [change(self, j, each) for each in setup.codec.decode_all(frame)]
+            for again in setup.codec.encode([each for each in told if each is not None]):
                 send(j, again)
             return None
 
-        begin(self, seat, journal, tell, *rest)
+        begin(self, setup, journal, tell, *rest)
 
     peer.Peer.__init__ = lying
 
@@ -48,13 +48,13 @@ def other(self: peer.Peer, statement: Statement, place: int) -> Statement:
     """The same statement with one byte changed, signed all the same."""
     body = bytearray(statement.body)
     body[place] ^= 1
-    signature = self.seat.notary.sign(signed_bytes(self.seat.session, bytes(body)))
+    signature = self.setup.notary.sign(signed_bytes(self.setup.session, bytes(body)))
     return Statement(bytes(body), signature)
 
 
 def two(kind: bytes, place: int) -> Callable[[peer.Peer, int, Statement], Statement]:
     def change(self, j, statement):
-        if statement.kind == kind and statement.signer == self.seat.number and j == max(self.seat.neighbours):
+        if statement.kind == kind and statement.signer == self.setup.number and j == max(self.setup.neighbours):
             return other(self, statement, place)
         return statement
 
@@ -63,19 +63,19 @@ def two(kind: bytes, place: int) -> Callable[[peer.Peer, int, Statement], Statem
 
 def balanced(self: peer.Peer, j: int, statement: Statement) -> Statement:
     """To the higher neighbour, one more in the first cell and one fewer in the second."""
-    if statement.kind != b"C" or statement.signer != self.seat.number or j != max(self.seat.neighbours):
+    if statement.kind != b"C" or statement.signer != self.setup.number or j != max(self.setup.neighbours):
         return statement
     numbers = list(statement.numbers)
     if len(numbers) > 1:
         numbers[:2] = [(numbers[0] + 1) % 2**64, (numbers[1] - 1) % 2**64]
     body = statement.body[:37] + struct.pack(f"<{len(numbers)}Q", *numbers)
-    return Statement(body, self.seat.notary.sign(signed_bytes(self.seat.session, body)))
+    return Statement(body, self.setup.notary.sign(signed_bytes(self.setup.session, body)))
 
 
 def withhold(everybody: bool) -> Callable[[peer.Peer, int, Statement], Statement | None]:
     def change(self, j, statement):
-        own = statement.kind == b"C" and statement.signer == self.seat.number
-        return None if own and (everybody or j == max(self.seat.neighbours)) else statement
+        own = statement.kind == b"C" and statement.signer == self.setup.number
+        return None if own and (everybody or j == max(self.setup.neighbours)) else statement
 
     return change
 
@@ -106,14 +106,14 @@ def vote_twice() -> None:
 
 
 def hear_say() -> None:
-    encode = wire.encode_talk
+    encode = wire.encode_control
 
     def lying(talk):
         if isinstance(talk, wire.Welcome):
             talk = msgspec.structs.replace(talk, step=5, digest=os.urandom(16))
         return encode(talk)
 
-    peer.encode_talk = lying
+    peer.encode_control = lying
 
 
 STRATEGIES = {

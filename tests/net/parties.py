@@ -1,4 +1,4 @@
-"""Participants of a network, for tests: real keys, a charter, and ears that remember."""
+"""Participants of a network, for tests: real keys, a charter, and listener that remember."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from midst.net.charter import Charter, make_charter
-from midst.net.keys import Identity, load_identity, make_identity
-from midst.net.transport import Endpoint, Transport
+from midst.net.identity.keys import Identity, load_identity, make_identity
+from midst.net.transports.transport import Endpoint, Transport
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", *(f"p{k}" for k in range(5, 20)))
 
@@ -81,7 +81,7 @@ def trusting(key_file: Path, folder: Path, names: Iterable[str]) -> Identity:
 
 
 class Memory:
-    """Ears that remember what they heard."""
+    """Listener that remember what they heard."""
 
     def __init__(self) -> None:
         self.links: list[int] = []

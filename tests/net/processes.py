@@ -29,13 +29,13 @@ import numpy as np
 from parties import free_port
 
 from midst.graphs import Graph
-from midst.net import keys
 from midst.net.charter import Charter, make_charter
+from midst.net.identity import keys
 from midst.net.journal import Journal
 from midst.net.notary import CertifiedNotary
 from midst.net.records import Began, Inputs, Record, decode_record
-from midst.net.seat import Opening, Seat, take_seat
-from midst.net.wire import Step, pack_numbers
+from midst.net.setup import Opening, Setup, make_setup
+from midst.net.wire import StepFrame, pack_numbers
 
 
 class Outcome(NamedTuple):
@@ -101,11 +101,11 @@ class Network:
     def journal(self, name: str) -> Path:
         return self.state(name) / f"{self.charter.session}.{self.charter.digest.hex()[:12]}.{name}.journal"
 
-    def seats(self) -> list[Seat]:
+    def setups(self) -> list[Setup]:
         """Everybody's, with its own key."""
         loaded = [keys.load_identity(self.key(name)) for name in self.charter.names]
         return [
-            take_seat(self.charter, one.name, value, CertifiedNotary(self.charter, one))
+            make_setup(self.charter, one.name, value, CertifiedNotary(self.charter, one))
             for one, value in zip(loaded, self.values, strict=True)
         ]
 
@@ -301,36 +301,36 @@ def check_journals(net: Network, shelf: Shelf) -> int:
     statements for one step. And nobody has sent a frame, or signed a statement, of a round that it had no right to by
     its own journal: the state is on disk before the message leaves.
     """
-    seats = net.seats()
+    setups = net.setups()
     frames: dict[tuple[int, int, int], bytes] = {}
     signed: dict[tuple[int, int], bytes] = {}
     most: dict[int, int] = {}
     searched: dict[int, int] = {}
-    for i, seat in enumerate(seats):
-        assert len(set(shelf.openings(seat.name))) == 1, f"{seat.name} has drawn twice"
-        for records in shelf.versions(seat.name):
+    for i, setup in enumerate(setups):
+        assert len(set(shelf.openings(setup.name))) == 1, f"{setup.name} has drawn twice"
+        for records in shelf.versions(setup.name):
             steps = [record.frames for record in records if isinstance(record, Inputs)]
             iterated = [step for step in steps if step[:1] == b"S"]
-            told = [seat.codec.decode_all(step) for step in steps if step[:1] == b"G"]
+            told = [setup.codec.decode_all(step) for step in steps if step[:1] == b"G"]
             most[i] = max(most.get(i, 0), len(iterated))
             searched[i] = max(searched.get(i, 0), len(told))
-            size = seat.codec.step_bytes
+            size = setup.codec.step_bytes
             for t, step in enumerate(iterated):
-                for k, j in enumerate(seat.neighbours):
+                for k, j in enumerate(setup.neighbours):
                     frame = step[k * size : (k + 1) * size]
                     assert frames.setdefault((j, i, t), frame) == frame, f"{j} sent {i} two frames of round {t}"
             for t, statements in enumerate(told):
-                assert [one.signer for one in statements] == list(range(len(seats)))
+                assert [one.signer for one in statements] == list(range(len(setups)))
                 for one in statements:
                     assert one.step == t
                     assert signed.setdefault((one.signer, t), one.body) == one.body, f"{one.signer} signed two"
     for (j, i, t), frame in frames.items():
-        decoded = seats[i].codec.decode(frame)
-        assert isinstance(decoded, Step)
+        decoded = setups[i].codec.decode(frame)
+        assert isinstance(decoded, StepFrame)
         assert decoded.message.round == t
         assert t <= most[j], f"{j} sent round {t} with {most[j]} rounds on disk"
         if t == 0:
-            own = seats[j]
+            own = setups[j]
             drawn = own.z_of(shelf.openings(own.name)[0])[own.neighbours.index(i)]
             assert pack_numbers(decoded.message.number) == pack_numbers(drawn)
     for signer, t in signed:

@@ -8,7 +8,7 @@ from random import Random
 from midst.net.charter import make_charter
 from midst.net.journal import Journal
 from midst.net.peer import Peer
-from midst.net.seat import take_seat
+from midst.net.setup import make_setup
 from midst.simnet.disk import SimFile
 from midst.simnet.notary import SimNotary
 
@@ -25,10 +25,10 @@ def charter_of(n=3, edges=None, **settings):
     return make_charter(plain | {"method": "consensus", "bounds": [-10, 10]} | settings, "charter")
 
 
-def seat_of(charter, name, value):
-    """A seat whose signatures are simulated."""
+def setup_of(charter, name, value):
+    """A setup whose signatures are simulated."""
     number = charter.names.index(name) if name in charter.names else 0
-    return take_seat(charter, name, value, SimNotary(number))
+    return make_setup(charter, name, value, SimNotary(number))
 
 
 class Table:
@@ -36,17 +36,17 @@ class Table:
 
     def __init__(self, charter, values, seed=0):
         self.charter = charter
-        self.seats = [seat_of(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
-        self.files = [SimFile(Random(0)) for _ in self.seats]
+        self.setups = [setup_of(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
+        self.files = [SimFile(Random(0)) for _ in self.setups]
         self.mail = deque()
         self.sent = []
         self.now = 0.0
         self.seed = seed
-        self.peers = [None] * len(self.seats)
-        for i in range(len(self.seats)):
+        self.peers = [None] * len(self.setups)
+        for i in range(len(self.setups)):
             self.sit(i)
 
-    def sit(self, i, seat=None, entropy=None):
+    def sit(self, i, setup=None, entropy=None):
         """Participant i starts, or starts again."""
 
         def send(j, frame):
@@ -54,7 +54,7 @@ class Table:
             self.mail.append((i, j, frame))
 
         entropy = entropy or Random(f"{self.seed} {i}").randbytes
-        self.peers[i] = Peer(seat or self.seats[i], Journal(self.files[i], "journal"), send, entropy, self.now)
+        self.peers[i] = Peer(setup or self.setups[i], Journal(self.files[i], "journal"), send, entropy, self.now)
         return self.peers[i]
 
     def deliver(self, most=10**6, change=lambda i, j, frame: frame):

@@ -8,24 +8,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from accounting import TALK, account, read_log
+from accounting import CONTROL, account, read_log
 from processes import network
 
 import midst
 from midst import Consensus, Exact, Search, graphs
-from midst.net.finding import Found
-from midst.net.seat import take_seat
-from midst.net.wire import Talk, edge_digest, pack_numbers
-from midst.node import Message
+from midst.net.answer import Answer
+from midst.net.setup import make_setup
+from midst.net.wire import Control, edge_digest, pack_numbers
 from midst.privacy.adversaries import Adversary
 from midst.privacy.messages import Messages
 from midst.privacy.views import SHORTEST, view
+from midst.protocol.node import Message
 from midst.protocol.search import Rules
+from midst.protocol.step import next_z
 from midst.simnet.faults import NONE, ROUGH
 from midst.simnet.notary import SimNotary
 from midst.simnet.trial import random_charter
 from midst.simnet.world import World
-from midst.update import next_z
 
 
 class Overheard(World):
@@ -43,10 +43,10 @@ class Overheard(World):
 def overhear(seed, method, faults):
     charter, values = random_charter(seed, method)
     notaries = [SimNotary(i) for i in range(len(charter.names))]
-    seats = [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
-    world = Overheard(seats, seed, faults)
-    ended = all(isinstance(end, Found) for end in world.run())
-    return charter, [float(np.ravel(own)[0]) for own in values], seats, world.sent if ended else []
+    setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+    world = Overheard(setups, seed, faults)
+    ended = all(isinstance(end, Answer) for end in world.run())
+    return charter, [float(np.ravel(own)[0]) for own in values], setups, world.sent if ended else []
 
 
 def rules(charter, trace) -> Rules:
@@ -64,13 +64,13 @@ def simulate(charter, values, z0):
     return midst.solve(problem, method, engine="reference", record="all").trace
 
 
-def assert_views_agree(charter, values, seats, frames, adversary, heard_by=None):
+def assert_views_agree(charter, values, setups, frames, adversary, heard_by=None):
     """The view of the trace, and that of what the coalition has heard or sent itself."""
     problem, everything = charter.problem(), Adversary()
     parameters = None if charter.method == "search" else charter.parameters
     all_of_it = Messages(problem, parameters, everything)
     for frame in frames:
-        account(all_of_it, seats[0], frame)
+        account(all_of_it, setups[0], frame)
     z0 = None
     if parameters is not None:
         ends = zip(problem.graph.source.tolist(), problem.graph.target.tolist(), strict=True)
@@ -78,13 +78,15 @@ def assert_views_agree(charter, values, seats, frames, adversary, heard_by=None)
     trace = simulate(charter, values, z0)
     messages = Messages(problem, parameters, adversary)
     for frame in frames if heard_by is None else heard_by:
-        account(messages, seats[0], frame)
+        account(messages, setups[0], frame)
     if adversary.init == "sealed" and 0 < trace.iterations < SHORTEST:
         return
     own = {i: values[i] for i in adversary.corrupt}
     heard, seen = messages.view(rules(charter, trace), own), view(trace, adversary)
-    assert [type(sight) for sight in seen.sights] == [type(sight) for sight in heard.sights]
-    for mine, other in zip(seen.sights, heard.sights, strict=True):
+    assert [type(observation) for observation in seen.observations] == [
+        type(observation) for observation in heard.observations
+    ]
+    for mine, other in zip(seen.observations, heard.observations, strict=True):
         for field in fields(mine):
             if isinstance(getattr(mine, field.name), float):
                 assert getattr(mine, field.name) == pytest.approx(getattr(other, field.name), rel=1e-9, abs=1e-9)
@@ -106,41 +108,41 @@ def test_simulated_networks(method, block):
     """Random charters under faults: nothing is sent that no view counts, and the views agree."""
     compared = 0
     for seed in range(1000 + 10 * block, 1010 + 10 * block):
-        charter, values, seats, frames = overhear(seed, method, ROUGH if seed % 2 else NONE)
+        charter, values, setups, frames = overhear(seed, method, ROUGH if seed % 2 else NONE)
         if not plain(charter) or not frames:
             if charter.coordinates == 1:
                 everything = Messages(charter.problem(), charter.parameters, Adversary())
                 for frame in frames:
-                    account(everything, seats[0], frame)
+                    account(everything, setups[0], frame)
             continue
         n, rng = len(charter.names), np.random.default_rng(seed)
         corrupt = rng.choice(n, rng.integers(1, n), replace=False).tolist()
         for adversary in (Adversary(corrupt, False), Adversary(corrupt, True, "sealed"), Adversary()):
-            assert_views_agree(charter, values, seats, frames, adversary)
+            assert_views_agree(charter, values, setups, frames, adversary)
             compared += 1
     assert compared
 
 
 def test_maxima_and_digests_tell_nothing_new():
     """Each follows from z(0) and x, which are counted: maxima from those of the round before, a digest from its z."""
-    charter, _, seats, frames = overhear(2006, "consensus", NONE)
+    charter, _, setups, frames = overhear(2006, "consensus", NONE)
     assert plain(charter)
     everything = Messages(charter.problem(), charter.parameters, Adversary())
     steps = {}
     for frame in frames:
-        step = account(everything, seats[0], frame)
+        step = account(everything, setups[0], frame)
         if step is not None:
             steps[frame[0], frame[1], step.message.round] = step
-    graph, tide, node = charter.graph, seats[0].iteration.tide, seats[0].iteration.node
+    graph, stop_rule, node = charter.graph, setups[0].iteration.stop_rule, setups[0].iteration.node
     for (i, j, round), step in steps.items():
         if round < 2:
-            assert step.level.tolist() == tide.still().tolist()
+            assert step.maxima.tolist() == stop_rule.empty().tolist()
             continue
         near = graph.neighbours(i).tolist()
         x = steps[i, j, round - 1].message.number
-        own = [np.array(x), -np.array(x)] if tide.begins(round - 1) else []
-        heard = [steps[k, i, round - 1].level for k in near]
-        assert step.level.tolist() == tide.rise(steps[i, j, round - 1].level, own, heard).tolist()
+        own = [np.array(x), -np.array(x)] if stop_rule.begins(round - 1) else []
+        heard = [steps[k, i, round - 1].maxima for k in near]
+        assert step.maxima.tolist() == stop_rule.merge(steps[i, j, round - 1].maxima, own, heard).tolist()
     for i, j in {(i, j) for i, j, _ in steps if i < j}:
         z, mirror = steps[i, j, 0].message.number, steps[j, i, 0].message.number
         for round in range(1, max(at for a, b, at in steps if (a, b) == (i, j)) + 1):
@@ -155,8 +157,8 @@ def test_maxima_and_digests_tell_nothing_new():
 
 
 def test_all_talk_is_known():
-    assert set(TALK) == set(Talk.__args__)
-    for kind, carried in TALK.items():
+    assert set(CONTROL) == set(Control.__args__)
+    for kind, carried in CONTROL.items():
         assert set(kind.__struct_fields__) == carried
 
 
@@ -172,19 +174,19 @@ def test_logs_of_real_nodes(method, tmp_path: Path):
             for name, log in zip(net.charter.names, logs, strict=True)
         ]
         assert [one.wait(90).answer["value"] for one in started] == [6.25] * 5
-        seats = net.seats()
+        setups = net.setups()
     frames = [frame for log in logs for frame in read_log(log)]
     coalition = Adversary((1, 2), eavesdrops=False)
     own = [frame for i in coalition.corrupt for frame in read_log(logs[i])]
-    assert_views_agree(net.charter, values, seats, frames, coalition, heard_by=own)
+    assert_views_agree(net.charter, values, setups, frames, coalition, heard_by=own)
 
 
 def test_a_message_that_the_audit_does_not_know_is_caught():
     """The check can fail: a trace that leaves out what was sent makes another view."""
-    charter, values, seats, frames = overhear(2006, "consensus", NONE)
+    charter, values, setups, frames = overhear(2006, "consensus", NONE)
     steps = [frame for frame in frames if frame[2][:1] == b"S"]
-    last = max(seats[0].codec.decode(frame[2]).message.round for frame in steps)
-    extra = seats[0].codec.decode(steps[-1][2])
-    forged = seats[0].codec.encode_step(Message(last + 1, extra.message.number), extra.digest, extra.level)
+    last = max(setups[0].codec.decode(frame[2]).message.round for frame in steps)
+    extra = setups[0].codec.decode(steps[-1][2])
+    forged = setups[0].codec.encode_step(Message(last + 1, extra.message.number), extra.digest, extra.maxima)
     with pytest.raises(AssertionError):
-        assert_views_agree(charter, values, seats, [*frames, (*steps[-1][:2], forged)], Adversary())
+        assert_views_agree(charter, values, setups, [*frames, (*steps[-1][:2], forged)], Adversary())

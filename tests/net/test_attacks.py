@@ -23,13 +23,13 @@ from processes import Network, network
 from midst import graphs
 from midst.net.driver import Driver
 from midst.net.gossip import Gossip, pack_bits
+from midst.net.identity.keys import load_identity
 from midst.net.journal import DiskFile, Journal
-from midst.net.keys import load_identity
 from midst.net.peer import Ending, Peer
-from midst.net.seat import Seat
-from midst.net.tls import TlsTransport
-from midst.net.transport import Ears, Endpoint
-from midst.net.wire import Abort, Want, decode_talk, encode_talk
+from midst.net.setup import Setup
+from midst.net.transports.tls import TlsTransport
+from midst.net.transports.transport import Endpoint, Listener
+from midst.net.wire import Abort, Want, decode_control, encode_control
 from midst.protocol.keys import MODULUS
 from midst.protocol.participant import Participant, Statement, announcement_body, signed_bytes
 
@@ -57,8 +57,8 @@ class Wire:
     def received(self) -> int:
         return self._inner.received
 
-    async def open(self, ears: Ears) -> None:
-        await self._inner.open(ears)
+    async def open(self, listener: Listener) -> None:
+        await self._inner.open(listener)
 
     def send(self, j: int, frame: bytes) -> None:
         for out in [frame] if self._change is None else self._change(j, frame):
@@ -81,12 +81,12 @@ def play(
 
     async def everybody() -> list[Ending]:
         drivers = []
-        for i, seat in enumerate(net.seats()):
-            inner = TlsTransport(Endpoint(net.charter, load_identity(net.key(seat.name)), i, seat.codec.largest()))
+        for i, setup in enumerate(net.setups()):
+            inner = TlsTransport(Endpoint(net.charter, load_identity(net.key(setup.name)), i, setup.codec.largest()))
             wires.append(Wire(inner, change if i == LIAR else None))
-            files.append(DiskFile(net.journal(seat.name)))
+            files.append(DiskFile(net.journal(setup.name)))
             seen = lambda peer, i=i: patch(inside(peer)) if i == LIAR and patch else None  # noqa: E731
-            drivers.append(Driver(seat, Journal(files[-1], seat.name), wires[-1], watch=seen))
+            drivers.append(Driver(setup, Journal(files[-1], setup.name), wires[-1], watch=seen))
         return list(await asyncio.gather(*(driver.run() for driver in drivers)))
 
     wires: list[Wire] = []
@@ -99,24 +99,24 @@ def play(
 
 
 def inside(peer: Peer) -> Participant:
-    assert isinstance(peer.part, Gossip)
-    return peer.part._participant
+    assert isinstance(peer.exchange, Gossip)
+    return peer.exchange._participant
 
 
-def signed(seat: Seat, body: bytes) -> Statement:
-    return Statement(body, seat.notary.sign(signed_bytes(seat.session, body)))
+def signed(setup: Setup, body: bytes) -> Statement:
+    return Statement(body, setup.notary.sign(signed_bytes(setup.session, body)))
 
 
-def statements(seat: Seat, frame: bytes) -> tuple[Statement, ...]:
-    return seat.codec.decode_all(frame) if frame[:1] == b"G" else ()
+def statements(setup: Setup, frame: bytes) -> tuple[Statement, ...]:
+    return setup.codec.decode_all(frame) if frame[:1] == b"G" else ()
 
 
 def silent_about_itself(frame: bytes) -> bool:
     """A liar does not say that it has been found out."""
-    return frame[:1] == b"T" and isinstance(decode_talk(frame), Abort)
+    return frame[:1] == b"T" and isinstance(decode_control(frame), Abort)
 
 
-def rewriting(seat: Seat, rewrite: Callable[[int, Statement], Statement | None]) -> Change:
+def rewriting(setup: Setup, rewrite: Callable[[int, Statement], Statement | None]) -> Change:
     """Changes the liar's own statements, by neighbour; None withholds one."""
 
     def change(j: int, frame: bytes) -> Iterable[bytes]:
@@ -124,22 +124,22 @@ def rewriting(seat: Seat, rewrite: Callable[[int, Statement], Statement | None])
             return []
         if frame[:1] != b"G":
             return [frame]
-        said = [rewrite(j, one) if one.signer == LIAR else one for one in statements(seat, frame)]
-        return seat.codec.encode([one for one in said if one is not None])
+        said = [rewrite(j, one) if one.signer == LIAR else one for one in statements(setup, frame)]
+        return setup.codec.encode([one for one in said if one is not None])
 
     return change
 
 
-def shifted(seat: Seat, one: Statement, by: Iterable[int]) -> Statement:
+def shifted(setup: Setup, one: Statement, by: Iterable[int]) -> Statement:
     """A contribution with something added to its numbers."""
     numbers = [(number + more) % MODULUS for number, more in zip(one.numbers, by, strict=True)]
-    return signed(seat, one.body[: 5 + 32] + struct.pack(f"<{len(numbers)}Q", *numbers))
+    return signed(setup, one.body[: 5 + 32] + struct.pack(f"<{len(numbers)}Q", *numbers))
 
 
 def check_ends(net: Network, endings: list[Ending], kinds: set[str]) -> list[Any]:
     """What must hold of those who are honest: never two answers, and an end that names somebody; the aborts."""
     honest = [ending for i, ending in enumerate(endings) if i != LIAR]
-    found = {ending.found.value for ending in honest if ending.found is not None}
+    found = {ending.answer.value for ending in honest if ending.answer is not None}
     assert len(found) <= 1
     aborts = [ending.aborted for ending in honest if ending.aborted is not None]
     assert {each.kind for each in aborts} <= kinds
@@ -158,31 +158,31 @@ def check_ends(net: Network, endings: list[Ending], kinds: set[str]) -> list[Any
 def test_a_step_is_answered_once_whatever_a_neighbour_asks(tmp_path: Path) -> None:
     """The liar asks its neighbours for every step again and again, in words of its own, and shows other histories."""
     with ring_of(tmp_path) as net:
-        seat, rng = net.seats()[LIAR], Random(1)
-        opening = seat.draw(rng.randbytes)
-        strange = Participant(seat.agreement(()), seat.holding(opening), seat.notary).own[0]
+        setup, rng = net.setups()[LIAR], Random(1)
+        opening = setup.draw(rng.randbytes)
+        strange = Participant(setup.agreement(()), setup.holding(opening), setup.notary).own[0]
         count = [0]
 
         def pester(j: int, frame: bytes) -> Iterable[bytes]:
             count[0] += 1
             yield frame
             if frame[:1] == b"G":
-                yield encode_talk(Want(rng.randrange(12), pack_bits([j], 5)))
-                yield encode_talk(Want(rng.randrange(12), rng.randbytes(1)))
-                yield encode_talk(Want(-rng.randrange(3)))
+                yield encode_control(Want(rng.randrange(12), pack_bits([j], 5)))
+                yield encode_control(Want(rng.randrange(12), rng.randbytes(1)))
+                yield encode_control(Want(-rng.randrange(3)))
                 context = rng.randbytes(32)
                 for step in range(40, 44):  # about questions that nobody has asked: never due
                     numbers = struct.pack("<4Q", *(rng.getrandbits(64) for _ in range(4)))
                     body = b"C" + struct.pack("<HH", LIAR, step) + context + numbers
-                    yield from seat.codec.encode([signed(seat, body)])
+                    yield from setup.codec.encode([signed(setup, body)])
 
         endings, wires = play(net, pester)
-        assert {ending.found.value for ending in endings if ending.found} == {(40.125,)}
+        assert {ending.answer.value for ending in endings if ending.answer} == {(40.125,)}
         assert count[0] > 10
         for i, wire in enumerate(wires):
             own: dict[int, set[bytes]] = {}
             for _, frame in wire.left:
-                for one in statements(seat, frame):
+                for one in statements(setup, frame):
                     if one.signer == i != LIAR:
                         own.setdefault(one.step, set()).add(one.body)
             assert all(len(bodies) == 1 for bodies in own.values()), "one statement a step, ever"
@@ -194,13 +194,13 @@ def test_a_second_session_on_the_same_values_has_other_masks(tmp_path: Path) -> 
     seen: list[dict[int, tuple[int, ...]]] = []
     for k in range(2):
         with ring_of(tmp_path / str(k), session=f"s{k}") as net:
-            seat = net.seats()[LIAR]
+            setup = net.setups()[LIAR]
             _, wires = play(net)
             seen.append(
                 {
                     one.step: one.numbers
                     for _, frame in wires[1].left
-                    for one in statements(seat, frame)
+                    for one in statements(setup, frame)
                     if one.signer == 1 and one.kind == b"C"
                 }
             )
@@ -214,33 +214,35 @@ def test_a_second_session_on_the_same_values_has_other_masks(tmp_path: Path) -> 
 
 
 def other_announcement(net: Network) -> Change:
-    seat = net.seats()[LIAR]
+    setup = net.setups()[LIAR]
     instance, key, count, certificate = (
-        Participant(seat.agreement(()), seat.holding(seat.draw(Random(5).randbytes)), seat.notary).own[0].announced()
+        Participant(setup.agreement(()), setup.holding(setup.draw(Random(5).randbytes)), setup.notary)
+        .own[0]
+        .announced()
     )
-    other = signed(seat, announcement_body(LIAR, instance, key, count, certificate))
-    return rewriting(seat, lambda j, one: other if one.step == 0 and j == 1 else one)
+    other = signed(setup, announcement_body(LIAR, instance, key, count, certificate))
+    return rewriting(setup, lambda j, one: other if one.step == 0 and j == 1 else one)
 
 
 def other_contribution(step: int, by: tuple[int, ...]) -> Callable[[Network], Change]:
     def make(net: Network) -> Change:
-        seat = net.seats()[LIAR]
+        setup = net.setups()[LIAR]
 
         def rewrite(j: int, one: Statement) -> Statement:
             if one.kind == b"C" and one.step == step and j == 1:
                 padded = (*by, *(0,) * len(one.numbers))[: len(one.numbers)]
-                return shifted(seat, one, padded)
+                return shifted(setup, one, padded)
             return one
 
-        return rewriting(seat, rewrite)
+        return rewriting(setup, rewrite)
 
     return make
 
 
 def other_final(net: Network) -> Change:
-    seat = net.seats()[LIAR]
+    setup = net.setups()[LIAR]
     return rewriting(
-        seat, lambda j, one: signed(seat, one.body[:5] + bytes(32)) if one.kind == b"F" and j == 1 else one
+        setup, lambda j, one: signed(setup, one.body[:5] + bytes(32)) if one.kind == b"F" and j == 1 else one
     )
 
 
@@ -270,16 +272,16 @@ def test_two_faces_lead_nobody_to_another_answer(
 
 def test_what_is_withheld_from_some_comes_by_others(tmp_path: Path) -> None:
     with ring_of(tmp_path) as net:
-        withhold = rewriting(net.seats()[LIAR], lambda j, one: None if j == 1 else one)
+        withhold = rewriting(net.setups()[LIAR], lambda j, one: None if j == 1 else one)
         endings, _ = play(net, withhold)
-    assert {ending.found.value for ending in endings if ending.found} == {(40.125,)}
-    assert all(ending.found for ending in endings)
+    assert {ending.answer.value for ending in endings if ending.answer} == {(40.125,)}
+    assert all(ending.answer for ending in endings)
 
 
 @pytest.mark.parametrize("step", [0, 1, 2])
 def test_what_is_withheld_from_all_is_waited_for_by_name(tmp_path: Path, step: int) -> None:
     with ring_of(tmp_path, deadlines=QUICK | {"start": 8}) as net:
-        withhold = rewriting(net.seats()[LIAR], lambda j, one: None if one.step == step else one)
+        withhold = rewriting(net.setups()[LIAR], lambda j, one: None if one.step == step else one)
         endings, _ = play(net, withhold)
         aborts = check_ends(net, endings, {"waited"})
     assert len(aborts) == 4
@@ -288,7 +290,7 @@ def test_what_is_withheld_from_all_is_waited_for_by_name(tmp_path: Path, step: i
 
 def test_who_withholds_its_signature_leaves_an_answer_that_is_known_and_not_certified(tmp_path: Path) -> None:
     with ring_of(tmp_path, deadlines=QUICK) as net:
-        withhold = rewriting(net.seats()[LIAR], lambda j, one: None if one.kind == b"F" else one)
+        withhold = rewriting(net.setups()[LIAR], lambda j, one: None if one.kind == b"F" else one)
         endings, _ = play(net, withhold)
         aborts = check_ends(net, endings, {"waited"})
     assert {each.about for each in aborts} == {net.charter.names[LIAR]}
@@ -310,18 +312,18 @@ def test_one_liar_can_still_choose(tmp_path: Path) -> None:
         if getattr(participant, "lies", False):
             return
         participant.lies = True  # type: ignore[attr-defined]
-        state, seat = participant._state, net.seats()[LIAR]
+        state, setup = participant._state, net.setups()[LIAR]
 
         def lie(kind: bytes, says: bytes) -> None:
             state(kind, says)
             own = participant.own[-1]
             if own.kind == b"C" and own.step == 1:
-                participant.own[-1] = shifted(seat, own, (-2, *(0,) * (len(own.numbers) - 2), 2))
+                participant.own[-1] = shifted(setup, own, (-2, *(0,) * (len(own.numbers) - 2), 2))
 
         participant._state = lie  # type: ignore[method-assign]
 
     with ring_of(tmp_path, values) as net:
         endings, _ = play(net, patch=vote_for_three)
     assert sorted(values)[3] == 35.0
-    assert {ending.found.value for ending in endings if ending.found} == {(45.0,)}
-    assert all(ending.found for ending in endings), "all have signed it, the honest ones too"
+    assert {ending.answer.value for ending in endings if ending.answer} == {(45.0,)}
+    assert all(ending.answer for ending in endings), "all have signed it, the honest ones too"

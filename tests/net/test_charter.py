@@ -19,11 +19,10 @@ from midst import Mean, Quantile
 from midst.cli import main
 from midst.errors import InputError
 from midst.net import charter as module
-from midst.net import keys
 from midst.net.charter import (
     Charter,
     Deadlines,
-    Participant,
+    ParticipantEntry,
     check_identity,
     differing,
     make_charter,
@@ -32,6 +31,7 @@ from midst.net.charter import (
     split_address,
     strangers,
 )
+from midst.net.identity import keys
 from midst.protocol.keys import Grid
 from midst.protocol.search import Goal
 
@@ -118,7 +118,7 @@ def charters(draw: st.DrawFn) -> Charter:
         session=draw(names),
         method=method,
         participants=tuple(
-            Participant(
+            ParticipantEntry(
                 name=name,
                 fingerprint=f"sha256:{k:064x}",
                 address=None if k in dialling else f"{draw(hosts)}:{ports[k]}",
@@ -186,7 +186,7 @@ def test_equal_numbers_are_the_same(one: dict[str, Any], other: dict[str, Any]) 
 
 
 def test_a_charter_made_in_python_is_the_one_in_the_file() -> None:
-    three = tuple(Participant(**one) for one in plain()["participants"])
+    three = tuple(ParticipantEntry(**one) for one in plain()["participants"])
     edges = (("alice", "bob"), ("bob", "carol"))
     made = Charter(session="s-1", method="consensus", participants=three, edges=edges, bounds=(0, 100))
     assert made.digest == make().digest

@@ -10,7 +10,7 @@ from table import Table, charter_of
 
 from midst import graphs
 from midst.net.gossip import Gossip, Routes, breadth_first, pack_bits, unpack_bits
-from midst.net.wire import Abort, Statements, Want, Welcome, decode_talk, encode_talk
+from midst.net.wire import Abort, Statements, Want, Welcome, decode_control, encode_control
 from midst.protocol.participant import Participant
 from midst.simnet.notary import SimNotary
 
@@ -113,14 +113,14 @@ def test_nobody_is_told_what_it_is_known_to_have(n, edges):
     """n - 1 links a statement, and each of them once."""
     table = Table(search_of(n, edges=edges), VALUES[:n])
     endings = table.run()
-    codec = table.seats[0].codec
+    codec = table.setups[0].codec
     crossings = [
         (i, j, one.signer, one.step) for i, j, frame in table.sent if told(frame) for one in codec.decode_all(frame)
     ]
-    steps = endings[0].found.probes + 2
+    steps = endings[0].answer.probes + 2
     assert len(crossings) == len(set(crossings)) == n * (n - 1) * steps
     assert not any(j == signer for _, j, signer, _ in crossings)
-    talks = [decode_talk(frame) for _, _, frame in table.sent if frame[:1] == b"T"]
+    talks = [decode_control(frame) for _, _, frame in table.sent if frame[:1] == b"T"]
     assert not any(isinstance(talk, Want) for talk in talks), "and nobody has to ask"
 
 
@@ -128,34 +128,34 @@ def test_statements_that_are_due_together_share_a_frame():
     """Who is new to the hub of a star is told everything of everybody else, in as few frames as hold it."""
     table = Table(search_of(6, edges=[(0, k) for k in range(1, 6)]), VALUES[:6])
     endings = table.run()
-    codec = table.seats[0].codec
-    frames = table.peers[0].part.frames(1, 0)
+    codec = table.setups[0].codec
+    frames = table.peers[0].exchange.frames(1, 0)
     sizes = [len(codec.decode_all(frame)) for frame in frames]
-    assert sum(sizes) == 5 * (endings[0].found.probes + 2)
+    assert sum(sizes) == 5 * (endings[0].answer.probes + 2)
     assert len(frames) == -(-sum(map(len, frames)) // codec.largest(b"")) < sum(sizes)
     assert all(len(frame) <= codec.largest() for _, _, frame in table.sent)
 
 
 def outbox_of(table, i=0):
     """What a participant tells whom, once."""
-    codec, out = table.seats[i].codec, table.peers[i].part.outbox()
-    assert table.peers[i].part.outbox() == []
+    codec, out = table.setups[i].codec, table.peers[i].exchange.outbox()
+    assert table.peers[i].exchange.outbox() == []
     return [(j, one) for j, frame in out for one in codec.decode_all(frame)]
 
 
 def test_news_are_told_on_to_those_who_hear_of_it_by_us():
     """On a ring of five, 4 hears of 1 by 0, and 3 does not."""
     table = Table(search_of(), VALUES[:5])
-    one = table.peers[1].part.own(0)
-    assert table.peers[0].part.take(1, Statements((one,)))
+    one = table.peers[1].exchange.own(0)
+    assert table.peers[0].exchange.take(1, Statements((one,)))
     assert outbox_of(table) == [(4, one)]
-    assert not table.peers[0].part.take(1, Statements((one,))), "no news"
+    assert not table.peers[0].exchange.take(1, Statements((one,))), "no news"
     assert outbox_of(table) == []
 
 
 def test_who_tells_us_is_not_told():
     table = Table(search_of(), VALUES[:5])
-    assert table.peers[0].part.take(4, Statements((table.peers[1].part.own(0),)))
+    assert table.peers[0].exchange.take(4, Statements((table.peers[1].exchange.own(0),)))
     assert outbox_of(table) == []
 
 
@@ -164,8 +164,8 @@ def test_who_greets_anew_is_told_what_it_had(anew):
     """What it told us of before it went down, it may have lost with everything else."""
     over, table = Table(search_of(), VALUES[:5]), Table(search_of(), VALUES[:5])
     over.run()
-    announced, contributed = (over.peers[1].part.own(step) for step in (0, 1))
-    part = table.peers[0].part
+    announced, contributed = (over.peers[1].exchange.own(step) for step in (0, 1))
+    part = table.peers[0].exchange
     assert not part.take(4, Statements((contributed,))), "before its signer's announcement"
     if anew:
         part.forget(4)
@@ -176,8 +176,8 @@ def test_who_greets_anew_is_told_what_it_had(anew):
 def test_no_step_is_made_before_every_neighbour_has_welcomed():
     """Though everything for it is there: the first contribution would be told to who may know of another."""
     table = Table(search_of(), VALUES[:5])
-    part = table.peers[0].part
-    part.take(1, Statements(tuple(table.peers[k].part.own(0) for k in range(1, 5))))
+    part = table.peers[0].exchange
+    part.take(1, Statements(tuple(table.peers[k].exchange.own(0) for k in range(1, 5))))
     assert part.missing() == []
     assert part.inputs(0.0) is None
     part.begin()
@@ -196,7 +196,7 @@ def test_what_is_lost_is_asked_for(lost):
         count[0] += told(frame)
         return None if told(frame) and count[0] == 1 + 7 * lost else frame
 
-    assert {ending.found.value for ending in table.run(change=lose)} == {(1.0,)}
+    assert {ending.answer.value for ending in table.run(change=lose)} == {(1.0,)}
 
 
 def test_half_of_all_frames_lost_change_nothing_that_is_signed():
@@ -204,9 +204,9 @@ def test_half_of_all_frames_lost_change_nothing_that_is_signed():
     calm.run()
     rng = np.random.default_rng(1)
     endings = bad.run(change=lambda i, j, frame: frame if rng.random() < 0.5 else None, most=3000)
-    assert {ending.found.value for ending in endings} == {(1.0,)}
+    assert {ending.answer.value for ending in endings} == {(1.0,)}
     signed = [
-        {one.body for _, _, frame in each.sent if told(frame) for one in each.seats[0].codec.decode_all(frame)}
+        {one.body for _, _, frame in each.sent if told(frame) for one in each.setups[0].codec.decode_all(frame)}
         for each in (calm, bad)
     ]
     assert signed[0] == signed[1]
@@ -215,7 +215,7 @@ def test_half_of_all_frames_lost_change_nothing_that_is_signed():
 def test_a_neighbour_that_tells_nothing_on_holds_up_nobody_who_has_another():
     """On a ring, participant 1 tells its own statements, and nobody else's."""
     table = Table(search_of(), VALUES[:5])
-    codec = table.seats[0].codec
+    codec = table.setups[0].codec
 
     def mute(i, j, frame):
         if i != 1 or not told(frame):
@@ -223,14 +223,14 @@ def test_a_neighbour_that_tells_nothing_on_holds_up_nobody_who_has_another():
         own = [one for one in codec.decode_all(frame) if one.signer == 1]
         return codec.encode(own)[0] if own else None
 
-    assert {ending.found.value for ending in table.run(change=mute, most=3000)} == {(1.0,)}
+    assert {ending.answer.value for ending in table.run(change=mute, most=3000)} == {(1.0,)}
 
 
 def test_the_first_to_be_asked_is_who_should_have_told():
     table = Table(search_of(), VALUES[:5])
     table.pass_time()
     table.deliver(change=lambda i, j, frame: None if told(frame) else frame)
-    part, routes = table.peers[0].part, Routes(table.charter.graph, 0)
+    part, routes = table.peers[0].exchange, Routes(table.charter.graph, 0)
     assert isinstance(part, Gossip)
     wants = {j: unpack_bits(part.ask(j).lacks, 5) for j in (1, 4)}
     assert wants == {j: [k for k in range(1, 5) if routes.nearest[k] == j] for j in (1, 4)}
@@ -240,10 +240,10 @@ def test_the_first_to_be_asked_is_who_should_have_told():
 
 def test_who_asks_for_what_is_not_there_gets_nothing():
     table = Table(search_of(), VALUES[:5])
-    part = table.peers[0].part
+    part = table.peers[0].exchange
     assert part.frames(1, 0, pack_bits(range(5), 5)) == [], "not even our own, before all neighbours have greeted"
     table.run()
-    part = table.peers[0].part
+    part = table.peers[0].exchange
     assert part.frames(1, 10**6, pack_bits(range(5), 5)) == []
     assert part.frames(1, 10**6) == []
     assert part.frames(1, -5, pack_bits([0], 5)) == part.frames(1, 0, pack_bits([0], 5)) != []
@@ -251,13 +251,13 @@ def test_who_asks_for_what_is_not_there_gets_nothing():
 
 def test_nothing_of_ones_own_is_told_before_every_neighbour_has_welcomed():
     table = Table(search_of(), VALUES[:5])
-    welcome = encode_talk(Welcome(b"", 0))[:9]
+    welcome = encode_control(Welcome(b"", 0))[:9]
     for _ in range(4):
         table.pass_time()
         table.deliver(change=lambda i, j, frame: None if (i, j) == (1, 0) and frame[:9] == welcome else frame)
-    codec = table.seats[0].codec
+    codec = table.setups[0].codec
     assert not [one for _, _, frame in table.sent if told(frame) for one in codec.decode_all(frame) if one.signer == 0]
-    assert {ending.found.value for ending in table.run()} == {(1.0,)}
+    assert {ending.answer.value for ending in table.run()} == {(1.0,)}
 
 
 # Two histories
@@ -265,14 +265,14 @@ def test_nothing_of_ones_own_is_told_before_every_neighbour_has_welcomed():
 
 def two_faced(table, liar, session=9):
     """Participant `liar` tells its higher neighbour another announcement than its lower one."""
-    seat, peer = table.seats[liar], table.peers[liar]
-    high = max(seat.neighbours)
-    opening = seat.draw(np.random.default_rng(session).bytes)
-    other = Participant(seat.agreement(()), seat.holding(opening), SimNotary(liar)).own[0]
-    codec = seat.codec
+    setup, peer = table.setups[liar], table.peers[liar]
+    high = max(setup.neighbours)
+    opening = setup.draw(np.random.default_rng(session).bytes)
+    other = Participant(setup.agreement(()), setup.holding(opening), SimNotary(liar)).own[0]
+    codec = setup.codec
 
     def change(i, j, frame):
-        if i == liar and frame[:7] == encode_talk(Abort("", "", "", ""))[:7]:
+        if i == liar and frame[:7] == encode_control(Abort("", "", "", ""))[:7]:
             return None  # a liar does not say that it has been found out
         if (i, j) != (liar, high) or not told(frame):
             return frame
@@ -283,7 +283,7 @@ def two_faced(table, liar, session=9):
         ]
         return codec.encode(statements)[0] if statements else None
 
-    assert peer.part.own(0) != other
+    assert peer.exchange.own(0) != other
     return change
 
 
@@ -295,7 +295,7 @@ def test_an_equivocator_is_named_by_everybody(n, liar):
     endings = table.run(change=two_faced(table, liar))
     name = table.charter.names[liar]
     for i, ending in enumerate(endings):
-        assert ending.found is None
+        assert ending.answer is None
         if i != liar:
             assert (ending.aborted.kind, ending.aborted.about) == ("equivocation", name)
     with pytest.raises(Exception, match="start a new one"):
@@ -313,7 +313,7 @@ def test_an_accusation_without_evidence_is_only_somebodys_word():
     table = Table(search_of(5), VALUES[:5])
     table.pass_time()
     table.deliver(most=30)
-    table.peers[0].hear(1, encode_talk(Abort("equivocation", "cat", "ben", "cat signed two statements")), table.now)
+    table.peers[0].hear(1, encode_control(Abort("equivocation", "cat", "ben", "cat signed two statements")), table.now)
     aborted = table.peers[0].ending.aborted
     assert (aborted.kind, aborted.about) == ("equivocation", "cat")
     assert str(aborted) == "ben says: cat signed two statements"
@@ -324,5 +324,5 @@ def test_impossible_totals_are_put_down_to_nobody_who_tells_of_them():
     table = Table(search_of(5), VALUES[:5])
     table.pass_time()
     table.deliver(most=30)
-    table.peers[0].hear(1, encode_talk(Abort("impossible", "somebody", "ben", "the totals cannot be")), table.now)
+    table.peers[0].hear(1, encode_control(Abort("impossible", "somebody", "ben", "the totals cannot be")), table.now)
     assert table.peers[0].ending.aborted.about == "somebody"

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from midst.cli import main
 from midst.errors import InputError
-from midst.net import certificates, keys
-from midst.net.certificates import check_certificate
-from midst.net.keys import Identity, load_identity, make_identity
+from midst.net.identity import certificates, keys
+from midst.net.identity.certificates import check_certificate
+from midst.net.identity.keys import Identity, load_identity, make_identity
 
 NOW = datetime.now(UTC)
 PEM = serialization.Encoding.PEM
@@ -59,7 +59,7 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[bytes |
     return ends[0].getpeercert(True), ends[1].getpeercert(True)
 
 
-def meet(one: Identity, other: Identity) -> list[certificates.Problem | None]:
+def meet(one: Identity, other: Identity) -> list[certificates.CertificateFault | None]:
     """A handshake each way, and what everybody thinks of what was shown."""
     found = []
     for client, server in ((one, other), (other, one)):

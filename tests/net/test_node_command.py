@@ -27,12 +27,13 @@ from processes import Network, network, nobody_calls, port_of
 
 from midst import graphs
 from midst.cli import main
-from midst.net import keys, local
+from midst.net import local
 from midst.net.charter import make_charter
+from midst.net.identity import keys
 from midst.net.journal import DiskFile, Journal
 from midst.net.notary import CertifiedNotary
 from midst.net.records import Began, encode_record
-from midst.net.seat import take_seat
+from midst.net.setup import make_setup
 from midst.simnet import trial
 
 pytestmark = pytest.mark.timeout(60)
@@ -172,8 +173,8 @@ def journal_of(name: str, session: str) -> Callable[[Try], None]:
         other = make_charter(msgspec.to_builtins(one.net.charter) | {"session": session}, "charter")
         file = DiskFile(one.journal)
         identity = keys.load_identity(one.folder / "keys" / name / f"{name}.key")
-        seat = take_seat(other, name, float(VALUE), CertifiedNotary(other, identity))
-        Journal(file, "journal").append(encode_record(Began(seat.draw(os.urandom))))
+        setup = make_setup(other, name, float(VALUE), CertifiedNotary(other, identity))
+        Journal(file, "journal").append(encode_record(Began(setup.draw(os.urandom))))
         file.close()
 
     return change

@@ -7,8 +7,20 @@ import pytest
 from table import Table, charter_of
 
 from midst.errors import Aborted, InputError
-from midst.net.exact import ExactFinish
-from midst.net.wire import PROTOCOL, Abort, Done, Hello, NotYet, Refused, Step, Want, Welcome, decode_talk, encode_talk
+from midst.net.exact_finish import ExactFinish
+from midst.net.wire import (
+    PROTOCOL,
+    Abort,
+    Done,
+    Hello,
+    NotYet,
+    Refused,
+    StepFrame,
+    Want,
+    Welcome,
+    decode_control,
+    encode_control,
+)
 from midst.protocol.participant import Statement, announcement_body, signed_bytes
 from midst.simnet.notary import SimNotary, sim_certificate
 
@@ -38,22 +50,22 @@ def told(frame):
 @pytest.mark.parametrize("method", METHODS)
 def test_all_find_the_same_proved_answer(settings, answer, method):
     endings = Table(charter_of(method=method, **settings), VALUES).run()
-    assert {ending.found.value for ending in endings} == {(answer,)}
-    assert {ending.found.counts[0][2] for ending in endings} == {3}
-    assert len({ending.found.rounds for ending in endings}) == 1
+    assert {ending.answer.value for ending in endings} == {(answer,)}
+    assert {ending.answer.proof[0][2] for ending in endings} == {3}
+    assert len({ending.answer.rounds for ending in endings}) == 1
 
 
 def test_a_mean_is_proved_to_the_tolerance():
     endings = Table(charter_of(objective="mean", tolerance=1e-9), VALUES).run()
-    assert len({ending.found.value for ending in endings}) == 1
-    found = endings[0].found
+    assert len({ending.answer.value for ending in endings}) == 1
+    found = endings[0].answer
     assert abs(found.value[0] - np.mean(VALUES)) <= found.bound <= 1e-9 * 5
 
 
 def test_an_even_median_between_two_values_is_proved_to_the_tolerance():
     endings = Table(charter_of(4, side="any"), [1.0, 2.0, 3.0, 4.0]).run()
-    assert 2.0 <= endings[0].found.value[0] <= 3.0
-    assert endings[0].found.counts == ()
+    assert 2.0 <= endings[0].answer.value[0] <= 3.0
+    assert endings[0].answer.proof == ()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -66,44 +78,44 @@ def test_weights_count(method):
             for one, weight in zip(people.participants, (1, 5, 1), strict=True)
         ],
     )
-    assert Table(heavy, VALUES).run()[0].found.value == (-2.0,)
+    assert Table(heavy, VALUES).run()[0].answer.value == (-2.0,)
 
 
 def test_lists_are_pooled():
     lists = [[1.0, 2.0, 9.0], [-2.0], [5.0, 5.0, 5.0, -7.0]]
     endings = Table(charter_of(method="search", pooled=True, objective="quantile", quantile=0.75), lists).run()
-    assert {ending.found.value for ending in endings} == {(5.0,)}
-    assert endings[0].found.counts == ((4, 1, 8),)
+    assert {ending.answer.value for ending in endings} == {(5.0,)}
+    assert endings[0].answer.proof == ((4, 1, 8),)
 
 
 def test_the_midpoint_of_an_even_number_of_values():
     settings = {"method": "search", "side": "midpoint", "resolution": 0.25}
     endings = Table(charter_of(4, **settings), [1.0, 2.0, 3.5, 4.0]).run()
-    assert {ending.found.value for ending in endings} == {(2.75,)}
+    assert {ending.answer.value for ending in endings} == {(2.75,)}
 
 
 def test_a_search_needs_no_bounds():
     values = [1e-300, -2.0, 1.7e308, 5.0, 4.0]
     endings = Table(charter_of(5, method="search", bounds=None), values).run()
-    assert {ending.found.value for ending in endings} == {(4.0,)}
+    assert {ending.answer.value for ending in endings} == {(4.0,)}
 
 
 def test_nobody_is_exposed_by_a_search():
-    assert not any(ending.found.exposed for ending in Table(charter_of(method="search"), VALUES).run())
+    assert not any(ending.answer.exposed for ending in Table(charter_of(method="search"), VALUES).run())
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_vectors_coordinate_by_coordinate(method):
     rows = [[1.0, 7.0], [2.0, -3.0], [3.0, 0.5]]
     endings = Table(charter_of(coordinates=2, method=method), rows).run()
-    assert endings[0].found.value == (2.0, 0.5)
-    assert endings[0].found.to_dict()["value"] == [2.0, 0.5]
+    assert endings[0].answer.value == (2.0, 0.5)
+    assert endings[0].answer.to_dict()["value"] == [2.0, 0.5]
 
 
 def test_frames_have_one_size_whatever_the_branch():
     table = Table(charter_of(5), [0.0, 1.0, 2.0, 3.0, 4.0])
     table.run()
-    branches = {peer.part.state.branch for peer in table.peers}
+    branches = {peer.exchange.state.branch for peer in table.peers}
     assert len({len(frame) for _, _, frame in table.sent if steps(frame)}) == 1
     assert len(branches) > 1
 
@@ -111,7 +123,7 @@ def test_frames_have_one_size_whatever_the_branch():
 def test_nothing_drawn_leaves_before_the_neighbour_has_our_number_on_disk():
     table = Table(charter_of(2), [1.0, 2.0])
     table.pass_time()
-    table.deliver(change=lambda i, j, frame: None if frame[:9] == encode_talk(Welcome(b"", 0))[:9] else frame)
+    table.deliver(change=lambda i, j, frame: None if frame[:9] == encode_control(Welcome(b"", 0))[:9] else frame)
     assert not [1 for _, _, frame in table.sent if steps(frame)]
 
 
@@ -120,7 +132,7 @@ def test_nothing_drawn_leaves_before_the_neighbour_has_our_number_on_disk():
 
 def said_by(table):
     """All that was said of the iteration, and all that was signed."""
-    codec = table.seats[0].codec
+    codec = table.setups[0].codec
     iterated = {(i, j, frame) for i, j, frame in table.sent if steps(frame)}
     signed = {one.body for _, _, frame in table.sent if told(frame) for one in codec.decode_all(frame)}
     return iterated, signed
@@ -139,17 +151,17 @@ def test_a_participant_killed_after_any_frame_goes_on_to_the_same_end(method):
             table.mail.clear()
             table.sit(victim)
             endings = table.run()
-            assert {ending.found.value for ending in endings} == {(1.0,)}
+            assert {ending.answer.value for ending in endings} == {(1.0,)}
             assert said_by(table) == said_by(calm)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_who_has_ended_says_so_again_and_needs_nobody(method):
     table = Table(charter_of(method=method), VALUES)
-    first = table.run()[0].found
+    first = table.run()[0].answer
     again = table.sit(0)
     assert again.over
-    assert again.ending.found == first
+    assert again.ending.answer == first
     assert b"S" not in table.files[0].data[20:21]
 
 
@@ -158,11 +170,11 @@ def test_after_the_end_no_secret_is_kept(method):
     table = Table(charter_of(method=method), VALUES)
     assert all(peer.opening.secret in file.data for peer, file in zip(table.peers, table.files, strict=True))
     table.run()
-    for seat, file, peer in zip(table.seats, table.files, table.peers, strict=True):
+    for setup, file, peer in zip(table.setups, table.files, table.peers, strict=True):
         assert not peer.opening.z or peer.opening.z not in file.data
         assert peer.opening.value not in file.data
         assert peer.opening.secret not in file.data
-        assert seat.session in file.data
+        assert setup.session in file.data
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -183,14 +195,14 @@ def test_a_lost_journal_is_noticed_and_refused(method):
 def test_a_journal_of_another_value_is_refused():
     table = Table(charter_of(), VALUES)
     with pytest.raises(InputError, match="not the one this session began with") as caught:
-        table.sit(0, seat=Table(charter_of(), [7.5, 0.0, 0.0]).seats[0])
+        table.sit(0, setup=Table(charter_of(), [7.5, 0.0, 0.0]).setups[0])
     assert "7.5" not in str(caught.value)
 
 
 def test_a_journal_of_another_session_is_refused():
     table = Table(charter_of(), VALUES)
     with pytest.raises(InputError, match="another session"):
-        table.sit(0, seat=Table(charter_of(session="other"), VALUES).seats[0])
+        table.sit(0, setup=Table(charter_of(session="other"), VALUES).setups[0])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -203,16 +215,16 @@ def test_a_full_disk_stops_before_anything_is_sent(method):
     endings = table.run()
     assert {ending.aborted.kind for ending in endings} == {"disk"}
     assert {ending.aborted.about for ending in endings} == {"cat"}
-    own = table.peers[2].part.round - (method == "consensus")
+    own = table.peers[2].exchange.round - (method == "consensus")
     assert not [1 for i, _, frame in table.sent[before:] if i == 2 and steps(frame)]
     signed = [
-        one for i, _, frame in table.sent if i == 2 and told(frame) for one in table.seats[0].codec.decode_all(frame)
+        one for i, _, frame in table.sent if i == 2 and told(frame) for one in table.setups[0].codec.decode_all(frame)
     ]
     assert all(one.step <= own for one in signed if one.signer == 2)
     table.files[2].full = False
     for i in range(3):
         table.sit(i)
-    assert {ending.found.value for ending in table.run()} == {(1.0,)}
+    assert {ending.answer.value for ending in table.run()} == {(1.0,)}
 
 
 def test_the_x_of_a_round_that_is_not_made_is_told_to_nobody():
@@ -220,11 +232,11 @@ def test_the_x_of_a_round_that_is_not_made_is_told_to_nobody():
     for settings in ({}, {"objective": "mean"}):
         table = Table(charter_of(**settings), VALUES)
         table.run()
-        codec, part = table.seats[0].codec, table.peers[0].part
+        codec, part = table.setups[0].codec, table.peers[0].exchange
         rounds = [codec.decode(frame).message.round for _, _, frame in table.sent if steps(frame)]
         for since in range(max(rounds) + 3):
             kept = [codec.decode(frame) for frame in part.frames(1, since)]
-            assert max([step.message.round for step in kept if isinstance(step, Step)], default=0) <= max(rounds)
+            assert max([step.message.round for step in kept if isinstance(step, StepFrame)], default=0) <= max(rounds)
 
 
 # Distrust
@@ -232,7 +244,7 @@ def test_the_x_of_a_round_that_is_not_made_is_told_to_nobody():
 
 def forge(table, j, **changes):
     """A change to what participant 0 sends to j from round 4 on."""
-    codec = table.seats[0].codec
+    codec = table.setups[0].codec
 
     def change(i, to, frame):
         if (i, to) != (0, j) or not steps(frame):
@@ -249,11 +261,11 @@ def test_two_frames_for_one_round_are_equivocation():
     table = Table(charter_of(), VALUES)
 
     def twice(i, j, frame):
-        if (i, j) == (0, 1) and steps(frame) and (step := table.seats[0].codec.decode(frame)).message.round == 4:
+        if (i, j) == (0, 1) and steps(frame) and (step := table.setups[0].codec.decode(frame)).message.round == 4:
             message = step.message
             other = type(message)(message.round, message.number + 0.25)
             table.peers[1].hear(0, frame, table.now)
-            return table.seats[0].codec.encode_step(other, step.digest, step.level)
+            return table.setups[0].codec.encode_step(other, step.digest, step.maxima)
         return frame
 
     endings = table.run(change=twice)
@@ -265,7 +277,7 @@ def test_mirrors_that_come_apart_stop_the_run():
 
     def lie(codec, step):
         message = step.message
-        return codec.encode_step(type(message)(message.round, message.number + 0.25), step.digest, step.level)
+        return codec.encode_step(type(message)(message.round, message.number + 0.25), step.digest, step.maxima)
 
     endings = table.run(change=forge(table, 1, make=lie))
     assert {ending.aborted.kind for ending in endings} == {"diverged"}
@@ -289,7 +301,7 @@ def test_a_round_far_ahead_is_a_broken_protocol():
 
     def ahead(codec, step):
         message = step.message
-        return codec.encode_step(type(message)(message.round + 5, message.number), step.digest, step.level)
+        return codec.encode_step(type(message)(message.round + 5, message.number), step.digest, step.maxima)
 
     endings = table.run(change=forge(table, 1, make=ahead))
     assert {(ending.aborted.kind, ending.aborted.about) for ending in endings} == {("broken protocol", "ann")}
@@ -301,14 +313,14 @@ def test_statements_that_come_during_the_iteration_cannot_end_it():
     table.pass_time()
     table.deliver(most=20)
     peer = table.peers[1]
-    assert peer.part.search is None
+    assert peer.exchange.search is None
     body = announcement_body(2, bytes(16), bytes(32), 1, sim_certificate(2))
-    early = table.seats[0].codec.encode_all([Statement(body, b"no signature of cat's")])
+    early = table.setups[0].codec.encode_all([Statement(body, b"no signature of cat's")])
     peer.hear(0, early, table.now)
     assert peer.neighbours[0].bad == 0
-    peer.hear(0, table.seats[0].codec.encode_all([Statement(b"A" + b"\xff" * 4 + bytes(80), b"")]), table.now)
+    peer.hear(0, table.setups[0].codec.encode_all([Statement(b"A" + b"\xff" * 4 + bytes(80), b"")]), table.now)
     assert peer.neighbours[0].bad == 1, "what is no statement at all is put down to who tells it"
-    assert {ending.found.value for ending in table.run()} == {(1.0,)}
+    assert {ending.answer.value for ending in table.run()} == {(1.0,)}
 
 
 @pytest.mark.parametrize("far", [0, 1, 30])
@@ -318,9 +330,9 @@ def test_what_we_have_signed_and_know_nothing_of_ends_it(far):
     table.pass_time()
     table.deliver(most=40)
     peer = table.peers[0]
-    body = b"C" + struct.pack("<HH", 0, peer.part.round + far) + bytes(32 + 8 * 4)
+    body = b"C" + struct.pack("<HH", 0, peer.exchange.round + far) + bytes(32 + 8 * 4)
     shown = Statement(body, SimNotary(0).sign(signed_bytes(table.charter.digest, body)))
-    peer.hear(1, table.seats[0].codec.encode_all([shown]), table.now)
+    peer.hear(1, table.setups[0].codec.encode_all([shown]), table.now)
     assert (peer.ending.aborted.kind, peer.ending.aborted.about) == ("journal lost", "ann")
     with pytest.raises(Aborted, match="start a new one"):
         table.sit(0)
@@ -330,10 +342,10 @@ def test_who_only_says_that_we_have_signed_more_is_waited_for_by_name():
     table = Table(charter_of(method="search", deadlines={"start": 30}), VALUES)
 
     def boast(i, j, frame):
-        if (i, j) != (1, 0) or frame[:9] != encode_talk(Welcome(b"", 0))[:9]:
+        if (i, j) != (1, 0) or frame[:9] != encode_control(Welcome(b"", 0))[:9]:
             return frame
-        said = table.seats[0].codec.decode(frame)
-        return encode_talk(Welcome(said.instance, said.wants, 7, b"d" * 16))
+        said = table.setups[0].codec.decode(frame)
+        return encode_control(Welcome(said.instance, said.wants, 7, b"d" * 16))
 
     endings = table.run(change=boast)
     assert {(ending.aborted.kind, ending.aborted.about) for ending in endings[:1]} == {("waited", "ben")}
@@ -348,9 +360,9 @@ def test_a_disk_that_was_put_back_is_noticed_by_what_neighbours_show(step):
     table.pass_time()
     while table.mail and table.peers[0].ending is None:
         table.deliver(most=1)
-        if old is None and table.peers[0].part.round == step:
+        if old is None and table.peers[0].exchange.round == step:
             old = table.files[0].data
-        if table.peers[0].part.round == step + 2:
+        if table.peers[0].exchange.round == step + 2:
             break
     before = said_by(table)[1]
     table.mail.clear()
@@ -381,9 +393,9 @@ def test_a_hello_that_is_not_accepted_is_answered_in_words(change, kind, words):
         "version": PROTOCOL, "sender": "ben", "receiver": "ann", "digest": charter.digest,
         "fields": charter.field_digests(), "instance": bytes(16), "wants": 0,
     }  # fmt: skip
-    ann.hear(1, encode_talk(Hello(**(plain | change))), 0.0)
-    answer = table.seats[0].codec.decode(table.sent[-1][2])
-    refused = next(table.seats[0].codec.decode(f) for i, j, f in table.sent if i == 0 and b"refused" in f)
+    ann.hear(1, encode_control(Hello(**(plain | change))), 0.0)
+    answer = table.setups[0].codec.decode(table.sent[-1][2])
+    refused = next(table.setups[0].codec.decode(f) for i, j, f in table.sent if i == 0 and b"refused" in f)
     assert (refused.kind, words in refused.text) == (kind, True), answer
 
 
@@ -399,7 +411,7 @@ def test_a_different_charter_is_refused_by_what_differs():
     assert {peer.ending.aborted.about for peer in (table.peers[0], table.peers[2])} == {"ben"}
     for i in range(3):  # nothing has begun: with the right charter it goes on from there
         table.sit(i)
-    assert {ending.found.value for ending in table.run()} == {(1.0,)}
+    assert {ending.answer.value for ending in table.run()} == {(1.0,)}
 
 
 @pytest.mark.parametrize(
@@ -478,7 +490,7 @@ def test_asking_twice_is_answered_twice_and_answers_are_not_answered():
     table.pass_time()
     table.deliver(most=14)
     peer = table.peers[0]
-    check_answers(table, Want(10**6), NotYet(peer.part.round, tuple(peer.waiting_for)))
+    check_answers(table, Want(10**6), NotYet(peer.exchange.round, tuple(peer.waiting_for)))
     table.run(lambda i, j, frame: None if (i, j) == (2, 0) and b"done" in frame else frame, most=2)
     assert peer.ending is not None
     assert not peer.over
@@ -488,13 +500,13 @@ def test_asking_twice_is_answered_twice_and_answers_are_not_answered():
 def check_answers(table, asked, answer):
     for talk, answers in ((asked, 1), (asked, 1), (answer, 0)):
         table.sent.clear()
-        table.peers[0].hear(1, encode_talk(talk), table.now)
-        assert table.sent == [(0, 1, encode_talk(answer))] * answers
+        table.peers[0].hear(1, encode_control(talk), table.now)
+        assert table.sent == [(0, 1, encode_control(answer))] * answers
 
 
 def test_an_abort_about_nobody_known_is_put_down_to_whoever_said_it():
     table = Table(charter_of(), VALUES)
-    table.peers[0].hear(1, encode_talk(Abort("waited\x07", "nobody\n", "x", "so\nwhat")), 0.0)
+    table.peers[0].hear(1, encode_control(Abort("waited\x07", "nobody\n", "x", "so\nwhat")), 0.0)
     aborted = table.peers[0].ending.aborted
     assert (aborted.about, aborted.kind, str(aborted)) == ("ben", "waited ", "so what")
 
@@ -508,12 +520,12 @@ def test_words_of_others_are_fit_to_print():
     table.pass_time()
     table.deliver(most=14)
     table.sent.clear()
-    table.peers[0].hear(1, encode_talk(Abort(ESCAPES, "ben", ESCAPES, ESCAPES)), table.now)
+    table.peers[0].hear(1, encode_control(Abort(ESCAPES, "ben", ESCAPES, ESCAPES)), table.now)
     aborted = table.peers[0].ending.aborted
-    passed_on = decode_talk(table.sent[-1][2])
+    passed_on = decode_control(table.sent[-1][2])
     for words in (aborted.kind, str(aborted), passed_on.kind, passed_on.origin, passed_on.text):
         assert words.isprintable()
-    table.peers[2].hear(1, encode_talk(Refused(ESCAPES, ESCAPES)), table.now)
+    table.peers[2].hear(1, encode_control(Refused(ESCAPES, ESCAPES)), table.now)
     refused = table.peers[2].ending.aborted
     assert refused.kind == "refused"
     assert str(refused).isprintable()
@@ -526,14 +538,14 @@ def test_step_and_replay_are_the_same_code(searching):
     table = Table(charter_of(), VALUES)
     table.pass_time()
     table.deliver(most=40)
-    while searching and table.peers[0].part.search is None:
+    while searching and table.peers[0].exchange.search is None:
         table.deliver(most=1)
     peer = table.peers[0]
-    assert isinstance(peer.part, ExactFinish)
+    assert isinstance(peer.exchange, ExactFinish)
     again = table.sit(0)
-    assert again.part.round == peer.part.round > 1
-    assert again.part.state.z == peer.part.state.z
-    assert again.part.search == peer.part.search
-    assert (peer.part.search is not None) == searching
-    assert again.part.frames(1, 0)[:2] == peer.part.frames(1, 0)[:2]
-    assert isinstance(table.seats[0].codec.decode(again.part.frames(1, 0)[0]), Step)
+    assert again.exchange.round == peer.exchange.round > 1
+    assert again.exchange.state.z == peer.exchange.state.z
+    assert again.exchange.search == peer.exchange.search
+    assert (peer.exchange.search is not None) == searching
+    assert again.exchange.frames(1, 0)[:2] == peer.exchange.frames(1, 0)[:2]
+    assert isinstance(table.setups[0].codec.decode(again.exchange.frames(1, 0)[0]), StepFrame)

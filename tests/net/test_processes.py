@@ -22,14 +22,14 @@ from midst import graphs
 from midst.engines import reference
 from midst.engines.searching import search_values
 from midst.graphs import Graph
+from midst.net.answer import Answer
 from midst.net.driver import Driver
-from midst.net.finding import Found
+from midst.net.identity.keys import load_identity
 from midst.net.journal import DiskFile, Journal
-from midst.net.keys import load_identity
 from midst.net.peer import Ending, Peer
-from midst.net.seat import Opening, Seat, take_seat
-from midst.net.tls import TlsTransport
-from midst.net.transport import Endpoint
+from midst.net.setup import Opening, Setup, make_setup
+from midst.net.transports.tls import TlsTransport
+from midst.net.transports.transport import Endpoint
 from midst.protocol.search import SearchState
 from midst.simnet.faults import ROUGH
 from midst.simnet.notary import SimNotary
@@ -132,20 +132,20 @@ def test_a_search_and_a_simulation_ask_the_same_and_are_told_the_same(tmp_path: 
     settings = {"method": "search", "objective": "quantile", "quantile": 0.3, "arity": 2}
     with network(tmp_path, make("rgg", 6), values, weights=(1, 2, 1, 1, 3, 1), **settings) as net:
         charter = net.charter
-        endings = asyncio.run(live(net, tuple(net.seats()), seed=1))[0]
-    over_tls = [ending.found for ending in endings]
+        endings = asyncio.run(live(net, tuple(net.setups()), seed=1))[0]
+    over_tls = [ending.answer for ending in endings]
     notaries = [SimNotary(i) for i in range(6)]
-    seats = [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
-    simulated = World(seats, 3, ROUGH).run()
+    setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+    simulated = World(setups, 3, ROUGH).run()
     rules = charter.search_rules([1] * 6)
     weights = np.array([one.weight for one in charter.participants])
     search, steps = search_values(rules, charter.keys.keys(values), weights)
     for found in [*over_tls, *simulated]:
-        assert isinstance(found, Found)
+        assert isinstance(found, Answer)
         assert found.transcript is not None
         assert found.transcript.totals == tuple(step.totals for step in steps)
         assert found.value == (search.value(0),)
-        assert found.counts == (search.proof(0),)
+        assert found.proof == (search.proof(0),)
         assert found.probes == len(steps)
         played = SearchState.begin(rules)
         for step, totals in zip(steps, found.transcript.totals, strict=True):
@@ -179,29 +179,31 @@ def test_values_from_standard_input_and_from_a_command(tmp_path: Path) -> None:
 # The trajectory
 
 
-def joined(seats: tuple[Seat, ...], openings: tuple[Opening, ...], values: Any) -> System:
+def joined(setups: tuple[Setup, ...], openings: tuple[Opening, ...], values: Any) -> System:
     """The system that the reference engine runs, with what each participant drew as its z(0)."""
-    charter = seats[0].charter
-    start = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
+    charter = setups[0].charter
+    start = np.concatenate([setup.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
     return replace(assemble(charter.problem(values), charter.parameters, start), start=start)
 
 
-async def live(net: Network, seats: tuple[Seat, ...], seed: int) -> tuple[list[Ending], list[Any], tuple[Opening, ...]]:
+async def live(
+    net: Network, setups: tuple[Setup, ...], seed: int
+) -> tuple[list[Ending], list[Any], tuple[Opening, ...]]:
     """Everybody over TLS, in one process: how it ended, every x, and what was drawn."""
-    seen: list[Any] = [[] for _ in seats]
+    seen: list[Any] = [[] for _ in setups]
     drivers, files = [], []
-    for i, seat in enumerate(seats):
+    for i, setup in enumerate(setups):
 
         def watch(peer: Peer, i: int = i) -> None:
-            state = getattr(peer.part, "state", None)
+            state = getattr(peer.exchange, "state", None)
             if state is not None and state.x is not None and len(seen[i]) < state.round:
                 seen[i].append(np.array(state.x))
 
-        identity = load_identity(net.key(seat.name))
-        transport = TlsTransport(Endpoint(net.charter, identity, i, seat.codec.largest()))
-        files.append(DiskFile(net.journal(seat.name)))
+        identity = load_identity(net.key(setup.name))
+        transport = TlsTransport(Endpoint(net.charter, identity, i, setup.codec.largest()))
+        files.append(DiskFile(net.journal(setup.name)))
         entropy = Random(f"{seed}/{i}").randbytes
-        drivers.append(Driver(seat, Journal(files[-1], seat.name), transport, entropy=entropy, watch=watch))
+        drivers.append(Driver(setup, Journal(files[-1], setup.name), transport, entropy=entropy, watch=watch))
     endings = await asyncio.gather(*(driver.run() for driver in drivers))
     for file in files:
         file.close()
@@ -227,16 +229,16 @@ def test_the_trajectory_is_the_reference_engines_bit_for_bit(
     shape = (settings["coordinates"],) if "coordinates" in settings else ()
     values = draw(n, *shape) * (1e-2 if "scale" in settings else 1)
     with network(tmp_path, make(kind, n), values, **settings) as net:
-        seats = tuple(net.seats())
-        endings, seen, openings = asyncio.run(live(net, seats, seed=5))
-    found = [ending.found for ending in endings if ending.found is not None]
+        setups = tuple(net.setups())
+        endings, seen, openings = asyncio.run(live(net, setups, seed=5))
+    found = [ending.answer for ending in endings if ending.answer is not None]
     assert (len(found), len({one.value for one in found})) == (n, 1)
     rounds = {one.rounds - (one.probes + 2) * net.charter.graph.diameter() * bool(one.probes) for one in found}
     assert len(rounds) == 1
     # the x of the last iteration is not sent: nothing is asked of it
     made = rounds.pop()
     assert [len(one) for one in seen] == [made] * n
-    engine = reference.iterate(joined(seats, openings, values))
+    engine = reference.iterate(joined(setups, openings, values))
     for t in range(made):
         x, _ = next(engine)
         assert np.array([one[t] for one in seen]).tobytes() == x.tobytes(), f"x({t})"
@@ -256,12 +258,12 @@ def test_a_network_turns_to_the_search_where_a_simulation_does(tmp_path: Path, s
     """In the same iteration, with the same thresholds: so it asks the same, and is told the same."""
     values = draw(6)
     with network(tmp_path, make("ring", 6), values, **settings) as net:
-        seats, charter = tuple(net.seats()), net.charter
-        endings, _, openings = asyncio.run(live(net, seats, seed=7))
-    found = endings[0].found
+        setups, charter = tuple(net.setups()), net.charter
+        endings, _, openings = asyncio.run(live(net, setups, seed=7))
+    found = endings[0].answer
     assert found is not None
     assert found.transcript is not None
-    z0 = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
+    z0 = np.concatenate([setup.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
     public = {"objective": charter.goal, "bounds": charter.bounds, "resolution": charter.resolution}
     problem = midst.Problem(charter.graph, values, **public)
     solved = midst.solve(problem, method=midst.Consensus(theta=charter.theta, z0=z0), record="audit")
@@ -280,6 +282,6 @@ def test_another_z0_gives_another_trajectory(tmp_path: Path) -> None:
     seen = []
     for seed in (1, 2):
         with network(tmp_path / str(seed), make("ring", 3), values, session=f"s{seed}") as net:
-            seats = tuple(net.seats())
-            seen.append(asyncio.run(live(net, seats, seed))[1])
+            setups = tuple(net.setups())
+            seen.append(asyncio.run(live(net, setups, seed))[1])
     assert seen[0][0][0] != seen[1][0][0]

@@ -20,27 +20,27 @@ from hypothesis import strategies as st
 from midst import graphs
 from midst.cli import main
 from midst.errors import InputError
+from midst.net.answer import Answer
 from midst.net.charter import Charter, make_charter
-from midst.net.finding import Found
 from midst.net.journal import Journal
 from midst.net.local import make_party
 from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
 from midst.net.results import ResultFile, read_result, result_json, to_dict, verify_result
-from midst.net.seat import take_seat
+from midst.net.setup import make_setup
 from midst.simnet.disk import SimFile
 
 VALUES = [31.5, 2.25, 77.0, 40.125]
 
 
-def play(charter: Charter, identities: Any, values: Any) -> list[Found]:
+def play(charter: Charter, identities: Any, values: Any) -> list[Answer]:
     """A session in one memory, with real keys."""
     mail: list[tuple[int, int, bytes]] = []
     peers = []
     for i, (identity, value) in enumerate(zip(identities, values, strict=True)):
-        seat = take_seat(charter, identity.name, value, CertifiedNotary(charter, identity))
+        setup = make_setup(charter, identity.name, value, CertifiedNotary(charter, identity))
         journal = Journal(SimFile(Random(0)), identity.name)
-        peers.append(Peer(seat, journal, lambda j, f, i=i: mail.append((i, j, f)), Random(i).randbytes, 0.0))
+        peers.append(Peer(setup, journal, lambda j, f, i=i: mail.append((i, j, f)), Random(i).randbytes, 0.0))
     now = 0.0
     while not all(peer.over for peer in peers):
         now += 0.6
@@ -49,7 +49,7 @@ def play(charter: Charter, identities: Any, values: Any) -> list[Found]:
         while mail:
             i, j, frame = mail.pop(0)
             peers[j].hear(i, frame, now)
-    found = [peer.ending.found for peer in peers if peer.ending is not None]
+    found = [peer.ending.answer for peer in peers if peer.ending is not None]
     assert all(found)
     return found  # type: ignore[return-value]
 

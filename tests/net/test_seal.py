@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parties import Memory, Party, make_party
 
-from midst.net import seal as seal_module
-from midst.net.seal import OVERHEAD, WINDOW, Opened, Seal, Seals, hello_bytes
+from midst.net.transports import seal as seal_module
+from midst.net.transports.seal import OVERHEAD, WINDOW, Opened, Seal, Seals, hello_bytes
 
 NOW = datetime.now(UTC)
 

@@ -38,14 +38,14 @@ from midst import graphs
 from midst.cli import main
 from midst.net.driver import Driver
 from midst.net.gossip import Gossip
+from midst.net.identity.keys import load_identity
 from midst.net.journal import Journal
-from midst.net.keys import load_identity
 from midst.net.lockstep import LockStep
 from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
 from midst.net.records import Began, Inputs
-from midst.net.seat import Opening, Seat, take_seat
-from midst.net.tls import TlsTransport
+from midst.net.setup import Opening, Setup, make_setup
+from midst.net.transports.tls import TlsTransport
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -73,20 +73,20 @@ def spelled(number: float) -> set[bytes]:
     return {(start + r"[.,_]?".join(digits) + end * (len(digits) < 6)).encode() for digits in first}
 
 
-def places(evidence: Evidence, seat: Seat) -> list[str]:
+def places(evidence: Evidence, setup: Setup) -> list[str]:
     """Where a participant's value is."""
-    looked_for = pattern(VALUES[seat.number], unit_of(seat))
+    looked_for = pattern(VALUES[setup.number], unit_of(setup))
     return [place for place, data in evidence.items() if looked_for.search(data)]
 
 
-def unit_of(seat: Seat) -> float:
+def unit_of(setup: Setup) -> float:
     """The working unit of an iteration."""
-    return 1.0 if seat.iteration is None else float(seat.iteration.parameters.unit)
+    return 1.0 if setup.iteration is None else float(setup.iteration.parameters.unit)
 
 
-def seat_of(net: Network, name: str) -> Seat:
+def setup_of(net: Network, name: str) -> Setup:
     notary = CertifiedNotary(net.charter, load_identity(net.key(name)))
-    return take_seat(net.charter, name, VALUES[net.charter.number(name)], notary)
+    return make_setup(net.charter, name, VALUES[net.charter.number(name)], notary)
 
 
 # A run with somebody at every window
@@ -177,17 +177,17 @@ def test_nothing_but_what_the_audit_says(tmp_path: Path, transport: str, method:
     journals = {name: shelf.bytes_of(name) for name in net.charter.names}
     hidden = 0
     for name in net.charter.names:
-        seat = seat_of(net, name)
-        assert places({"own": journals[name], "file": net.value_file(name).read_bytes()}, seat) == ["own", "file"]
-        assert places(public, seat) == []
-        if seat.number == HOLDER:
-            assert len(places(printed, seat)) == 5
+        setup = setup_of(net, name)
+        assert places({"own": journals[name], "file": net.value_file(name).read_bytes()}, setup) == ["own", "file"]
+        assert places(public, setup) == []
+        if setup.number == HOLDER:
+            assert len(places(printed, setup)) == 5
             continue
-        assert places(printed, seat) == []
-        assert places({"its own, after the end": net.journal(name).read_bytes()}, seat) == []
+        assert places(printed, setup) == []
+        assert places({"its own, after the end": net.journal(name).read_bytes()}, setup) == []
         if not answers[name]["exposed"]:
             hidden += 1
-            assert places({other: data for other, data in journals.items() if other != name}, seat) == []
+            assert places({other: data for other, data in journals.items() if other != name}, setup) == []
     assert hidden, "choose values of which some stay hidden"
     if method == "search":
         assert hidden == 4, "nobody is exposed by a search"
@@ -214,24 +214,24 @@ def test_a_run_that_is_stopped(tmp_path: Path, method: str) -> None:
     journals = {name: net.journal(name).read_bytes() for name in net.charter.names}
     hidden = 0
     for each in net.charter.names:
-        seat = seat_of(net, each)
-        assert places(public, seat) == []
-        assert places({"own": journals[seat.name]}, seat) == ["own"]
-        shown = method == "consensus" and was_exposed(net, seat)
+        setup = setup_of(net, each)
+        assert places(public, setup) == []
+        assert places({"own": journals[setup.name]}, setup) == ["own"]
+        shown = method == "consensus" and was_exposed(net, setup)
         hidden += not shown
         if shown:  # the largest and the smallest x, too, are told on
-            near = [net.charter.names[j] for j in seat.neighbours]
-            assert set(near) <= set(places(journals, seat))
+            near = [net.charter.names[j] for j in setup.neighbours]
+            assert set(near) <= set(places(journals, setup))
         else:
-            assert places({name: data for name, data in journals.items() if name != seat.name}, seat) == []
+            assert places({name: data for name, data in journals.items() if name != setup.name}, setup) == []
     assert hidden == 5 if method == "search" else hidden
 
 
-def was_exposed(net: Network, seat: Seat) -> bool:
+def was_exposed(net: Network, setup: Setup) -> bool:
     """Whether a participant has sent its value, from its own journal."""
-    first, *records = read_journal(net.journal(seat.name))
+    first, *records = read_journal(net.journal(setup.name))
     assert isinstance(first, Began)
-    part = LockStep(seat, first.opening)
+    part = LockStep(setup, first.opening)
     for record in records:
         if isinstance(record, Inputs) and record.frames[:1] == b"S":
             part.step(part.unpack(record.frames))
@@ -316,7 +316,7 @@ def test_errors_and_tracebacks(
     trace = "".join(traceback.format_exception(done.exception))
     assert ("InputError: " in trace) == debug
     assert done.exit_code == (1 if debug else 2)
-    looked_for = pattern(VALUES[0], unit_of(seat_of(three, "p0")))
+    looked_for = pattern(VALUES[0], unit_of(setup_of(three, "p0")))
     for said in (done.stdout, done.stderr, trace):
         assert looked_for.search(said.encode()) is None
 
@@ -339,20 +339,20 @@ class _Memory:
 
 def held(net: Network) -> dict[str, object]:
     """The objects of a running node that hold its value, or what hides it."""
-    seat = seat_of(net, "p0")
+    setup = setup_of(net, "p0")
     journal = Journal(_Memory(), "journal")
     transport: Any = object.__new__(TlsTransport)
-    peer = Peer(seat, journal, lambda j, frame: None, os.urandom, 0.0)
-    driver = Driver(seat, journal, transport, peer=peer)
+    peer = Peer(setup, journal, lambda j, frame: None, os.urandom, 0.0)
+    driver = Driver(setup, journal, transport, peer=peer)
     problem = net.charter.problem([VALUES[0], 1.0, 2.0])
-    iteration = seat.iteration
+    iteration = setup.iteration
     assert iteration is not None
-    gossip, holding = Gossip(seat, peer.opening), seat.holding(peer.opening)
+    gossip, holding = Gossip(setup, peer.opening), setup.holding(peer.opening)
     return {
-        "seat": seat, "iteration": iteration, "node": iteration.node, "terms": iteration.node.terms, "peer": peer,
-        "part": peer.part, "state": peer.part.state, "driver": driver, "journal": journal, "problem": problem,
+        "seat": setup, "iteration": iteration, "node": iteration.node, "terms": iteration.node.terms, "peer": peer,
+        "part": peer.exchange, "state": peer.exchange.state, "driver": driver, "journal": journal, "problem": problem,
         "opening": peer.opening, "began": Began(peer.opening), "gossip": gossip, "holding": holding,
-        "agreement": seat.agreement(()), "participant": gossip._participant, "notary": seat.notary,
+        "agreement": setup.agreement(()), "participant": gossip._participant, "notary": setup.notary,
     }  # fmt: skip
 
 
@@ -362,12 +362,12 @@ def held(net: Network) -> dict[str, object]:
     " participant notary".split(),
 )
 def test_no_repr_shows_it(three: Network, name: str) -> None:
-    seat = seat_of(three, "p0")
+    setup = setup_of(three, "p0")
     everything = held(three)
     shown, opening = repr(everything[name]), everything["opening"]
-    assert pattern(VALUES[0], unit_of(seat)).search(shown.encode()) is None
-    assert repr(seat.plain_value())[2:-1] not in shown
-    assert str(seat.charter.keys.key(VALUES[0])) not in shown
+    assert pattern(VALUES[0], unit_of(setup)).search(shown.encode()) is None
+    assert repr(setup.plain_value())[2:-1] not in shown
+    assert str(setup.charter.keys.key(VALUES[0])) not in shown
     assert isinstance(opening, Opening)
     assert repr(opening.secret)[2:-1] not in shown
 

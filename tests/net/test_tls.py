@@ -22,11 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parties import Memory, Party, free_port, make_party, opened, until
 
-from midst.net import tls
-from midst.net.certificates import fingerprint
-from midst.net.keys import Identity, load_identity, make_identity, make_request, read_request, sign_request
-from midst.net.tls import Link, TlsTransport
-from midst.net.transport import Endpoint, read_refusal, refusal
+from midst.net.identity.certificates import fingerprint
+from midst.net.identity.keys import Identity, load_identity, make_identity, make_request, read_request, sign_request
+from midst.net.transports import tls
+from midst.net.transports.tls import Link, TlsTransport
+from midst.net.transports.transport import Endpoint, read_refusal, refusal
 
 LARGEST = 1000
 
@@ -277,7 +277,7 @@ def test_a_stream_is_cut_into_the_same_frames_however_it_comes(
 def _link(party: Party, memory: Memory) -> Link:
     """A link that is up, without a socket."""
     transport = make(party, 1)
-    transport.ears, transport.notices = memory, tls.Notices(memory)
+    transport.listener, transport.notices = memory, tls.Notices(memory)
     link = Link(transport, party.identities[1].context(server=True), None)
     link._transport = SimpleNamespace(abort=lambda: None)  # type: ignore[assignment]
     link.up, link.j = True, 0

@@ -12,10 +12,10 @@ import pytest
 from parties import Memory, Party, free_port, make_party, opened, until
 
 from midst.errors import InputError
-from midst.net.tls import TlsTransport
-from midst.net.transport import Endpoint, Notices, Transport, dials, end_task, read_refusal, refusal
-from midst.net.udp import UdpTransport
-from midst.net.zenoh import ZenohTransport
+from midst.net.transports.tls import TlsTransport
+from midst.net.transports.transport import Endpoint, Notices, Transport, dials, end_task, read_refusal, refusal
+from midst.net.transports.udp import UdpTransport
+from midst.net.transports.zenoh import ZenohTransport
 
 LARGEST = 1000
 Make = Callable[..., Transport]

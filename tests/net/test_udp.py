@@ -12,11 +12,11 @@ import pytest
 from parties import Memory, Party, free_port, make_party, opened, until
 
 from midst.errors import InputError
-from midst.net import udp
 from midst.net.charter import make_charter
-from midst.net.seal import OVERHEAD
-from midst.net.transport import Endpoint
-from midst.net.udp import DATAGRAM, UdpTransport
+from midst.net.transports import udp
+from midst.net.transports.seal import OVERHEAD
+from midst.net.transports.transport import Endpoint
+from midst.net.transports.udp import DATAGRAM, UdpTransport
 
 FITS = DATAGRAM - OVERHEAD - 4
 

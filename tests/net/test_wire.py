@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from table import Table, charter_of
 
 from midst.net import wire
-from midst.net.wire import Abort, BadFrame, Codec, Limits, Statements, Step
-from midst.node import Message
+from midst.net.wire import Abort, BadFrame, Codec, Limits, Statements, StepFrame
+from midst.protocol.node import Message
 from midst.protocol.participant import Statement
 
 LIMITS = Limits(z=(-2.0, 2.0), x=(-100.0, 100.0))
@@ -30,15 +30,15 @@ def make(coordinates=None, levels=2, numbers=4, digest=b"d" * 32):
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=6, max_size=6),
     st.sampled_from([2, 3]),
 )
-def test_steps_come_back_as_they_went(round, numbers, level, levels):
-    codec, level = make(2, levels), np.array(level[: 2 * levels]).reshape(2, levels)
-    frame = codec.encode_step(Message(round, np.array(numbers)), b"e" * 16, level)
+def test_steps_come_back_as_they_went(round, numbers, maxima, levels):
+    codec, maxima = make(2, levels), np.array(maxima[: 2 * levels]).reshape(2, levels)
+    frame = codec.encode_step(Message(round, np.array(numbers)), b"e" * 16, maxima)
     step = codec.decode(frame)
-    assert isinstance(step, Step)
+    assert isinstance(step, StepFrame)
     assert len(frame) == codec.step_bytes
     assert (step.message.round, step.digest) == (round, b"e" * 16)
     assert step.message.number.tobytes() == np.array(numbers).tobytes()
-    assert step.level.tobytes() == level.tobytes()
+    assert step.maxima.tobytes() == maxima.tobytes()
 
 
 @given(statements)
@@ -146,8 +146,8 @@ def test_every_byte_counts():
                     said = codec.decode(bytes(changed))
                 except BadFrame:
                     continue
-                if isinstance(said, Step):
-                    again = codec.encode_step(said.message, said.digest, said.level)
+                if isinstance(said, StepFrame):
+                    again = codec.encode_step(said.message, said.digest, said.maxima)
                 else:
                     again = codec.encode_all(said.statements)
                 assert again == bytes(changed), f"byte {place}"
@@ -164,7 +164,7 @@ def test_a_step_has_one_length():
     """What is too long is refused, not cut off."""
     codec = make()
     frame = codec.encode_step(Message(1, np.array(0.0)), bytes(16), np.zeros(2))
-    assert isinstance(codec.decode(frame), Step)
+    assert isinstance(codec.decode(frame), StepFrame)
     for wrong in (frame[:-1], frame[:-8], frame + b"\0", frame + bytes(8)):
         with pytest.raises(BadFrame, match=f"a step frame of {len(wrong)} bytes; this charter's have {len(frame)}"):
             codec.decode(wrong)
@@ -181,16 +181,16 @@ def test_a_frame_of_another_session_is_refused():
 
 
 @given(st.binary(max_size=1100))
-@example(wire.encode_talk(wire.Want(7, b"\x05"))[1:])
-@example(wire.encode_talk(wire.Done(heard=True))[1:] + b"and more")
+@example(wire.encode_control(wire.Want(7, b"\x05"))[1:])
+@example(wire.encode_control(wire.Done(heard=True))[1:] + b"and more")
 def test_talk_that_says_nothing_is_refused_and_nothing_else_is_raised(noise):
     """Bytes that are accepted are talk, and say it as well when told on."""
     try:
-        said = wire.decode_talk(b"T" + noise)
+        said = wire.decode_control(b"T" + noise)
     except BadFrame:
         return
-    assert isinstance(said, wire.Talk)
-    assert wire.decode_talk(wire.encode_talk(said)) == said
+    assert isinstance(said, wire.Control)
+    assert wire.decode_control(wire.encode_control(said)) == said
 
 
 def test_talk_is_no_longer_than_it_may_be():
@@ -199,11 +199,11 @@ def test_talk_is_no_longer_than_it_may_be():
     def frame_of(words):
         return b"T" + msgspec.msgpack.encode(Abort("waited", "ann", "ben", "x" * words))
 
-    room = wire.TALK_BYTES - len(frame_of(600)) + 600
-    assert len(frame_of(room)) == wire.TALK_BYTES
-    assert wire.decode_talk(frame_of(room)).text == "x" * room
+    room = wire.CONTROL_BYTES - len(frame_of(600)) + 600
+    assert len(frame_of(room)) == wire.CONTROL_BYTES
+    assert wire.decode_control(frame_of(room)).text == "x" * room
     with pytest.raises(BadFrame, match="1024 at most"):
-        wire.decode_talk(frame_of(room + 1))
+        wire.decode_control(frame_of(room + 1))
 
 
 @given(st.text())
@@ -226,8 +226,8 @@ def fuzz(runs, seed):
         table = Table(charter_of(**settings), rows)
         table.run()
         corpus += [frame for _, _, frame in table.sent][:: max(1, len(table.sent) // 40)]
-        iteration = table.seats[0].iteration
-        codecs.append((table.seats[0].codec, iteration.limits.x[1] if iteration else 0.0))
+        iteration = table.setups[0].iteration
+        codecs.append((table.setups[0].codec, iteration.limits.x[1] if iteration else 0.0))
     accepted = 0
     for _ in range(runs):
         frame = bytearray(rng.choice(corpus))
@@ -250,7 +250,7 @@ def fuzz(runs, seed):
         except BadFrame:
             continue
         accepted += 1
-        number = said.message.number if isinstance(said, Step) else 0.0
+        number = said.message.number if isinstance(said, StepFrame) else 0.0
         assert np.isfinite(number).all()
         assert np.abs(number).max(initial=0.0) <= farthest
     return accepted

@@ -18,9 +18,9 @@ from parties import Memory, Party, free_port, make_party, opened, until
 
 from midst.cli import main
 from midst.errors import MissingExtra
-from midst.net import zenoh as zenoh_module
-from midst.net.local import make_transport
-from midst.net.zenoh import ZenohTransport, _endpoint
+from midst.net.transports import zenoh as zenoh_module
+from midst.net.transports.making import make_transport
+from midst.net.transports.zenoh import ZenohTransport, _endpoint
 
 LARGEST = 1000
 
@@ -141,7 +141,7 @@ def test_closing_while_the_router_is_away(party: Party) -> None:
 
 
 def test_without_zenoh_it_says_what_to_install(party: Party, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "midst.net.zenoh")
+    monkeypatch.delitem(sys.modules, "midst.net.transports.zenoh")
     monkeypatch.setitem(sys.modules, "zenoh", None)
     with pytest.raises(MissingExtra, match=r"pip install 'midst\[zenoh\]'"):
         make_transport("zenoh", party.endpoint(0, LARGEST))

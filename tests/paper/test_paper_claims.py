@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 from scipy import stats
 
-from midst.paper.choices import FAR, NEAR
-from midst.paper.claims import (
+from midst.studies.paper.choices import FAR, NEAR
+from midst.studies.paper.claims import (
     AS_DRAWN,
     Interval,
     exactly,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from midst.paper import beyond, fig1, fig2, fig3, fig4
-from midst.paper.claims import Claim
-from midst.paper.gallery import FIGURES, tabulate
-from midst.paper.runs import NEVER, Settings
+from midst.studies.paper import beyond, fig1, fig2, fig3, fig4
+from midst.studies.paper.claims import Claim
+from midst.studies.paper.gallery import FIGURES, tabulate
+from midst.studies.paper.runs import NEVER, StudySettings
 
 RUNS = {"fig1": 60, "fig2": 60, "fig3": 24, "fig4": 16, "beyond": 16}
 
@@ -21,7 +21,7 @@ class Made(dict[str, Any]):
     """The numbers of every figure, made when first asked for."""
 
     def __missing__(self, name: str) -> Any:
-        self[name] = FIGURES[name].run(Settings(runs=RUNS[name]))
+        self[name] = FIGURES[name].run(StudySettings(runs=RUNS[name]))
         return self[name]
 
 

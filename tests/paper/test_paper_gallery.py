@@ -16,8 +16,8 @@ from PIL import Image
 from midst.cli import COMMANDS, main
 from midst.cli import paper as paper_module
 from midst.errors import InputError
-from midst.paper import choices, gallery
-from midst.paper.runs import Settings
+from midst.studies.paper import choices, gallery
+from midst.studies.paper.runs import StudySettings
 
 SMALL = ("--runs", "8", "--workers", "1")
 FILES = {"fig1.png", "fig1.pdf", "fig1.csv", "fig1.claims.txt", "claims.json"}
@@ -78,7 +78,7 @@ def test_the_same_seed_writes_the_same_files(folder: Path) -> None:
 
 def test_figures_made_later_join_those_in_the_folder() -> None:
     for name, runs in (("fig2", 2), ("fig1", 2), ("fig2", 3)):
-        gallery.publish(gallery.make(name, Settings(runs=runs)), Path("made"))
+        gallery.publish(gallery.make(name, StudySettings(runs=runs)), Path("made"))
     entries = json.loads(Path("made/claims.json").read_text())
     assert list(entries) == ["fig1", "fig2"]
     assert entries["fig2"]["runs"] == 3
@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_written(made: bool, monkeypatch: pytest.MonkeyP
 
 
 def test_missing_matplotlib_is_said_in_one_line() -> None:
-    script = "import sys; sys.modules['matplotlib.axes'] = None; import midst.paper.gallery"
+    script = "import sys; sys.modules['matplotlib.axes'] = None; import midst.studies.paper.gallery"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1].endswith("matplotlib is not installed; try: pip install 'midst[plot]'")
 

@@ -11,8 +11,8 @@ import pytest
 from algorithm1 import algorithm_1
 
 from midst.errors import InputError
-from midst.paper.choices import FAR, NEAR, perform_drawn
-from midst.paper.runs import NEVER, Experiment, Outcome, Run, Settings, measure, observe, perform, plateaus
+from midst.studies.paper.choices import FAR, NEAR, perform_drawn
+from midst.studies.paper.runs import NEVER, Experiment, Outcome, Run, StudySettings, measure, observe, perform, plateaus
 
 PLAN = {NEAR: 5, replace(FAR, offset=0.1): 3, Experiment(n=6, graph="ring", c=3.0): 4}
 
@@ -28,9 +28,9 @@ def noise(run: Run, experiment: Experiment) -> Any:
 
 
 def test_any_number_of_workers_gives_the_same_numbers() -> None:
-    alone = measure(observe, PLAN, Settings(seed=3))
+    alone = measure(observe, PLAN, StudySettings(seed=3))
     before = dict(os.environ)
-    shared = measure(observe, PLAN, Settings(seed=3, workers=2))
+    shared = measure(observe, PLAN, StudySettings(seed=3, workers=2))
     assert dict(os.environ) == before
     assert list(alone) == list(shared) == list(PLAN)
     for experiment, runs in PLAN.items():
@@ -39,12 +39,12 @@ def test_any_number_of_workers_gives_the_same_numbers() -> None:
 
 
 def test_more_runs_leave_the_first_as_they_were() -> None:
-    few, many = (measure(observe, {NEAR: runs}, Settings())[NEAR] for runs in (2, 4))
+    few, many = (measure(observe, {NEAR: runs}, StudySettings())[NEAR] for runs in (2, 4))
     assert same(few, Outcome(*(array[:2] for array in many)))
 
 
 def test_another_seed_gives_other_numbers() -> None:
-    one, other = (measure(observe, {NEAR: 3}, Settings(seed=seed))[NEAR] for seed in (1, 2))
+    one, other = (measure(observe, {NEAR: 3}, StudySettings(seed=seed))[NEAR] for seed in (1, 2))
     assert not same(one, other)
 
 
@@ -73,7 +73,7 @@ def test_a_run_is_algorithm_1() -> None:
 
 
 def test_shares_over_time_end_where_the_shares_are() -> None:
-    found = measure(observe, {NEAR: 6}, Settings())[NEAR]
+    found = measure(observe, {NEAR: 6}, StudySettings())[NEAR]
     over_time = found.secure_over_time(np.arange(found.iterations.max()))
     assert np.allclose(over_time[:, -1], found.secure_share)
     assert (np.diff(over_time, axis=1) <= 0).all()
@@ -90,7 +90,7 @@ def test_copies_are_runs_of_their_own() -> None:
 
 
 def test_the_draw_shown_is_the_same_in_both_figures() -> None:
-    near, far = (perform_drawn(experiment, Settings()) for experiment in (NEAR, replace(FAR, offset=0.1)))
+    near, far = (perform_drawn(experiment, StudySettings()) for experiment in (NEAR, replace(FAR, offset=0.1)))
     assert np.array_equal(near.truth.values, far.truth.values)
     assert len(near.result.exposed) == 1
 
@@ -100,7 +100,7 @@ def test_the_draw_shown_is_the_same_in_both_figures() -> None:
 )
 def test_settings_that_make_no_sense(wrong: dict[str, int]) -> None:
     with pytest.raises(InputError, match=f"{next(iter(wrong))} must be a whole number of at least"):
-        Settings(**wrong)
+        StudySettings(**wrong)
 
 
 def test_an_experiment_is_named_by_what_is_different() -> None:
@@ -113,5 +113,5 @@ def test_an_experiment_is_named_by_what_is_different() -> None:
 
 def test_progress_counts_every_run() -> None:
     seen: list[tuple[int, int]] = []
-    measure(observe, {NEAR: 3}, Settings(progress=lambda done, total: seen.append((done, total))))
+    measure(observe, {NEAR: 3}, StudySettings(progress=lambda done, total: seen.append((done, total))))
     assert seen == [(1, 3), (2, 3), (3, 3)]

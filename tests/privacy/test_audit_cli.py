@@ -12,6 +12,7 @@ import midst
 from midst import graphs
 from midst.cli.attack import command as attack_command
 from midst.cli.audit import command as audit_command
+from midst.errors import TraceError
 
 
 @pytest.fixture(scope="module")
@@ -98,4 +99,4 @@ def test_refusals_are_input_errors_of_one_line(saved, arguments, match):
 
 
 def test_no_such_file():
-    assert isinstance(invoke(audit_command, "missing.npz").exception, midst.TraceError)
+    assert isinstance(invoke(audit_command, "missing.npz").exception, TraceError)

@@ -16,7 +16,7 @@ import pytest
 import midst
 from midst import Adversary, Consensus, Exact, Problem, graphs
 from midst.engines.reference import iterate
-from midst.engines.reference_search import listen, seat
+from midst.engines.reference_search import listen, make_participants
 from midst.methods import Search, rules_of
 from midst.privacy.attack import best_beliefs
 from midst.privacy.audit import audit
@@ -58,7 +58,7 @@ def test_a_no_statement_of_a_search_has_a_value_in_it():
 def test_b_neighbours_cannot_take_off_the_masks_of_the_one_between():
     """ring-51, nodes 38 and 40 corrupt: with all that both know, what node 39 contributes is as random as before."""
     problem = Problem(graphs.ring(51), np.random.default_rng(78).normal(size=51))
-    participants = seat(problem, rules_of(problem, Search()))
+    participants = make_participants(problem, rules_of(problem, Search()))
     _meet(participants)
     between = participants[39]
     contribution = between.own[1]
@@ -101,7 +101,7 @@ def _meet(participants):
 
 
 def _talk(problem):
-    participants = seat(problem, rules_of(problem, Search()))
+    participants = make_participants(problem, rules_of(problem, Search()))
     said = [each.own[0] for each in participants]
     while not all(each.certified for each in participants):
         news = [one for each in participants for one in each.own if one not in said]

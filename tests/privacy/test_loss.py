@@ -14,7 +14,7 @@ from scipy.integrate import quad
 from scipy.signal import fftconvolve
 from scipy.special import ndtr
 
-from midst.privacy.loss import LARGEST, composed_epsilon
+from midst.dp.loss import LARGEST, composed_epsilon
 
 epsilons = st.floats(-3, np.log10(LARGEST)).map(lambda power: 10.0**power)
 deltas = st.floats(-14, -0.3).map(lambda power: 10.0**power)

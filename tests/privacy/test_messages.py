@@ -15,11 +15,11 @@ from midst import Certified, Consensus, Exact, Problem, Quantile, Search, graphs
 from midst.engines.reference import iterate
 from midst.engines.reference_search import search_problem
 from midst.methods import After, rules_of
-from midst.node import Message
 from midst.privacy.adversaries import Adversary
 from midst.privacy.messages import Messages
-from midst.privacy.sights import Branches, Heard, Offset
+from midst.privacy.observations import Branches, Heard, Shifted
 from midst.privacy.views import SHORTEST, view
+from midst.protocol.node import Message
 from midst.protocol.participant import Statement
 from midst.system import assemble, settle
 
@@ -87,8 +87,8 @@ def test_the_view_of_a_trace_is_that_of_its_messages(case, seed):
     assume(not (sealed and 0 < result.iterations < SHORTEST and method.sigma > 0))  # refused, as too short
     seen = view(result.trace, adversary)
     near = 1e-9 * float(np.abs(result.trace.x).max(initial=1.0))
-    assert len(seen.sights) == len(heard.sights)
-    for mine, other in zip(seen.sights, heard.sights, strict=True):
+    assert len(seen.observations) == len(heard.observations)
+    for mine, other in zip(seen.observations, heard.observations, strict=True):
         assert_same(mine, other, near)
     if seen.messages is not None:
         np.testing.assert_array_equal(seen.messages, heard.messages)
@@ -111,8 +111,11 @@ def test_all_kinds_of_sight_are_compared():
         for adversary in (Adversary(), Adversary(init="sealed"), Adversary((0,), False)):
             problem = Problem(graphs.ring(7), np.random.default_rng(seed).normal(size=7))
             _, heard = recorded(problem, adversary, Consensus(c=1.0, sigma=1.0, stop=After(40)), seed)
-            found |= {(type(sight).__name__, getattr(sight, "value", None) is not None) for sight in heard.sights}
-    assert found >= {(kind.__name__, known) for kind in (Branches, Offset, Heard) for known in (False, True)}
+            found |= {
+                (type(observation).__name__, getattr(observation, "value", None) is not None)
+                for observation in heard.observations
+            }
+    assert found >= {(kind.__name__, known) for kind in (Branches, Shifted, Heard) for known in (False, True)}
     assert ("Unseen", False) in found
 
 
@@ -136,6 +139,6 @@ def test_certified_runs_too():
     problem = Problem(graphs.complete(5), np.random.default_rng(2).normal(size=5))
     adversary = Adversary((1,), False)
     result, heard = recorded(problem, adversary, Consensus(c=1.0, sigma=0.5, stop=Certified(1e-2)), 3)
-    for mine, other in zip(view(result.trace, adversary).sights, heard.sights, strict=True):
+    for mine, other in zip(view(result.trace, adversary).observations, heard.observations, strict=True):
         assert_same(mine, other, 1e-9)
-        assert isinstance(mine, Offset)  # a member of the coalition is everybody's neighbour
+        assert isinstance(mine, Shifted)  # a member of the coalition is everybody's neighbour

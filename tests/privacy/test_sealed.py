@@ -202,7 +202,7 @@ def test_boxes_by_sobol_points_agree_with_quadrature(name):
     for seed in range(4):
         _, trace = run(name, seed, 1.0, mu=0.2)
         seen = view(trace, SEALED)
-        every = [sealed.hypotheses(seen.public, sight, Normal()) for sight in seen.sights]
+        every = [sealed.hypotheses(seen.public, observation, Normal()) for observation in seen.observations]
         component = sealed.assemble(seen.public, [0, 1, 2, 3], every)
         exact, integrated = sealed.enumerate_joint(component), sealed.integrate_joint(component)
         for k in range(4):
@@ -263,7 +263,7 @@ def test_larger_sets_are_sampled_with_an_error_bar_that_holds():
     assert report.kind == "sampled"
     assert np.nanmax(report.bits_error) < 0.05
     seen = view(trace, SEALED)
-    offsets = {s.node: s for s in seen.sights}
+    offsets = {s.node: s for s in seen.observations}
     every = [sealed.hypotheses(seen.public, offsets[i], Normal()) for i in range(15)]
     component = sealed.assemble(seen.public, list(range(15)), every)
     one, two = (sealed.sample_joint(component, seed=seed) for seed in (1, 2))
@@ -279,7 +279,7 @@ def test_a_seed_repeats_what_is_sampled():
         problem = midst.Problem(graph, np.random.default_rng(1).normal(size=graph.n))
         method = midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(300))
         seen = view(midst.solve(problem, method, rng=5, record="auto").trace, SEALED)
-        every = [sealed.hypotheses(seen.public, sight, Normal()) for sight in seen.sights]
+        every = [sealed.hypotheses(seen.public, observation, Normal()) for observation in seen.observations]
         component = sealed.assemble(seen.public, [*range(graph.n)], every)
         one, two, other = (np.concatenate(sample(component, seed=seed).probability) for seed in (1, 1, 2))
         assert one.tolist() == two.tolist()
@@ -294,10 +294,10 @@ def test_what_happened_is_among_the_hypotheses(tau):
         problem, trace = run("complete4", seed, 1.0, mu=0.2, objective=midst.Quantile(tau, "low"), weights=[1, 2, 1, 3])
         seen = view(trace, SEALED)
         drawn = np.bincount(trace.graph.source, trace.graph.sign * trace.z0, trace.graph.n)
-        for sight in seen.sights:
-            found, value = sealed.hypotheses(seen.public, sight, Normal()), problem.values[sight.node]
+        for observation in seen.observations:
+            found, value = sealed.hypotheses(seen.public, observation, Normal()), problem.values[observation.node]
             here = (found.lower <= value) & (value <= found.upper)
-            true = here & (found.low <= drawn[sight.node] + 1e-9) & (drawn[sight.node] - 1e-9 <= found.high)
+            true = here & (found.low <= drawn[observation.node] + 1e-9) & (drawn[observation.node] - 1e-9 <= found.high)
             assert true.sum() == 1
             inside += int((found.low < found.high)[true].sum())
             outside += int((found.low == found.high)[true].sum())

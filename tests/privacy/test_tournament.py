@@ -41,10 +41,10 @@ def by_cheating(seen, priors, cells):
     """What only a simulation knows: the value, but for the audit's resolution."""
     values = by_cheating.values
     found = {}
-    for sight in seen.sights:
-        s, width = float(values[sight.node]), float(cells[sight.node])
+    for observation in seen.observations:
+        s, width = float(values[observation.node]), float(cells[observation.node])
         pieces = (Piece(0.5, s - width, s + width), Piece(0.5, -math.inf, math.inf))
-        found[sight.node] = Posterior(priors[sight.node], pieces)
+        found[observation.node] = Posterior(priors[observation.node], pieces)
     return found
 
 

@@ -13,7 +13,7 @@ from midst.privacy.adversaries import Adversary, parse_adversary
 from midst.privacy.attack import reconstruct
 from midst.privacy.audit import audit, measure
 from midst.privacy.exposure import exposure
-from midst.privacy.sights import Branches, Heard, Offset, Unseen
+from midst.privacy.observations import Branches, Heard, Shifted, Unseen
 from midst.privacy.tracking import track
 from midst.privacy.views import view
 
@@ -43,12 +43,12 @@ def test_a_hidden_value_may_change_as_long_as_no_message_does(adversary, seed):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=9)
     trace = solve(values, seed)
-    outside = [s for s in view(trace, Adversary()).sights if s.value is None]
+    outside = [s for s in view(trace, Adversary()).observations if s.value is None]
     assert outside
     changed = values.copy()
-    for sight in outside:
-        low, high = max(sight.lower, -9.0), min(sight.upper, 9.0)
-        changed[sight.node] = low + (high - low) * rng.uniform(0.01, 0.99)
+    for observation in outside:
+        low, high = max(observation.lower, -9.0), min(observation.upper, 9.0)
+        changed[observation.node] = low + (high - low) * rng.uniform(0.01, 0.99)
     other = solve(changed, seed)
     assert not np.array_equal(values, changed)
     assert np.array_equal(trace.x, other.x)
@@ -101,12 +101,12 @@ def test_reading_raw_messages_finds_what_the_view_says(init):
     for seed in range(12):
         trace = solve(np.random.default_rng(seed).normal(size=9), seed, sigma=3.0, iterations=60)
         seen = view(trace, Adversary(init=init))
-        for mine, read in zip(seen.sights, track(seen), strict=True):
+        for mine, read in zip(seen.observations, track(seen), strict=True):
             for name in ("value", "lower", "upper", "inside"):
                 assert getattr(mine, name) == getattr(read, name)
-            if isinstance(mine, Offset):
-                assert (mine.offset is None) == (read.offset is None)
-                assert mine.offset == pytest.approx(read.offset, abs=1e-9)
+            if isinstance(mine, Shifted):
+                assert (mine.shift is None) == (read.shift is None)
+                assert mine.shift == pytest.approx(read.shift, abs=1e-9)
 
 
 def test_messages_are_worked_out_again_from_the_seed():
@@ -127,12 +127,12 @@ def test_messages_are_worked_out_again_from_the_seed():
 def test_sights_follow_what_is_known():
     star = graphs.star(5)
     trace = solve(np.arange(5.0), graph=star, record="all")
-    kinds = {s.node: type(s) for s in view(trace, Adversary((0,), False)).sights}
+    kinds = {s.node: type(s) for s in view(trace, Adversary((0,), False)).observations}
     assert kinds == dict.fromkeys(range(1, 5), Branches)  # the hub is all that leaves talk to
-    kinds = {s.node: type(s) for s in view(trace, Adversary((4,), False)).sights}
+    kinds = {s.node: type(s) for s in view(trace, Adversary((4,), False)).observations}
     assert kinds == {0: Heard, 1: Unseen, 2: Unseen, 3: Unseen}
-    kinds = {s.node: type(s) for s in view(trace, Adversary((4,), True, "sealed")).sights}
-    assert kinds == dict.fromkeys(range(4), Offset)
+    kinds = {s.node: type(s) for s in view(trace, Adversary((4,), True, "sealed")).observations}
+    assert kinds == dict.fromkeys(range(4), Shifted)
     with pytest.raises(midst.InputError, match="eavesdrops"):
         measure(view(trace, Adversary((4,), False)))
 

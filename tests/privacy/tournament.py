@@ -30,7 +30,7 @@ from midst.privacy.posterior import Piece, Posterior, cell, log_mass
 from midst.privacy.priors import Laplace, Normal, Prior, Uniform
 from midst.privacy.views import View, view
 from midst.trace import Trace
-from midst.workers import spread
+from midst.workers import run_in_parallel
 
 RELATIVE = 0.01  # the resolution, of the prior's scale
 KINDS = ("ring", "path", "star", "complete", "rgg")
@@ -78,11 +78,11 @@ def by_silence(seen: View, priors: list[Prior], cells: np.ndarray) -> dict[int, 
     """Who was heard to pass over a range without ever staying in it is taken to lie outside."""
     found = {}
     if seen.messages is not None:
-        for sight in seen.sights:
-            x = seen.messages[:, sight.node]
-            if np.isfinite(x).all() and getattr(sight, "value", None) is None:
+        for observation in seen.observations:
+            x = seen.messages[:, observation.node]
+            if np.isfinite(x).all() and getattr(observation, "value", None) is None:
                 ends = ((-math.inf, float(x.min())), (float(x.min()), float(x.max())), (float(x.max()), math.inf))
-                found[sight.node] = _mix(priors[sight.node], ends, (0.45, 0.1, 0.45))
+                found[observation.node] = _mix(priors[observation.node], ends, (0.45, 0.1, 0.45))
     return found
 
 
@@ -93,17 +93,19 @@ def by_timing(seen: View, priors: list[Prior], cells: np.ndarray) -> dict[int, P
     steps = seen.public.iterations or 5 * seen.published.steps
     answer, width = seen.published.answer, 0.05 * (1 + steps)
     ends = ((-math.inf, answer - width), (answer - width, answer + width), (answer + width, math.inf))
-    return {sight.node: _mix(priors[sight.node], ends, (0.2, 0.6, 0.2)) for sight in seen.sights}
+    return {
+        observation.node: _mix(priors[observation.node], ends, (0.2, 0.6, 0.2)) for observation in seen.observations
+    }
 
 
 def by_last_message(seen: View, priors: list[Prior], cells: np.ndarray) -> dict[int, Posterior]:
     """Whoever was heard last at some x lies near it."""
     found = {}
-    for sight in seen.sights:
-        x = getattr(sight, "last", None)
+    for observation in seen.observations:
+        x = getattr(observation, "last", None)
         if x is not None:
             ends = ((-math.inf, x - 0.1), (x - 0.1, x + 0.1), (x + 0.1, math.inf))
-            found[sight.node] = _mix(priors[sight.node], ends, (0.35, 0.3, 0.35))
+            found[observation.node] = _mix(priors[observation.node], ends, (0.35, 0.3, 0.35))
     return found
 
 
@@ -141,10 +143,10 @@ def play(seed: int) -> list[tuple[str, str, str, float, float, float]]:
     try:
         leak = audit(setting.trace, setting.adversary, setting.prior, float(cells[0]))
         seen = view(setting.trace, setting.adversary)
+        allowed = best_beliefs(seen, priors, cells)
     except InputError:  # too short for a sealed audit, or weights that no audit weighs
         return []
     exact = leak.kind in ("exact", "sampled")
-    allowed = best_beliefs(seen, priors, cells)
     rows = []
     for name, attack in {**ATTACKS, **GUESSES}.items():
         beliefs = {i: each.posterior for i, each in allowed.items() if each.attack == name == "sides"}
@@ -214,7 +216,7 @@ def _is_at_least_zero(numbers: list[float], deviations: float = 5.0) -> bool:
 
 def main(count: int, workers: int = 2, show: Callable[[str], None] = print) -> int:
     """Play so many settings; the number of things that do not hold."""
-    board = tally(spread(play, list(range(count)), workers))
+    board = tally(run_in_parallel(play, list(range(count)), workers))
     for (name, about), score in sorted(board.items()):
         margin = f", margin {np.mean(score.margins):.2f} bits" if score.margins else ""
         show(

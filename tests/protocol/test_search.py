@@ -14,7 +14,7 @@ from search_strategies import SPACINGS, Case, Participant, cases, play, rules_of
 from midst import InputError
 from midst.protocol.keys import Floats, Grid, first_bracket, make_keys
 from midst.protocol.search import (
-    WAYS,
+    SPACING_ORDERS,
     Cells,
     Goal,
     Impossible,
@@ -274,7 +274,7 @@ def test_roundest_by_hand(low, high, expected):
 @pytest.mark.parametrize("spacing", SPACINGS)
 def test_most_probes_is_what_the_specification_says(spacing):
     rules = Rules(Floats(), (first_bracket(Floats(), None),), 1000, 1, (Goal(0, (500,)),), 3, spacing)
-    assert rules.most_probes == 32 + 6 + (len(WAYS[spacing]) - 1) * 10 + 2
+    assert rules.most_probes == 32 + 6 + (len(SPACING_ORDERS[spacing]) - 1) * 10 + 2
 
 
 def test_resolution_makes_ties():

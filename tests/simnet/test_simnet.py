@@ -13,8 +13,8 @@ import pytest
 from midst.cli import main
 from midst.engines.reference import iterate
 from midst.engines.searching import search_values
-from midst.net.finding import Found
-from midst.net.seat import take_seat
+from midst.net.answer import Answer
+from midst.net.setup import make_setup
 from midst.simnet import trial
 from midst.simnet.faults import NONE, ROUGH, Faults
 from midst.simnet.notary import SimNotary
@@ -28,7 +28,7 @@ SEEDS = {"consensus": 200, "search": 1000}
 
 def seats_of(charter, values):
     notaries = [SimNotary(i) for i in range(len(charter.names))]
-    return [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+    return [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
 
 
 @pytest.mark.parametrize(("method", "block"), [(method, k) for method, blocks in BLOCKS.items() for k in range(blocks)])
@@ -76,7 +76,7 @@ def test_bad_networks_tell_the_same_totals():
     for seed in range(6):
         charter, values = random_charter(seed, "search")
         calm, bad = (World(seats_of(charter, values), seed, faults).run() for faults in (NONE, ROUGH))
-        told = {found.transcript.totals for found in (*calm, *bad) if isinstance(found, Found)}
+        told = {found.transcript.totals for found in (*calm, *bad) if isinstance(found, Answer)}
         assert len(told) == 1
 
 
@@ -89,12 +89,12 @@ def test_a_seed_replays_byte_for_byte_and_another_does_not(method):
 @pytest.mark.parametrize("seed", range(12))
 def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
     charter, values = random_charter(seed)
-    seats = seats_of(charter, values)
-    world = World(seats, seed, NONE)
+    setups = seats_of(charter, values)
+    world = World(setups, seed, NONE)
     world.run()
-    openings = [seat.draw(Random(f"{seed}/{seat.name}/0").randbytes) for seat in seats]
+    openings = [setup.draw(Random(f"{seed}/{setup.name}/0").randbytes) for setup in setups]
     problem = charter.problem([float(own[0]) for own in values])
-    z0 = np.concatenate([seat.z_of(opening) for seat, opening in zip(seats, openings, strict=True)])
+    z0 = np.concatenate([setup.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
     smooth = charter.objective == "mean"
     system = assemble(problem, charter.parameters, z0 * charter.parameters.unit if smooth else z0)
     last = min(len(one.trajectory) for one in world.participants)
@@ -129,7 +129,7 @@ def test_the_command_says_what_went_wrong_and_how_to_see_it_again(capsys, monkey
     real = trial.run_trial
     monkeypatch.setattr(trial, "run_trial", lambda seed, **how: replace(real(seed, **how), wrong=("a wrong answer",)))
     monkeypatch.setattr(
-        "midst.workers.spread", lambda function, tasks, workers, bar: [trial.run_trial(s) for s in tasks]
+        "midst.workers.run_in_parallel", lambda function, tasks, workers, bar: [trial.run_trial(s) for s in tasks]
     )
     with pytest.raises(SystemExit) as ended:
         main(["simnet", "--seed", "3"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from midst.dp.ledger import Entry, Ledger, entry_of
+from midst.dp.mechanisms import Mechanism, information
 from midst.errors import InputError
-from midst.privacy.dp import Mechanism, information
-from midst.privacy.ledger import Entry, Ledger, entry_of
 from midst.privacy.priors import Prior
 from midst.problems import Problem
 from midst.result import Result

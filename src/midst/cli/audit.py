@@ -80,13 +80,13 @@ def command(
 
     who, believed = parse_adversary(adversary, init), parse_prior(prior)
     if plot is not None:
-        from midst.plots import check_picture
+        from midst.plots.results import check_picture
 
         check_picture(plot)
     leakage = audit(load(trace), who, believed, resolution, coordinate=coordinate)
     if plot is not None:
-        from midst.plots import save_figure
-        from midst.privacy.plots import draw_leakage
+        from midst.plots.leakage import draw_leakage
+        from midst.plots.results import save_figure
 
         save_figure(draw_leakage(leakage), plot)
     if as_json:

@@ -172,7 +172,7 @@ def show(file: Path, as_json: bool) -> None:
     for name, text in rows:
         click.echo(f"{name:>{width}}  {text}")
     click.echo("\nWhat the run tells whom")
-    for line in told(charter):
+    for line in disclosures(charter):
         click.echo(click.wrap_text(line, 100, initial_indent="- ", subsequent_indent="  "))
     click.echo()
     for line in expectations(charter, None):
@@ -183,7 +183,7 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
     """What to expect of this charter by either method, in lines; none where there is nothing to compare."""
     from midst.errors import InputError
     from midst.objectives import Mean
-    from midst.privacy.expectation import assumed_prior, expect, in_words
+    from midst.studies.expectation import assumed_prior, expect, in_words
 
     if spread is not None and not 0 < spread < float("inf"):
         raise InputError("--spread must be a positive number")
@@ -199,8 +199,8 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
     prior = assumed_prior(charter.bounds, spread)
     middle, width = prior.quantile(0.5), prior.scale
     found = expect(charter.graph, charter.bounds, prior, objective=charter.goal, runs=_RUNS)
-    told = f"if values lie about {middle:g}, {width:.3g} apart (--spread), to one curious participant"
-    return [f"What to expect, {told}:", *in_words(found)]
+    disclosures = f"if values lie about {middle:g}, {width:.3g} apart (--spread), to one curious participant"
+    return [f"What to expect, {disclosures}:", *in_words(found)]
 
 
 def differencing(before: Charter, after: Charter) -> str | None:
@@ -224,7 +224,7 @@ def _participants(
 ) -> list[dict[str, Any]]:
     """The participants of an old charter with those of the certificates given, in order."""
     from midst.errors import InputError
-    from midst.net.certificates import check_name, describe, read_certificate
+    from midst.net.identity.certificates import check_name, describe, read_certificate
 
     found = {one["name"]: dict(one) for one in before}
     given: set[str] = set()
@@ -375,7 +375,7 @@ def _ending(charter: Charter) -> str:
     return "by a search once all x are close; when everybody has signed the answer that its totals prove"
 
 
-def told(charter: Charter) -> list[str]:
+def disclosures(charter: Charter) -> list[str]:
     """What a run by this charter tells whom, in plain words."""
     lines = ["Everybody: this charter, and the answer."]
     if charter.pooled:
@@ -386,7 +386,7 @@ def told(charter: Charter) -> list[str]:
             " a coalition knows the same of the others together. Nobody's own part, and not whose value the answer is."
         )
     if charter.method == "consensus":
-        lines += _told_by_iteration(charter)
+        lines += _disclosed_by_iteration(charter)
     if charter.method == "search" and len({one.weight for one in charter.participants if one.weight}) > 1:
         lines.append("Weights differ: totals of weights can tell whose value lies where.")
     lines.append(
@@ -407,7 +407,7 @@ def told(charter: Charter) -> list[str]:
     return lines
 
 
-def _told_by_iteration(charter: Charter) -> list[str]:
+def _disclosed_by_iteration(charter: Charter) -> list[str]:
     lines = [
         "Everybody: every few rounds the largest and the smallest x (not whose)"
         + (", and how far neighbours are from agreement." if charter.stop == "certified" else "."),
@@ -445,7 +445,7 @@ def _to_dict(charter: Charter) -> dict[str, Any]:
         "finds": charter.title,
         "stop": charter.stop,
         "settled": settled,
-        "told": told(charter),
+        "told": disclosures(charter),
         "digest": charter.digest.hex(),
     }
 

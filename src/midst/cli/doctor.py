@@ -23,9 +23,9 @@ import click
 
 if TYPE_CHECKING:
     from midst.net.charter import Charter
-    from midst.net.keys import Identity
+    from midst.net.identity.keys import Identity
 
-Result = TypeVar("Result")
+Checked = TypeVar("Checked")
 
 _A_FILE = click.Path(path_type=Path)
 _OWN_ANSWER = 2.0  # seconds
@@ -77,7 +77,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
     """All checks, as they are made."""
     from midst.cli.charter import expectations
     from midst.net.charter import check_identity, read_charter
-    from midst.net.keys import load_identity
+    from midst.net.identity.keys import load_identity
 
     now = datetime.now(UTC)
     charter = _attempt("charter", lambda: read_charter(charter_file))
@@ -110,7 +110,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
 # Files and clock
 
 
-def _attempt(what: str, check: Callable[[], Result]) -> Result | Line:
+def _attempt(what: str, check: Callable[[], Checked]) -> Checked | Line:
     """What a check gave, or the problem that it raised."""
     from midst.errors import InputError
 
@@ -127,7 +127,7 @@ def _check_folder(key_file: Path) -> Iterator[Line]:
 
 
 def _check_expiry(what: str, certificate: bytes, now: datetime) -> Iterator[Line]:
-    from midst.net.certificates import describe, expiry_warning
+    from midst.net.identity.certificates import describe, expiry_warning
 
     said = describe(certificate)
     warning = expiry_warning(certificate, now)
@@ -138,8 +138,8 @@ def _check_expiry(what: str, certificate: bytes, now: datetime) -> Iterator[Line
 
 
 def _check_trusted(charter: Charter, name: str, identity: Identity, now: datetime) -> Iterator[Line]:
-    from midst.net.certificates import fingerprint, read_certificate
     from midst.net.charter import strangers
+    from midst.net.identity.certificates import fingerprint, read_certificate
 
     missing = strangers(charter, name, identity)
     for stranger in missing:
@@ -188,10 +188,10 @@ class _Calls:
     def hear(self, j: int, frame: bytes) -> None:
         """A neighbour that is up says HELLO, with the digest of its charter."""
         from midst.net.charter import differing
-        from midst.net.wire import BadFrame, Hello, decode_talk
+        from midst.net.wire import BadFrame, Hello, decode_control
 
         try:
-            hello = decode_talk(frame)
+            hello = decode_control(frame)
         except BadFrame:
             return
         if not isinstance(hello, Hello):
@@ -215,16 +215,16 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
     import numpy as np
 
     from midst.errors import InputError
-    from midst.net.local import largest_frame, make_transport
     from midst.net.notary import CertifiedNotary
-    from midst.net.seat import take_seat
-    from midst.net.transport import Endpoint
+    from midst.net.setup import make_setup
+    from midst.net.transports.making import largest_frame, make_transport
+    from midst.net.transports.transport import Endpoint
 
     lines = await _find_names(charter, number)
     low, high = charter.value_range
     any_value = np.full(charter.coordinates, min(max(0.0, low), high))  # none is sent
-    seat = take_seat(charter, identity.name, any_value, CertifiedNotary(charter, identity))
-    transport = make_transport("tls", Endpoint(charter, identity, number, largest_frame(seat, "tls")))
+    setup = make_setup(charter, identity.name, any_value, CertifiedNotary(charter, identity))
+    transport = make_transport("tls", Endpoint(charter, identity, number, largest_frame(setup, "tls")))
     calls = _Calls(charter, set(charter.neighbours(identity.name)))
     address = charter.participants[number].address
     try:
@@ -252,7 +252,7 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
 async def _find_names(charter: Charter, number: int) -> list[Line]:
     """Whether the hosts of the neighbours that are dialled can be found."""
     from midst.net.charter import split_address
-    from midst.net.transport import dials
+    from midst.net.transports.transport import dials
 
     lines = []
     for j in charter.neighbours(charter.names[number]):
@@ -270,7 +270,7 @@ async def _find_names(charter: Charter, number: int) -> list[Line]:
 
 def _neighbour(calls: _Calls, own: str, j: int, wait: float) -> Line:
     """How it went with a neighbour."""
-    from midst.net.transport import dials
+    from midst.net.transports.transport import dials
 
     charter = calls.charter
     name = charter.names[j]

@@ -22,7 +22,7 @@ import click
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from midst.explorer.gate import Keys
+    from midst.explorer.gate import Access
 
 _PORT = 8642  # a link to a setting keeps its meaning from one day to the next
 _EXAMPLES = """\b
@@ -47,12 +47,12 @@ def command(run: Path | None, port: int | None, no_open: bool) -> None:
 
         load(run)
 
-    def make(keys: Keys) -> ASGIApp:
+    def make(keys: Access) -> ASGIApp:
         from midst.explorer.app import make_explorer
 
         return make_explorer(keys, run)
 
-    with serving(make, _PORT if port is None else port, elsewhere=port is None) as address:
+    with serving(make, _PORT if port is None else port, any_port=port is None) as address:
         click.echo(address)
         click.echo("midst: the page is at this address, for you alone; Ctrl-C ends it", err=True)
         with _pointing_to(address, not no_open):

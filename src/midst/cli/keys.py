@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from midst.net.certificates import Kind
-    from midst.net.keys import Identity
+    from midst.net.identity.certificates import Kind
+    from midst.net.identity.keys import Identity
 
 _FOLDER = Path("keys")
 _A_FILE = click.Path(path_type=Path)
@@ -48,7 +48,7 @@ def command() -> None:
 @click.option("--authority", is_flag=True, help="It signs the certificates of others, and takes part in no run.")
 def init(name: str, folder: Path, kind: Kind, days: int, authority: bool) -> None:
     """Make a key and its certificate for NAME."""
-    from midst.net.keys import make_identity
+    from midst.net.identity.keys import make_identity
 
     made = make_identity(name, folder, kind, days, authority=authority)
     click.echo(f"{made.name}  {made.fingerprint}")
@@ -61,7 +61,7 @@ def init(name: str, folder: Path, kind: Kind, days: int, authority: bool) -> Non
 @click.option("--out", type=_A_FILE, metavar="FILE", help="Default: NAME.csr beside the key.")
 def request(key: Path, out: Path | None) -> None:
     """Ask an authority to sign the certificate of an existing KEY."""
-    from midst.net.keys import make_request, read_request
+    from midst.net.identity.keys import make_request, read_request
 
     identity = load_and_warn(key)
     target = check_new(key.with_suffix(".csr") if out is None else out)
@@ -78,8 +78,8 @@ def request(key: Path, out: Path | None) -> None:
 @click.option("--days", type=int, default=365, show_default=True, help="No longer than the authority's own.")
 def sign(request: Path, key: Path, out: Path, days: int) -> None:
     """Sign what a request asks for, as an authority."""
-    from midst.net.certificates import describe, read_certificate
-    from midst.net.keys import read_request, sign_request
+    from midst.net.identity.certificates import describe, read_certificate
+    from midst.net.identity.keys import read_request, sign_request
 
     asked = read_request(request)
     text = sign_request(asked, load_and_warn(key), days)
@@ -102,8 +102,8 @@ def trust(certificates: tuple[Path, ...], folder: Path, replace: bool) -> None:
     """Trust the certificates of others, or of an authority; they are copied into trusted/."""
     from datetime import UTC, datetime
 
-    from midst.net import keys
-    from midst.net.certificates import describe, expiry_warning, read_certificate
+    from midst.net.identity import keys
+    from midst.net.identity.certificates import describe, expiry_warning, read_certificate
 
     for path in keys.trust(certificates, folder, replace=replace):
         der = read_certificate(path)
@@ -139,12 +139,12 @@ def load_and_warn(key_file: Path) -> Identity:
     """The identity of a key file; a certificate that has expired, or soon will, is warned about on stderr.
 
     Raises:
-        InputError: see `midst.net.keys.load_identity`.
+        InputError: see `midst.net.identity.keys.load_identity`.
     """
     from datetime import UTC, datetime
 
-    from midst.net.certificates import expiry_warning
-    from midst.net.keys import load_identity
+    from midst.net.identity.certificates import expiry_warning
+    from midst.net.identity.keys import load_identity
 
     identity = load_identity(key_file)
     _warn(expiry_warning(identity.certificate, datetime.now(UTC)))
@@ -185,7 +185,7 @@ def _write(path: Path, text: bytes) -> None:
 def _certificates(paths: tuple[Path, ...]) -> list[Path]:
     """The certificate files that are meant."""
     from midst.errors import InputError
-    from midst.net.keys import load_identity
+    from midst.net.identity.keys import load_identity
 
     found: list[Path] = []
     for path in paths:
@@ -202,7 +202,7 @@ def _certificates(paths: tuple[Path, ...]) -> list[Path]:
 def _row(path: Path) -> dict[str, Any]:
     from datetime import UTC, datetime
 
-    from midst.net.certificates import check_name, describe, expiry_warning, read_certificate
+    from midst.net.identity.certificates import check_name, describe, expiry_warning, read_certificate
 
     der = read_certificate(path)
     said = describe(der, str(path))

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from midst.privacy.ledger import Ledger
+    from midst.dp.ledger import Ledger
 
 _VALUE_FILE = "The datum: one number, or one row of numbers; - for standard input."
 _KINDS = {
@@ -44,7 +44,7 @@ def command() -> None:
 @click.option("--value-file", metavar="FILE", help=f"{_VALUE_FILE} Default: the first one it is used with.")
 def new(file: str, value_file: str | None, **budget: Any) -> None:
     """Make an empty ledger with a budget; FILE must not exist."""
-    from midst.privacy.ledger import Budget, Ledger
+    from midst.dp.ledger import Budget, Ledger
 
     Ledger.new(file, Budget(**budget), None if value_file is None else _read_datum(value_file))
     click.echo(f"{file}: empty ledger, readable by you alone", err=True)
@@ -57,7 +57,7 @@ def show(file: str, as_json: bool) -> None:
     """Show what all runs gave away together, beside the budget."""
     import json
 
-    from midst.privacy.ledger import Ledger
+    from midst.dp.ledger import Ledger
 
     ledger = Ledger.open(file)
     if as_json:
@@ -73,8 +73,8 @@ def show(file: str, as_json: bool) -> None:
 @click.option("--dp", "mechanism", metavar="SPEC", help=_DP)
 def check(file: str, value_file: str, mechanism: str | None) -> None:
     """Ask whether one more run on this datum is within the budget: exit code 0, or 2."""
-    from midst.privacy.dp import parse_mechanism
-    from midst.privacy.ledger import Entry, Ledger
+    from midst.dp.ledger import Entry, Ledger
+    from midst.dp.mechanisms import parse_mechanism
 
     ledger = Ledger.open(file)
     ledger.require_datum(_read_datum(value_file))

@@ -24,22 +24,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from midst.errors import InputError
+from midst.types import Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from midst.explorer.live import Feed
+    from midst.net.answer import Answer
     from midst.net.charter import Charter
     from midst.net.driver import Tell
-    from midst.net.finding import Found
     from midst.net.journal import Journal
-    from midst.net.local import TransportName
     from midst.net.peer import Ending, Peer
-    from midst.net.seat import Seat
-    from midst.net.transport import Transport
+    from midst.net.setup import Setup
+    from midst.net.transports.making import TransportName
+    from midst.net.transports.transport import Transport
 
 _A_FILE = click.Path(path_type=Path)
 _LONGEST_COMMAND = 60.0  # seconds
@@ -89,14 +87,14 @@ def command(
     The journal makes it safe to kill and to start again: the same command goes on where it was. Exit code 4 means that
     the run was aborted, and the message says because of whom.
     """
-    from midst.net.certificates import check_certificate, expiry_warning
     from midst.net.charter import check_identity, read_charter, split_address
+    from midst.net.identity.certificates import check_certificate, expiry_warning
+    from midst.net.identity.keys import load_identity
     from midst.net.journal import DiskFile, Journal
-    from midst.net.keys import load_identity
-    from midst.net.local import largest_frame, make_transport
     from midst.net.notary import CertifiedNotary
-    from midst.net.seat import take_seat
-    from midst.net.transport import Endpoint
+    from midst.net.setup import make_setup
+    from midst.net.transports.making import largest_frame, make_transport
+    from midst.net.transports.transport import Endpoint
 
     charter = read_charter(charter_file)
     identity = load_identity(key_file)
@@ -105,7 +103,7 @@ def command(
     kind = _choose_transport(charter, transport)
     if out is not None:
         check_out(charter, out)
-    seat = take_seat(charter, name, read_value(value_file, value_command), CertifiedNotary(charter, identity))
+    setup = make_setup(charter, name, read_value(value_file, value_command), CertifiedNotary(charter, identity))
     tell = make_teller(log)
     problem = check_certificate(identity.certificate, name, identity.fingerprint, _now())
     if problem is not None:
@@ -113,34 +111,34 @@ def command(
     warning = expiry_warning(identity.certificate, _now())
     if warning:
         tell("expiry", warning)
-    endpoint = Endpoint(charter, identity, number, largest_frame(seat, kind), own_address)
+    endpoint = Endpoint(charter, identity, number, largest_frame(setup, kind), own_address)
     carrier = make_transport(kind, endpoint, routers)
     folder = state or _default_state()
     file = DiskFile(folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal")
     try:
         started = time.monotonic()
-        ending = asyncio.run(_run(seat, Journal(file, str(folder)), carrier, tell, watched, explore))
+        ending = asyncio.run(_run(setup, Journal(file, str(folder)), carrier, tell, watched, explore))
     finally:
         file.close()
     if ending.aborted is not None:
         raise ending.aborted
-    assert ending.found is not None
+    assert ending.answer is not None
     report = {
         "name": name,
         "session": charter.session,
         "objective": charter.title,
-        **ending.found.to_dict(),
+        **ending.answer.to_dict(),
         "seconds": round(time.monotonic() - started, 3),
         "sent": carrier.sent,
         "received": carrier.received,
     }
-    if ending.found.contradicted:
+    if ending.answer.contradicted:
         tell(
             "contradicted",
             "the totals leave no room for your own value: somebody lied about theirs; talk to the others",
         )
     if out is not None:
-        write_out(charter, ending.found, out)
+        write_out(charter, ending.answer, out)
     _report(report, as_json)
 
 
@@ -153,24 +151,24 @@ def check_out(charter: Charter, path: Path) -> None:
     check_writable(path)
 
 
-def write_out(charter: Charter, found: Found, path: Path) -> None:
+def write_out(charter: Charter, answer: Answer, path: Path) -> None:
     """Writes a result, whole or not at all."""
     from midst.files import write_whole
     from midst.net.results import result_json
 
-    text = result_json(charter, found)
+    text = result_json(charter, answer)
     write_whole(path, lambda file: file.write(text), mode=0o644)
 
 
 async def _run(
-    seat: Seat, journal: Journal, transport: Transport, tell: Tell, watched: tuple[str, int] | None, explore: bool
+    setup: Setup, journal: Journal, transport: Transport, tell: Tell, watched: tuple[str, int] | None, explore: bool
 ) -> Ending:
     from midst.net.driver import Driver
-    from midst.net.local import moment
+    from midst.net.events import moment
     from midst.net.metrics import serve
 
     with ExitStack() as stack:
-        feed = stack.enter_context(_page(seat, tell)) if explore else None
+        feed = stack.enter_context(_page(setup, tell)) if explore else None
 
         def watch(peer: Peer) -> None:
             if feed is not None:
@@ -178,9 +176,9 @@ async def _run(
 
         def linking(j: int, up: bool) -> None:
             if feed is not None:
-                feed.publish({"kind": "link", "node": seat.number, "neighbour": j, "up": up})
+                feed.publish({"kind": "link", "node": setup.number, "neighbour": j, "up": up})
 
-        driver = Driver(seat, journal, transport, watch=watch, tell=tell, linking=linking)
+        driver = Driver(setup, journal, transport, watch=watch, tell=tell, linking=linking)
         server = await serve(driver, *watched) if watched is not None else None
         try:
             ending = await driver.run()
@@ -188,34 +186,34 @@ async def _run(
             if server is not None:
                 server.close()
         if feed is not None:
-            feed.publish({"kind": "end", "node": seat.number, **_told(ending)})
+            feed.publish({"kind": "end", "node": setup.number, **_told(ending)})
             await asyncio.sleep(_LAST_LOOK)
         return ending
 
 
 def _told(ending: Ending) -> dict[str, Any]:
     """How it ended, for the page."""
-    found = ending.found
-    if found is None:
+    answer = ending.answer
+    if answer is None:
         return {"value": None, "rounds": 0, "exposed": None, "text": str(ending.aborted)}
-    return {"value": list(found.value), "rounds": found.rounds, "exposed": found.exposed, "text": "proved"}
+    return {"value": list(answer.value), "rounds": answer.rounds, "exposed": answer.exposed, "text": "proved"}
 
 
 @contextmanager
-def _page(seat: Seat, tell: Tell) -> Iterator[Feed]:
+def _page(setup: Setup, tell: Tell) -> Iterator[Feed]:
     """A page that shows this node, and nothing of any other."""
     from midst.explorer.live import Feed, serve
 
-    charter, feed = seat.charter, Feed()
+    charter, feed = setup.charter, Feed()
     feed.publish(
         {
             "kind": "start",
             "names": list(charter.names),
-            "edges": [[seat.number, j] for j in seat.neighbours],
+            "edges": [[setup.number, j] for j in setup.neighbours],
             "objective": charter.title,
             "method": charter.method,
             "all": False,
-            "self": seat.number,
+            "self": setup.number,
         }
     )
     with serve(feed) as address:
@@ -223,7 +221,7 @@ def _page(seat: Seat, tell: Tell) -> Iterator[Feed]:
         yield feed
 
 
-def read_value(file: Path | None, shell: str | None) -> NDArray[np.float64]:
+def read_value(file: Path | None, shell: str | None) -> Array:
     """The private value, from where it may come from; errors never repeat it.
 
     Raises:

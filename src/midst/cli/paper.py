@@ -16,8 +16,8 @@ import click
 
 from midst.cli.terminal import task_bar
 from midst.errors import InputError
-from midst.paper.gallery import FIGURES, Plate, check_folder, make, publish, show_measured
-from midst.paper.runs import Settings
+from midst.studies.paper.gallery import FIGURES, Plate, check_folder, make, publish, show_measured
+from midst.studies.paper.runs import StudySettings
 
 _A_FOLDER = click.Path(path_type=Path, readable=False)  # whether it can be written is for midst to say
 _EXAMPLES = """\b
@@ -29,8 +29,8 @@ Examples:
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
 @click.argument("figures", nargs=-1, metavar="[" + "|".join(FIGURES) + "]...")
 @click.option("--out", type=_A_FOLDER, default="figures", show_default=True, help="A folder.")
-@click.option("--runs", type=int, default=Settings.runs, show_default=True, help="Of each experiment.")
-@click.option("--seed", type=int, default=Settings.seed, show_default=True, help="Of everything random.")
+@click.option("--runs", type=int, default=StudySettings.runs, show_default=True, help="Of each experiment.")
+@click.option("--seed", type=int, default=StudySettings.seed, show_default=True, help="Of everything random.")
 @click.option("--workers", type=int, metavar="N", help="Processes; of no effect on the numbers. Default: all cores.")
 @click.option("--json", "as_json", is_flag=True, help="Write the claims to stdout as one JSON object.")
 def command(figures: tuple[str, ...], out: Path, runs: int, seed: int, workers: int | None, as_json: bool) -> None:
@@ -39,7 +39,7 @@ def command(figures: tuple[str, ...], out: Path, runs: int, seed: int, workers: 
     Writes for each figure a picture (PNG, PDF), its data (CSV) and its claims (claims.json, and a table as text).
     """
     names = _names(figures)
-    settings = Settings(runs, seed, (os.cpu_count() or 1) if workers is None else workers)
+    settings = StudySettings(runs, seed, (os.cpu_count() or 1) if workers is None else workers)
     check_folder(out)
     entries = {}
     for name in names:

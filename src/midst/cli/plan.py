@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from midst.graphs import Graph
     from midst.privacy.adversaries import Init
-    from midst.privacy.expectation import Expectation
-    from midst.privacy.planner import Plan
     from midst.privacy.priors import Prior
+    from midst.studies.expectation import Expectation
+    from midst.studies.plan import Plan
 
 _EXAMPLES = """\b
 Examples:
@@ -74,13 +74,13 @@ def command(
     audited. With --rounds-budget, choices of c and sigma for consensus are compared too, in the units of the data.
     """
     from midst.privacy.adversaries import parse_adversary
-    from midst.privacy.expectation import expect
-    from midst.privacy.planner import Setting, make_plan
+    from midst.studies.expectation import expect
+    from midst.studies.plan import Setting, make_plan
 
     if runs < 2:
         raise InputError("at least 2 runs are needed to tell an average from chance")
     if plot is not None:
-        from midst.plots import check_picture
+        from midst.plots.results import check_picture
 
         check_picture(plot)
         if rounds_budget is None:
@@ -98,8 +98,8 @@ def command(
                 setting, rounds_budget, runs=runs, repeats=repeats, seed=seed, workers=workers, progress=progress
             )
     if plot is not None and plan is not None:
-        from midst.plots import save_figure
-        from midst.privacy.plots import draw_plan
+        from midst.plots.leakage import draw_plan
+        from midst.plots.results import save_figure
 
         save_figure(draw_plan(plan), plot)
     if as_json:
@@ -123,8 +123,8 @@ def _what_is_planned(
     """The graph, the public bounds and what values are like."""
     from midst.cli.options import parse_bounds, read_graph
     from midst.net.charter import read_charter
-    from midst.privacy.expectation import assumed_prior
     from midst.privacy.priors import Normal, Within, parse_prior
+    from midst.studies.expectation import assumed_prior
     from midst.system import streams
 
     if (charter_file is None) == (graph is None):
@@ -151,7 +151,7 @@ def _what_is_planned(
 
 
 def _show_methods(expected: Sequence[Expectation]) -> None:
-    from midst.privacy.expectation import with_sign
+    from midst.studies.expectation import with_sign
 
     def together(one: Expectation) -> list[str]:
         if one.repeats == 1:
@@ -192,7 +192,7 @@ def _to_dict(plan: Plan) -> dict[str, Any]:
 
 
 def _show(plan: Plan) -> None:
-    from midst.privacy.expectation import with_sign
+    from midst.studies.expectation import with_sign
 
     several = plan.repeats > 1
     rows = [

@@ -23,19 +23,19 @@ from click.core import ParameterSource
 from midst.cli.account import open_account
 from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph
 from midst.cli.values import read_numbers, read_values
+from midst.dp.mechanisms import parse_mechanism, privatise
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
 from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_stop
-from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
-from midst.privacy.dp import parse_mechanism, privatise
+from midst.objectives import TAUS, Mean, Objective, Quantile, Side
 from midst.privacy.priors import parse_prior
 from midst.problems import Problem
-from midst.protocol.search import WAYS
+from midst.protocol.search import SPACING_ORDERS
 from midst.result import Result
 from midst.solving import Progress, solve
 from midst.system import streams
-from midst.update import Array
+from midst.types import Array
 
 _METHOD = """The paper's iteration, which exposes who sends its own value; a search by masked sums, which exposes
 nobody; or both, to compare."""
@@ -62,7 +62,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--values", metavar="FILE|-", help="One number (or row of numbers) a line. Default: N(0, 1), drawn.")
 @click.option("--pooled", is_flag=True, help="A line of --values is a node's list, of any length; by search.")
 @click.option("--weights", metavar="FILE|-", help="One number a line. Default: 1 each.")
-@click.option("--objective", type=click.Choice([*LEVELS, "mean"]), help="What to find. Default: the median.")
+@click.option("--objective", type=click.Choice([*TAUS, "mean"]), help="What to find. Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
 @click.option("--side", type=click.Choice(SIDES), help="Where there are two answers. Default: low.")
 @click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
@@ -70,7 +70,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--resolution", metavar="R", help="Public: exact answers are those of the values rounded to it.")
 @click.option("--method", type=click.Choice([*METHODS, "both"]), default="consensus", show_default=True, help=_METHOD)
 @click.option("--arity", type=int, metavar="K", help="Thresholds a probe of a search, from 1 to 7. Default: 3.")
-@click.option("--spacing", type=click.Choice(list(WAYS)), help="Where a search places them. Default: rank.")
+@click.option("--spacing", type=click.Choice(list(SPACING_ORDERS)), help="Where a search places them. Default: rank.")
 @click.option("--c", type=float, help="Convergence parameter. Default: chosen from the public scale.")
 @click.option("--theta", type=float, default=0.5, show_default=True, help="Averaging constant, in (0, 1).")
 @click.option("--mu", type=float, help="Mean of z(0). Default: such that x(0) is near the public centre.")
@@ -129,11 +129,11 @@ def command(
     numbers = read_values(values, pooled, nodes)
     network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
-    heaviness = None if weights is None else read_numbers(weights)
-    honest = Problem(
+    given_weights = None if weights is None else read_numbers(weights)
+    noiseless = Problem(
         network,
         numbers,
-        weights=heaviness,
+        weights=given_weights,
         objective=sought,
         scale=scale,
         bounds=known,
@@ -141,7 +141,7 @@ def command(
         pooled=pooled,
     )
     mechanism = None if dp is None else parse_mechanism(dp)
-    problem = honest if mechanism is None else privatise(honest, mechanism, seed)
+    problem = noiseless if mechanism is None else privatise(noiseless, mechanism, seed)
     names: tuple[MethodName, ...] = METHODS if method == "both" else (method,)
     if len(names) > 1 and (save is not None or ledger is not None):
         raise InputError("--save and --ledger are of one run; leave them out, or choose one --method")
@@ -151,7 +151,7 @@ def command(
     if ledger is not None:
         if record == "none":
             raise InputError("--ledger needs what --record none leaves out; try --record audit")
-        account = open_account(ledger, honest, ledger_node, parse_prior(prior), mechanism, over_budget)
+        account = open_account(ledger, noiseless, ledger_node, parse_prior(prior), mechanism, over_budget)
     results, failure = {}, None
     for name, how in sorted(methods.items(), reverse=True):  # the search first: it refuses before anything is run
         try:
@@ -162,7 +162,7 @@ def command(
         except NotCertified as error:
             result, failure = error.result, error
         # with noise on the values, what the answer is off by includes what the noise costs
-        results[name] = replace(result, error=float(honest.distance(result.value).max()))
+        results[name] = replace(result, error=float(noiseless.distance(result.value).max()))
     try:
         if account is not None:
             account.book(results[names[0]])
@@ -195,7 +195,7 @@ def _check_files(
     if inputs.count("-") > 1:
         raise InputError("standard input can be read once; give --values or --weights a file")
     if plot is not None:
-        from midst.plots import check_picture
+        from midst.plots.results import check_picture
 
         check_picture(plot)
         if record in ("audit", "none"):
@@ -214,7 +214,7 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
         raise InputError(f"--side chooses between two answers; there is only one {name}")
     if name == "mean":
         return Mean()
-    return Quantile(LEVELS[name or "median"] if quantile is None else quantile, side or "low")
+    return Quantile(TAUS[name or "median"] if quantile is None else quantile, side or "low")
 
 
 def _method(name: MethodName, problem: Problem, parameters: dict[str, Any], alone: bool) -> Method:
@@ -258,7 +258,7 @@ def _progress(iterations: int | None) -> Iterator[Progress | None]:
 
 def _draw(results: dict[MethodName, Result], values: Array | None, path: Path) -> None:
     """The picture of a run, or of two side by side."""
-    from midst.plots import draw_both, draw_result, save_figure
+    from midst.plots.results import draw_both, draw_result, save_figure
 
     [first, *others] = [results[name] for name in METHODS if name in results]
     save_figure(draw_both(first, others[0], values) if others else draw_result(first, values), path)

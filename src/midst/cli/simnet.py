@@ -42,7 +42,7 @@ def command(seed: int, runs: int, method: MethodName, workers: int, as_json: boo
     from midst.cli.terminal import task_bar
     from midst.simnet.faults import Faults
     from midst.simnet.trial import run_trial
-    from midst.workers import spread
+    from midst.workers import run_in_parallel
 
     if seed + runs > 2**63:
         raise InputError("--seed is too large; try a number below 2^62")
@@ -50,7 +50,7 @@ def command(seed: int, runs: int, method: MethodName, workers: int, as_json: boo
         raise InputError("a rate or a delay is not a number")
     plan = Faults(**faults)
     with task_bar("simnet", of="seeds") as bar:
-        trials = spread(partial(run_trial, faults=plan, method=method), range(seed, seed + runs), workers, bar)
+        trials = run_in_parallel(partial(run_trial, faults=plan, method=method), range(seed, seed + runs), workers, bar)
     wrong = [trial for trial in trials if trial.wrong]
     if as_json:
         for trial in trials:

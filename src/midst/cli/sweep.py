@@ -36,7 +36,7 @@ def command(spec: Path, out: Path, workers: int, cluster: str | None, resume: bo
 
     Writes a table with a row a run. A sweep that was killed goes on where it was with --resume.
     """
-    from midst.sweep import read_spec, run_sweep
+    from midst.studies.sweep import read_spec, run_sweep
 
     sweep = read_spec(spec)
     with task_bar("sweep", of="cells") as progress:

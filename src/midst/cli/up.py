@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from midst.errors import InputError
+from midst.types import Array
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from midst.graphs import Graph
     from midst.methods import MethodName
     from midst.net.charter import Charter
-    from midst.net.local import Event, TransportName
+    from midst.net.events import Event
+    from midst.net.transports.making import TransportName
 
 _EXAMPLES = """\b
 Examples:
@@ -175,7 +174,7 @@ def _tell_all(followers: list[Callable[[Event], None]], event: Event) -> None:
         follower(event)
 
 
-def _read_off(graph: Graph, numbers: NDArray[np.float64]) -> tuple[float, float]:
+def _read_off(graph: Graph, numbers: Array) -> tuple[float, float]:
     """Bounds about the values, as only somebody who has them all can choose."""
     from midst.problems import Problem
 

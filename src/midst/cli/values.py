@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from midst.errors import InputError
+from midst.types import Array
 
 
-def read_numbers(path: str) -> NDArray[np.float64]:
+def read_numbers(path: str) -> Array:
     """The numbers in a file ("-" for standard input): shape (n,), or (n, m) for rows of m > 1.
 
     Raises:
@@ -26,7 +26,7 @@ def read_numbers(path: str) -> NDArray[np.float64]:
     return _as_array(_read(path))
 
 
-def parse_numbers(lines: Iterable[str], name: str) -> NDArray[np.float64]:
+def parse_numbers(lines: Iterable[str], name: str) -> Array:
     """The numbers in some lines, as `read_numbers` gives them.
 
     Raises:
@@ -35,7 +35,7 @@ def parse_numbers(lines: Iterable[str], name: str) -> NDArray[np.float64]:
     return _as_array(_parse(lines, name))
 
 
-def read_lists(path: str) -> list[NDArray[np.float64]]:
+def read_lists(path: str) -> list[Array]:
     """The lists in a file ("-" for standard input), one a line, of any lengths.
 
     Raises:
@@ -44,9 +44,7 @@ def read_lists(path: str) -> list[NDArray[np.float64]]:
     return [np.array(row) for row in _read(path, ragged=True)]
 
 
-def read_values(
-    path: str | None, pooled: bool, nodes: int | None
-) -> NDArray[np.float64] | list[NDArray[np.float64]] | None:
+def read_values(path: str | None, pooled: bool, nodes: int | None) -> Array | list[Array] | None:
     """What --values and --pooled ask for: a number or a row a node, or a list a node; None where they are to be drawn.
 
     Raises:
@@ -84,7 +82,7 @@ def _parse(lines: Iterable[str], name: str, ragged: bool = False) -> list[list[f
     return rows
 
 
-def _as_array(rows: list[list[float]]) -> NDArray[np.float64]:
+def _as_array(rows: list[list[float]]) -> Array:
     array = np.array(rows)
     return array[:, 0] if array.shape[1] == 1 else array
 

@@ -16,7 +16,7 @@ from midst.engines.searching import Searched
 from midst.problems import Problem
 from midst.protocol.search import Rules
 from midst.system import System
-from midst.update import Array, Branch
+from midst.types import Array, Branch
 
 Engine = Callable[[System], Iterator[tuple[Array, Branch]]]
 SearchEngine = Callable[[Problem, Rules], Searched]

@@ -1,9 +1,9 @@
 """All nodes at once.
 
 `node_form` is a neighbour sum and elementwise work on two sums a node, nothing kept on edges. It goes through the nodes
-in blocks that stay in the cache, from the neighbour sum (`large.py`) to x, so that a large graph costs one pass over
-memory and not one for every operation; the blocks of a large graph are shared out among threads. `edge_form` keeps z on
-the edges as the paper does, to check the node form against.
+in blocks that stay in the cache, from the neighbour sum (`neighbour_sums.py`) to x, so that a large graph costs one
+pass over memory and not one for every operation; the blocks of a large graph are shared out among threads. `edge_form`
+keeps z on the edges as the paper does, to check the node form against.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from midst.engines.large import NeighbourSum, arrange, neighbour_sum
 from midst.graphs import Graph
+from midst.graphs.neighbour_sums import NeighbourSum, arrange, neighbour_sum
+from midst.protocol.step import Terms, next_sums, next_x, next_z
 from midst.system import Sums, System
-from midst.update import Array, Branch, Terms, next_sums, next_x, next_z
+from midst.types import Array, Branch
 
 _BLOCK = 65_536  # numbers an array in a block: few enough for a cache, enough to outweigh the calls
-_A_SHARE = 2  # blocks at least for each thread: less is not worth waking it
+_LEAST_BLOCKS = 2  # blocks at least for each thread: less is not worth waking it
 
 
 Steps = Iterator[tuple[Array, Branch]]
@@ -104,8 +105,8 @@ class _Threads:
     """Does something with every block: in this thread, or where there are many in several, this one among them."""
 
     def __init__(self, blocks: int) -> None:
-        threads = max(1, min(_cores(), blocks // _A_SHARE))
-        self._shares = [range(k, blocks, threads) for k in range(threads)]
+        threads = max(1, min(_cores(), blocks // _LEAST_BLOCKS))
+        self._parts = [range(k, blocks, threads) for k in range(threads)]
         self._pool = None if threads == 1 else ThreadPoolExecutor(threads - 1)
 
     def __enter__(self) -> Callable[[Callable[[int], None]], None]:
@@ -116,15 +117,15 @@ class _Threads:
             self._pool.shutdown()
 
     def _each(self, do: Callable[[int], None]) -> None:
-        def take(share: range) -> None:
-            for k in share:
+        def take(part: range) -> None:
+            for k in part:
                 do(k)
 
-        own, *others = self._shares
-        elsewhere = [] if self._pool is None else [self._pool.submit(take, share) for share in others]
+        own, *others = self._parts
+        pending = [] if self._pool is None else [self._pool.submit(take, part) for part in others]
         take(own)
-        for share in elsewhere:
-            share.result()
+        for part in pending:
+            part.result()
 
 
 def _cores() -> int:
@@ -170,14 +171,8 @@ def sums_at_start(system: System) -> tuple[Array, Array]:
     return _sum_by_source(signed, graph), _sum_by_source(signed[graph.reverse], graph)
 
 
-def sum_over_neighbours(graph: Graph) -> Callable[[Array], Array]:
-    """The product with the 0/1 adjacency matrix, for all nodes at once."""
-    a = neighbour_sum(graph, [slice(0, graph.n)], None, np.float64)
-    return lambda x: a(x)(0)
-
-
 def _sum_by_source(on_edges: Array, graph: Graph) -> Array:
-    return np.asarray(np.add.reduceat(on_edges, graph.offsets[:-1], axis=0))
+    return np.asarray(np.add.reduceat(on_edges, graph.first_edges[:-1], axis=0))
 
 
 def _column(sign: NDArray[np.int8], beside: Array) -> Array:

@@ -14,24 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from midst.certificate import weights_needed
 from midst.engines.arrays import sums_at_start
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.methods import CLOSE, Certified, Exact, Stop
 from midst.objectives import Mean
 from midst.problems import Problem
+from midst.protocol.certificate import weights_needed
+from midst.protocol.step import Terms
 from midst.system import RNG, Parameters, Streams, System, assemble, draw_z0, settle, streams
-from midst.update import Array, Terms
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+from midst.types import Array, Bools, Ints
 
 _PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product
 _APART = 2  # times its own size: a run goes with others that are no larger
 
 
-class Settings(NamedTuple):
+class BatchSettings(NamedTuple):
     """What `solve_ensemble` was asked for, checked; c, mu and sigma have one entry a run, or are not given."""
 
     c: Array | None
@@ -66,7 +64,7 @@ class Batch:
         theta: averaging constant.
         S: of the first iteration, and
         R: likewise (see `update.next_sums`).
-        counts: weights, in units.
+        whole_weights: weights, in units.
         needed_below: at least so many units of weight must have s ≤ x in a proof, and
         needed_above: so many s ≥ x.
         tolerance: the greatest spread of a proof.
@@ -84,7 +82,7 @@ class Batch:
     theta: float
     S: Array
     R: Array
-    counts: Ints
+    whole_weights: Ints
     needed_below: Ints
     needed_above: Ints
     tolerance: Array
@@ -140,7 +138,7 @@ class Together(NamedTuple):
         """Of the graphs of some of the runs."""
         return np.full(len(which), self.problem.graph.diameter())
 
-    def prepare(self, chunk: Ints, group: Group, settings: Settings, rngs: Sequence[np.random.Generator]) -> Batch:
+    def prepare(self, chunk: Ints, group: Group, settings: BatchSettings, rngs: Sequence[np.random.Generator]) -> Batch:
         """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
         part = copy(self.problem)
         part.values, part.scale, part.centre = (held[..., chunk] for held in (part.values, part.scale, part.centre))
@@ -185,7 +183,7 @@ class Apart(NamedTuple):
         """Of the graphs of some of the runs."""
         return _diameters([self.problems[k].graph for k in which.tolist()])
 
-    def prepare(self, chunk: Ints, group: Group, settings: Settings, rngs: Sequence[np.random.Generator]) -> Batch:
+    def prepare(self, chunk: Ints, group: Group, settings: BatchSettings, rngs: Sequence[np.random.Generator]) -> Batch:
         """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
         problems = [self.problems[k] for k in chunk.tolist()]
         parameters = [settings.settle(problem, k) for k, problem in zip(chunk.tolist(), problems, strict=True)]
@@ -224,7 +222,7 @@ def _batch(
     problems: Sequence[Problem],
     parameters: Sequence[Parameters],
     systems: Sequence[System],
-    settings: Settings,
+    settings: BatchSettings,
     group: Group,
 ) -> Batch:
     """Systems side by side: many of one number a node, or one of a coordinate a run."""
@@ -239,12 +237,12 @@ def _batch(
         smooth=local[0].smooth,
     )
     starts = [sums_at_start(system) for system in systems]
-    needed = np.array([weights_needed(problem.objective, problem.counts) for problem in problems]).T
+    needed = np.array([weights_needed(problem.objective, problem.whole_weights) for problem in problems]).T
     runs = terms.s.shape[1]
     unit, scale = (np.hstack([getattr(settled, name) for settled in parameters]) for name in ("unit", "scale"))
     graphs = tuple(system.graph for system in systems for _ in range(np.size(system.c)))
     sizes = np.array([graph.n for graph in graphs])
-    counts = _columns([problem.counts for problem in problems], nodes)
+    whole_weights = _columns([problem.whole_weights for problem in problems], nodes)
     return Batch(
         graphs=graphs,
         present=np.arange(nodes)[:, None] < sizes if group.padded else None,
@@ -253,7 +251,7 @@ def _batch(
         theta=parameters[0].theta,
         S=_columns([S for S, _ in starts], nodes),
         R=_columns([R for _, R in starts], nodes),
-        counts=np.array(np.broadcast_to(counts, terms.s.shape)),
+        whole_weights=np.array(np.broadcast_to(whole_weights, terms.s.shape)),
         needed_below=np.broadcast_to(needed[0], runs),
         needed_above=np.broadcast_to(needed[1], runs),
         tolerance=settings.tolerance * (scale / unit),

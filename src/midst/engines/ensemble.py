@@ -1,7 +1,7 @@
 """Many runs at once: other values, z(0), parameters and graphs in each, and no trace of any.
 
 Rules:
-- Run k is `solve(problem_k, method, rng=child_k)`: the same step (`update.py`), the same z(0), the same stop, and the
+- Run k is `solve(problem_k, method, rng=child_k)`: the same step (`step.py`), the same z(0), the same stop, and the
   same search (`ensemble_search.py`), which has no iteration before it or follows one.
 - Arrays are (n, runs): a neighbour sum is then one matrix product, and every other operation goes along the runs.
 - As many runs are under way as have arrays that stay in the cache. One that is done is written to the result; when
@@ -19,16 +19,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from midst.certificate import known_at, lie_within
-from midst.engines.arrays import sum_over_neighbours
 from midst.engines.batches import (
     Apart,
     Batch,
+    BatchSettings,
     Group,
-    Settings,
     Together,
     is_dense,
     join,
@@ -39,13 +37,13 @@ from midst.engines.batches import (
 from midst.engines.ensemble_search import Start, check, search_some
 from midst.errors import InputError
 from midst.graphs import Graph
+from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.methods import After, Certified, Consensus, Exact, Method, MethodName, Search, Stop, choose_stop, make_method
 from midst.problems import Problem
+from midst.protocol.certificate import known_at, lie_within
+from midst.protocol.step import next_sums, next_x
 from midst.system import RNG, whole_number
-from midst.update import Array, Branch, next_sums, next_x
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+from midst.types import Array, Bools, Branch, Ints
 
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
@@ -159,8 +157,8 @@ def solve_ensemble(
     def drive(share: Group) -> None:
         at_once = max(1, _NUMBERS // share.nodes)
 
-        def begin(which: Ints) -> _Runs:
-            return _Runs.begin(which, prepare(which, share), settings.stop)
+        def begin(which: Ints) -> _RunningBatch:
+            return _RunningBatch.begin(which, prepare(which, share), settings.stop)
 
         _drive(begin, share.runs, at_once, settings, result, starts)
         finish(share.runs)
@@ -169,7 +167,7 @@ def solve_ensemble(
     return result
 
 
-def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> Settings:
+def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> BatchSettings:
     """What was asked for, checked."""
     stops = [choose_stop(problem, method.stop) for problem in source.different]
     stop = stops[0] if all(isinstance(each, type(stops[0])) for each in stops) else Certified()
@@ -179,7 +177,7 @@ def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> Sett
         check(source, Search())
     if method.z0 is not None:
         raise InputError("z0 is one run's; give it to midst.solve")
-    return Settings(
+    return BatchSettings(
         c=one_a_run("c", method.c, source.runs),
         mu=one_a_run("mu", method.mu, source.runs),
         sigma=one_a_run("sigma", method.sigma, source.runs),
@@ -202,14 +200,14 @@ def _search(source: Together | Apart, method: Search, workers: int) -> EnsembleR
 
 def _in_threads(work: Callable[[Group], None], groups: Sequence[Group], workers: int) -> None:
     """Each group in as many shares as there are workers."""
-    shares = [group._replace(runs=part) for group in groups for part in np.array_split(group.runs, workers)]
-    shares = [share for share in shares if share.runs.size]
+    parts = [group._replace(runs=part) for group in groups for part in np.array_split(group.runs, workers)]
+    parts = [share for share in parts if share.runs.size]
     if workers == 1:
-        for share in shares:
+        for share in parts:
             work(share)
         return
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(work, shares))
+        list(pool.map(work, parts))
 
 
 def _write_search(
@@ -322,7 +320,7 @@ class _Seen:
 
 
 @dataclass(eq=False, repr=False)
-class _Runs:
+class _RunningBatch:
     """Those under way: which rows of the result they are, and where each stands."""
 
     row: Ints
@@ -337,7 +335,7 @@ class _Runs:
     nearing: _Nearing | None
 
     @classmethod
-    def begin(cls, row: Ints, batch: Batch, stop: Stop) -> _Runs:
+    def begin(cls, row: Ints, batch: Batch, stop: Stop) -> _RunningBatch:
         x, branch = next_x(batch.S, batch.terms)
         running, seen = np.ones(len(row), np.bool_), _Seen.nothing(x.shape)
         t = np.zeros(len(row), np.int64)
@@ -350,7 +348,7 @@ class _Runs:
         self.x, self.branch = next_x(self.S, batch.terms)
         self.t += 1
 
-    def done(self, settings: Settings) -> Bools:
+    def done(self, settings: BatchSettings) -> Bools:
         """Which of the runs end with this iteration."""
         done = self.t + 1 == settings.last
         if self.nearing is not None:
@@ -361,10 +359,10 @@ class _Runs:
 
 
 def _drive(
-    begin: Callable[[Ints], _Runs],
+    begin: Callable[[Ints], _RunningBatch],
     rows: Ints,
     at_once: int,
-    settings: Settings,
+    settings: BatchSettings,
     result: EnsembleResult,
     starts: _Starts,
 ) -> None:
@@ -418,7 +416,7 @@ def _beside(part: Any, other: Any) -> Any:
 def _run_on_device(
     rows: Ints,
     batch: Batch,
-    settings: Settings,
+    settings: BatchSettings,
     kind: str,
     dtype: DTypeLike,
     result: EnsembleResult,
@@ -427,14 +425,14 @@ def _run_on_device(
     """All runs at once through JAX."""
     from midst.engines import gpu
 
-    end = gpu.Runs(batch, gpu.find_device(kind), dtype, settings.bounds).run(settings.last, settings.stop)
+    end = gpu.DeviceRuns(batch, gpu.find_device(kind), dtype, settings.bounds).run(settings.last, settings.stop)
     branch = np.zeros(end.x.shape, np.int8)
     seen = _Seen(end.first_inside, end.lower, end.upper, branch, end.x, end.x)
     running = np.zeros(len(rows), np.bool_)
     nearing = None
     if end.near is not None:
         nearing = _Nearing(batch.diameter, np.where(end.near.known, end.t, NEVER), end.near.low, end.near.high)
-    _write(_Runs(rows, end.t, running, batch, batch.S, batch.R, end.x, branch, seen, nearing), result, starts)
+    _write(_RunningBatch(rows, end.t, running, batch, batch.S, batch.R, end.x, branch, seen, nearing), result, starts)
 
 
 def sum_in_each(graphs: Sequence[Graph], nodes: int) -> Callable[[Array], Array]:
@@ -467,17 +465,17 @@ def _holds(x: Array, batch: Batch) -> Bools:
     close = spread <= batch.tolerance
     if close.any():
         k = np.flatnonzero(close)
-        x, s, counts = x[:, k], batch.terms.s[:, k], batch.counts[:, k]
+        x, s, whole_weights = x[:, k], batch.terms.s[:, k], batch.whole_weights[:, k]
         if batch.terms.smooth:
-            off = np.abs((counts * (x - s)).sum(axis=0) / counts.sum(axis=0))
+            off = np.abs((whole_weights * (x - s)).sum(axis=0) / whole_weights.sum(axis=0))
             close[k] = spread[k] + off <= batch.tolerance[k]
         else:
-            below, above = (counts * (s <= x)).sum(axis=0), (counts * (s >= x)).sum(axis=0)
+            below, above = (whole_weights * (s <= x)).sum(axis=0), (whole_weights * (s >= x)).sum(axis=0)
             close[k] = (below >= batch.needed_below[k]) & (above >= batch.needed_above[k])
     return np.asarray(close)
 
 
-def _write(runs: _Runs, result: EnsembleResult, starts: _Starts) -> None:
+def _write(runs: _RunningBatch, result: EnsembleResult, starts: _Starts) -> None:
     """Runs that have ended, to their rows of the result, in the units of the data."""
     to, x, batch, nearing = runs.row, runs.x, runs.batch, runs.nearing
     lowest, highest = _ends(x, batch.present)
@@ -502,8 +500,8 @@ def _write(runs: _Runs, result: EnsembleResult, starts: _Starts) -> None:
         rows[to, : len(x)] = np.where(here, column, rows[to, : len(x)].T).T
 
 
-def _blank(runs: int, nodes: int, spread: Callable[[Any, tuple[int, int]], Any]) -> EnsembleResult:
-    """Nothing said yet, of any run or node; `spread` makes an array of the same number for all."""
+def _blank(runs: int, nodes: int, fill: Callable[[Any, tuple[int, int]], Any]) -> EnsembleResult:
+    """Nothing said yet, of any run or node; `fill` makes an array of the same number for all."""
     shape = runs, nodes
     return EnsembleResult(
         value=np.zeros(runs),
@@ -513,10 +511,10 @@ def _blank(runs: int, nodes: int, spread: Callable[[Any, tuple[int, int]], Any])
         rounds=np.zeros(runs, np.int64),
         spread=np.zeros(runs),
         error=np.zeros(runs),
-        first_inside=spread(NEVER, shape),
-        lower=spread(-np.inf, shape),
-        upper=spread(np.inf, shape),
-        x=spread(np.nan, shape),
+        first_inside=fill(NEVER, shape),
+        lower=fill(-np.inf, shape),
+        upper=fill(np.inf, shape),
+        x=fill(np.nan, shape),
     )
 
 

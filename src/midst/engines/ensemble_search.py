@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from midst.engines.batches import Apart, Together
 from midst.engines.searching import search_runs, search_values
@@ -23,10 +22,7 @@ from midst.methods import Search, opening_thresholds, openings, rules_of, search
 from midst.objectives import Quantile
 from midst.problems import Problem
 from midst.protocol.keys import MODULUS, Keys, Words, first_bracket
-from midst.update import Array
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+from midst.types import Array, Ints
 
 _NUMBERS = 1_000_000  # sorted at a time
 
@@ -45,7 +41,7 @@ class Start(NamedTuple):
     scale: Array
 
 
-class Found(NamedTuple):
+class FoundValues(NamedTuple):
     """What came out; one entry a run.
 
     Attributes:
@@ -59,7 +55,7 @@ class Found(NamedTuple):
     error: Array
 
 
-def search_some(source: Together | Apart, which: Ints, method: Search, start: Start | None = None) -> Found:
+def search_some(source: Together | Apart, which: Ints, method: Search, start: Start | None = None) -> FoundValues:
     """Searches of some of the runs.
 
     Args:
@@ -68,7 +64,7 @@ def search_some(source: Together | Apart, which: Ints, method: Search, start: St
         method: arity and spacing.
         start: where they begin, an entry for each of `which`; None to place the first thresholds as all others.
     """
-    found = Found(np.zeros(len(which)), np.zeros(len(which), np.int64), np.zeros(len(which)))
+    found = FoundValues(np.zeros(len(which)), np.zeros(len(which), np.int64), np.zeros(len(which)))
     for places, columns in _columns_of(source, which):
         part = None if start is None else Start(*(array[places] for array in start))
         if columns is None or method.quantiles:
@@ -96,14 +92,14 @@ class _Columns(NamedTuple):
     Attributes:
         kind: of the keys.
         values: (n, runs), not a number where a run has fewer than n.
-        counts: weights, in units: (n, 1) or (n, runs).
+        whole_weights: weights, in units: (n, 1) or (n, runs).
         rank: the wanted one, (runs,) or one for all.
         bounds: lower and upper, (runs,) each; None where there are none.
     """
 
     kind: Keys
     values: Array
-    counts: Ints
+    whole_weights: Ints
     rank: Ints
     bounds: tuple[Array, Array] | None
 
@@ -136,30 +132,33 @@ def _rank(problem: Problem) -> int:
 
 def _together(problem: Problem, which: Ints) -> _Columns:
     known = None if problem.bounds is None else (problem.bounds[0][which], problem.bounds[1][which])
-    counts, rank = problem.counts[:, None], np.array(_rank(problem))
-    return _Columns(problem.keys, problem.values[:, which], counts, rank, known)
+    whole_weights, rank = problem.whole_weights[:, None], np.array(_rank(problem))
+    return _Columns(problem.keys, problem.values[:, which], whole_weights, rank, known)
 
 
 def _apart(problems: Sequence[Problem]) -> _Columns:
     most, runs = max(len(problem.values) for problem in problems), len(problems)
-    values, counts = np.full((most, runs), np.nan), np.zeros((most, runs), np.int64)
+    values, whole_weights = np.full((most, runs), np.nan), np.zeros((most, runs), np.int64)
     for k, problem in enumerate(problems):
-        values[: len(problem.values), k], counts[: len(problem.values), k] = problem.values, problem.value_counts
+        values[: len(problem.values), k], whole_weights[: len(problem.values), k] = (
+            problem.values,
+            problem.value_weights,
+        )
     bounds = np.array([problem.bounds for problem in problems if problem.bounds is not None])
     known = (bounds[:, 0], bounds[:, 1]) if bounds.size else None
-    return _Columns(problems[0].keys, values, counts, np.array([*map(_rank, problems)]), known)
+    return _Columns(problems[0].keys, values, whole_weights, np.array([*map(_rank, problems)]), known)
 
 
-def _at_once(columns: _Columns, method: Search, start: Start | None) -> Found:
+def _at_once(columns: _Columns, method: Search, start: Start | None) -> FoundValues:
     kind, rank, run = columns.kind, columns.rank, np.arange(columns.values.shape[1])
     absent = np.isnan(columns.values)
-    if ((columns.counts == 1) | absent).all():
+    if ((columns.whole_weights == 1) | absent).all():
         ranked, weights = np.sort(columns.values, axis=0), None
         place = np.broadcast_to(rank - 1, run.shape)
     else:
         order = np.argsort(columns.values, axis=0, kind="stable")
         ranked = np.take_along_axis(columns.values, order, axis=0)
-        weights = np.take_along_axis(np.broadcast_to(columns.counts, order.shape), order, axis=0)
+        weights = np.take_along_axis(np.broadcast_to(columns.whole_weights, order.shape), order, axis=0)
         place = np.argmax(np.cumsum(weights, axis=0) >= rank, axis=0)
     keys: Words = kind.keys(np.nan_to_num(ranked) if absent.any() else ranked)
     keys[np.isnan(ranked)] = MODULUS - 1  # above every bracket
@@ -174,7 +173,7 @@ def _at_once(columns: _Columns, method: Search, start: Start | None) -> Found:
         opening=None if start is None else openings(kind, *start),
     )
     value = kind.values(found.keys)
-    return Found(value, found.probes, np.abs(value - kind.values(keys[place, run])))
+    return FoundValues(value, found.probes, np.abs(value - kind.values(keys[place, run])))
 
 
 def _brackets(columns: _Columns) -> tuple[Words, Words]:
@@ -186,14 +185,14 @@ def _brackets(columns: _Columns) -> tuple[Words, Words]:
     return kind.keys(lower) - np.uint64(1), kind.keys(upper)
 
 
-def _one_by_one(problems: Sequence[Problem], method: Search, start: Start | None) -> Found:
-    out = Found(np.zeros(len(problems)), np.zeros(len(problems), np.int64), np.zeros(len(problems)))
+def _one_by_one(problems: Sequence[Problem], method: Search, start: Start | None) -> FoundValues:
+    out = FoundValues(np.zeros(len(problems)), np.zeros(len(problems), np.int64), np.zeros(len(problems)))
     for k, problem in enumerate(problems):
         rules = rules_of(problem, method)
         if start is not None:
             first = opening_thresholds(problem.keys, *(float(part[k]) for part in start))
             rules = replace(rules, opening=(first,))
-        search, steps = search_values(rules, problem.value_keys, problem.value_counts)
+        search, steps = search_values(rules, problem.value_keys, problem.value_weights)
         out.value[k], out.probes[k] = search.value(0), len(steps)
         out.error[k] = problem.distance(out.value[k])
     return out

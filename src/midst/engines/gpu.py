@@ -1,4 +1,4 @@
-"""Runs on a device, through JAX: the same step (`update.py`), and nothing copied back before the end.
+"""Runs on a device, through JAX: the same step (`step.py`), and nothing copied back before the end.
 
 | runs                               | how                                                                             |
 |------------------------------------|---------------------------------------------------------------------------------|
@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from midst.certificate import known_at
 from midst.engines.batches import Batch, is_dense, join
 from midst.errors import InputError, MissingExtra
 from midst.graphs import Graph
 from midst.methods import Certified, Exact, Stop
-from midst.update import Terms, next_sums, next_x
+from midst.protocol.certificate import known_at
+from midst.protocol.step import Terms, next_sums, next_x
 
 try:
     import jax
@@ -53,7 +53,7 @@ Lists = tuple[tuple[int, ...], ...]
 _ROUNDING = 16  # times the precision: see `certificate.ROUNDING`
 
 
-class State(NamedTuple):
+class DeviceState(NamedTuple):
     """Where the runs stand, in working units.
 
     Attributes:
@@ -101,11 +101,11 @@ def find_device(kind: str) -> Any:
         raise InputError(f"JAX finds no {kind} on this machine; leave device= out to run on the CPU") from None
 
 
-def begin(S: Any, terms: Terms, R: Any) -> tuple[State, Any]:
+def begin(S: Any, terms: Terms, R: Any) -> tuple[DeviceState, Any]:
     """Iteration 0, and the branch there."""
     x, branch = next_x(S, terms)
     blank = jnp.full(x.shape, NEVER, jnp.int32), jnp.full_like(x, -jnp.inf), jnp.full_like(x, jnp.inf)
-    return State(S, R, x, *_watch(0, x, branch, *blank)), branch
+    return DeviceState(S, R, x, *_watch(0, x, branch, *blank)), branch
 
 
 def _watch(t: Any, x: Any, branch: Any, first: Any, lower: Any, upper: Any) -> tuple[Any, Any, Any]:
@@ -169,14 +169,14 @@ class Neighbours(NamedTuple):
 def lists_of(graph: Graph) -> np.ndarray[Any, np.dtype[np.int32]]:
     """The neighbours of each node, one a row of (width, n): so a warp of nodes reads its k-th neighbours at once."""
     lists = np.full((int(graph.degree.max()), graph.n), graph.n, np.int32)
-    place = np.arange(graph.source.size) - graph.offsets[graph.source]
+    place = np.arange(graph.source.size) - graph.first_edges[graph.source]
     lists[place, graph.source] = graph.target
     return lists
 
 
 @partial(jax.jit, static_argnames=("theta", "steps", "smooth"))
 def advance(
-    state: State,
+    state: DeviceState,
     t: Any,
     terms: tuple[Any, ...],
     c: Any,
@@ -185,23 +185,23 @@ def advance(
     theta: float,
     steps: int,
     smooth: bool,
-) -> State:
+) -> DeviceState:
     """From iteration t to t + steps, by operations on whole arrays."""
 
-    def step(k: Any, state: State) -> State:
+    def step(k: Any, state: DeviceState) -> DeviceState:
         return _step(state, t + k, (terms, c, neighbours), (theta, smooth))[0]
 
-    after: State = lax.fori_loop(0, steps, step, state)
+    after: DeviceState = lax.fori_loop(0, steps, step, state)
     return after
 
 
-def _step(state: State, t: Any, arrays: tuple[Any, ...], options: tuple[float, bool]) -> tuple[State, Any]:
+def _step(state: DeviceState, t: Any, arrays: tuple[Any, ...], options: tuple[float, bool]) -> tuple[DeviceState, Any]:
     """From iteration t to t + 1, and the branch there."""
     (terms, c, neighbours), (theta, smooth) = arrays, options
     local = Terms(*(*terms, smooth))
     S, R = next_sums(state.S, state.R, state.x, neighbours.sum(state.x), local.cd, c, theta)
     x, branch = next_x(S, local)
-    return State(S, R, x, *_watch(t + 1, x, branch, state.first_inside, state.lower, state.upper)), branch
+    return DeviceState(S, R, x, *_watch(t + 1, x, branch, state.first_inside, state.lower, state.upper)), branch
 
 
 # Small graphs: a run a thread
@@ -223,7 +223,7 @@ class Small(NamedTuple):
 
 @partial(jax.jit, static_argnames=("small", "theta", "steps", "half", "bounds", "interpret"))
 def advance_small(
-    state: State,
+    state: DeviceState,
     t: Any,
     s: Any,
     c: Any,
@@ -234,11 +234,11 @@ def advance_small(
     half: bool,
     bounds: bool = True,
     interpret: bool = False,
-) -> State:
+) -> DeviceState:
     """From iteration t to t + steps for quantiles over one small graph, with all state in registers.
 
     In units in which c = 1 (values times c) and with S and R divided by the degree, the step has no division left and
-    needs no number but these of a run: the same lines of `update.py`, with weight, cd = 1 and c = 1 / degree.
+    needs no number but these of a run: the same lines of `step.py`, with weight, cd = 1 and c = 1 / degree.
 
     Args:
         state: (n, runs); the number of runs a multiple of 128.
@@ -260,7 +260,7 @@ def advance_small(
 
 @partial(jax.jit, static_argnames=("small", "theta", "epoch", "half", "bounds", "interpret"))
 def finish_small(
-    state: State,
+    state: DeviceState,
     last: Any,
     s: Any,
     c: Any,
@@ -272,7 +272,7 @@ def finish_small(
     half: bool,
     bounds: bool = True,
     interpret: bool = False,
-) -> tuple[State, Near]:
+) -> tuple[DeviceState, Near]:
     """From iteration 0 to each run's end, in one go: until its nodes know that all x are close.
 
     Args:
@@ -301,21 +301,23 @@ def finish_small(
     return _from_registers(out, state, c, small, half, bounds), Near(known, at, low / c, high / c)
 
 
-def _to_registers(state: State, c: Any, small: Small, half: bool, bounds: bool) -> tuple[Any, ...]:
+def _to_registers(state: DeviceState, c: Any, small: Small, half: bool, bounds: bool) -> tuple[Any, ...]:
     """What a thread keeps of a run, in units in which c = 1 and cd = 1."""
     degree = jnp.array([len(near) for near in small.lists], state.x.dtype)[:, None]
     watched = (state.first_inside, state.lower * c, state.upper * c)[: 3 if bounds else 1]
     return (*_hold(state.S / degree, state.R / degree, half), state.x * c, *watched)
 
 
-def _from_registers(out: Sequence[Any], state: State, c: Any, small: Small, half: bool, bounds: bool) -> State:
+def _from_registers(
+    out: Sequence[Any], state: DeviceState, c: Any, small: Small, half: bool, bounds: bool
+) -> DeviceState:
     """And back."""
     degree = jnp.array([len(near) for near in small.lists], state.x.dtype)[:, None]
     held = 1 if half else 2
     S, R = _sums(tuple(sums * degree for sums in out[:held]))
     x, first, *between = out[held:]
     lower, upper = (bound / c for bound in between) if bounds else (state.lower, state.upper)
-    return State(S, R, x / c, first, lower, upper)
+    return DeviceState(S, R, x / c, first, lower, upper)
 
 
 def _call_small(
@@ -436,7 +438,7 @@ def _finish_kernel(
 
 @partial(jax.jit, static_argnames=("theta", "steps", "half", "bounds", "interpret"), donate_argnums=0)
 def advance_large(
-    state: State,
+    state: DeviceState,
     t: Any,
     terms: tuple[Any, ...],
     c: Any,
@@ -447,7 +449,7 @@ def advance_large(
     half: bool,
     bounds: bool = True,
     interpret: bool = False,
-) -> State:
+) -> DeviceState:
     """From iteration t to t + steps of one run: neighbour sum, step and exposure in one pass over memory each.
 
     Args:
@@ -487,7 +489,7 @@ def advance_large(
     now = step(steps - 1, now) if steps % 2 else now
     *kept, x = now
     first, *between = kept[len(held) :]
-    return State(*_sums(tuple(kept[: len(held)])), x, first, *(between or (state.lower, state.upper)))
+    return DeviceState(*_sums(tuple(kept[: len(held)])), x, first, *(between or (state.lower, state.upper)))
 
 
 def _large_kernel(
@@ -516,7 +518,7 @@ class Test(NamedTuple):
     """What the test of `certificate.py` compares with, (n, runs) or one a run; `present` as in `Batch`."""
 
     s: Any
-    counts: Any
+    whole_weights: Any
     present: Any
     below: Any
     above: Any
@@ -527,14 +529,16 @@ class Test(NamedTuple):
 def holds(x: Any, test: Test, *, smooth: bool) -> Any:
     """The test of `certificate.py`, of each run."""
     least, most = _ends(x, test.present)
-    spread, counts, s = most - least, test.counts, test.s
+    spread, whole_weights, s = most - least, test.whole_weights, test.s
     if smooth:
-        return spread + jnp.abs((counts * (x - s)).sum(axis=0) / counts.sum(axis=0)) <= test.tolerance
-    enough = ((counts * (s <= x)).sum(axis=0) >= test.below) & ((counts * (s >= x)).sum(axis=0) >= test.above)
+        return spread + jnp.abs((whole_weights * (x - s)).sum(axis=0) / whole_weights.sum(axis=0)) <= test.tolerance
+    enough = ((whole_weights * (s <= x)).sum(axis=0) >= test.below) & (
+        (whole_weights * (s >= x)).sum(axis=0) >= test.above
+    )
     return (spread <= test.tolerance) & enough
 
 
-class Way(NamedTuple):
+class DeviceProgram(NamedTuple):
     """How any runs but those in registers advance, as constants of a program.
 
     Attributes:
@@ -551,9 +555,9 @@ class Way(NamedTuple):
     bounds: bool
     interpret: bool
 
-    def advance(self, state: State, t: Any, steps: int, arrays: tuple[Any, Any, Any]) -> State:
+    def advance(self, state: DeviceState, t: Any, steps: int, arrays: tuple[Any, Any, Any]) -> DeviceState:
         """From iteration t to t + steps; the arrays are terms, c and neighbours."""
-        after: State
+        after: DeviceState
         if self.nodes is None:
             after = advance(state, t, *arrays, theta=self.theta, steps=steps, smooth=self.smooth)
         else:
@@ -564,17 +568,17 @@ class Way(NamedTuple):
 
 @partial(jax.jit, static_argnames=("way", "first", "steps"), donate_argnums=0)
 def finish(
-    state: State,
+    state: DeviceState,
     last: Any,
     diameter: Any,
     close: Any,
     present: Any,
     arrays: tuple[Any, Any, Any],
     *,
-    way: Way,
+    way: DeviceProgram,
     first: int,
     steps: int,
-) -> tuple[State, Near, Any, Any]:
+) -> tuple[DeviceState, Near, Any, Any]:
     """From iteration 0 to each run's end: until its nodes know that all x are close.
 
     Args:
@@ -583,7 +587,7 @@ def finish(
         diameter: of each run's graph.
         close: the greatest spread, of each run.
         present: which nodes there are, (n, runs); None: all.
-        arrays: see `Way.advance`.
+        arrays: see `DeviceProgram.advance`.
         way: how to advance.
         first: the first iteration that is sampled in any run.
         steps: from there on every so many.
@@ -600,14 +604,14 @@ def finish(
         t, _, left, _ = now
         return left.any() & (t + steps <= last)
 
-    def sample(t: Any, state: State, left: Any, near: Near) -> Near:
+    def sample(t: Any, state: DeviceState, left: Any, near: Near) -> Near:
         least, most = _ends(state.x if way.nodes is None else state.x[: way.nodes, None], present)
         found = left & ((t + 1) % (diameter + 1) == 0) & (near.at == never)
         found &= most - least <= close + rounding * jnp.maximum(jnp.abs(least), jnp.abs(most))
         low, high = jnp.where(found, least, near.low), jnp.where(found, most, near.high)
         return Near(near.known, jnp.where(found, known_at(t, diameter), near.at), low, high)
 
-    def forward(state: State, t: Any, steps: int, left: Any) -> Any:
+    def forward(state: DeviceState, t: Any, steps: int, left: Any) -> Any:
         if left.size == 1:
             return lax.cond(left.all(), lambda state: way.advance(state, t, steps, arrays), lambda state: state, state)
         return _keep(left, way.advance(state, t, steps, arrays), state)
@@ -634,19 +638,19 @@ def _ends(x: Any, present: Any) -> tuple[Any, Any]:
 
 
 @jax.jit
-def _keep(left: Any, after: State, before: State) -> State:
+def _keep(left: Any, after: DeviceState, before: DeviceState) -> DeviceState:
     """What comes after for the runs that are left; the others stay where they ended."""
-    kept: State = jax.tree.map(lambda new, old: jnp.where(left, new, old), after, before)
+    kept: DeviceState = jax.tree.map(lambda new, old: jnp.where(left, new, old), after, before)
     return kept
 
 
-class Outcome(NamedTuple):
+class DeviceOutcome(NamedTuple):
     """Where each run ended, on the host: (n, runs), or one a run.
 
     Attributes:
         t: its last iteration.
         x: there.
-        first_inside: see `State`.
+        first_inside: see `DeviceState`.
         lower: likewise.
         upper: likewise.
         near: how it ended, where a search was to end it.
@@ -660,7 +664,7 @@ class Outcome(NamedTuple):
     near: Near | None
 
 
-class Runs:
+class DeviceRuns:
     """The runs of a batch, on a device."""
 
     def __init__(
@@ -693,13 +697,13 @@ class Runs:
             size = (-(-(self._n + 1) // _NODES) * _NODES, 1)
         self._size = size
         nodes = self._n if self._large else None
-        self._way = Way(batch.theta, terms.smooth, nodes, bounds, interpret=device.platform == "cpu")
-        self._terms = self._spread(terms)
+        self._way = DeviceProgram(batch.theta, terms.smooth, nodes, bounds, interpret=device.platform == "cpu")
+        self._terms = self._broadcast(terms)
         self._c = self.put(self._pad_runs(batch.c))
         self._neighbours = None if self._small else self._lists(graphs[:1] if shared else graphs)
         self._batch = batch
 
-    def run(self, last: int, stop: Stop) -> Outcome:
+    def run(self, last: int, stop: Stop) -> DeviceOutcome:
         """Every run to its end.
 
         Args:
@@ -714,7 +718,7 @@ class Runs:
                 return self._fetch(*self._run_close(state, last - 1))
             return self._fetch(*self._run_on(state, last - 1, isinstance(stop, Certified)))
 
-    def _run_on(self, state: State, final: int, watch: bool) -> tuple[State, Any]:
+    def _run_on(self, state: DeviceState, final: int, watch: bool) -> tuple[DeviceState, Any]:
         left, at = jnp.ones(self._size[1], np.bool_), jnp.full(self._size[1], final)
         test = self._make_test() if watch else None
         t = 0
@@ -731,7 +735,7 @@ class Runs:
             t += steps
         return state, at
 
-    def _run_close(self, state: State, final: int) -> tuple[State, Any, Near]:
+    def _run_close(self, state: DeviceState, final: int) -> tuple[DeviceState, Any, Near]:
         batch = self._batch
         close, diameter = (self.put(self._pad_runs(array)) for array in (batch.close, batch.diameter))
         first, alike = int(batch.diameter.min()), bool((batch.diameter == batch.diameter[0]).all())
@@ -755,7 +759,7 @@ class Runs:
         batch = self._batch
         return Test(
             s=self._terms[0][: self._n, None] if self._large else self._terms[0],
-            counts=self.put(self._pad_runs(batch.counts)),
+            whole_weights=self.put(self._pad_runs(batch.whole_weights)),
             present=self._present(),
             below=self.put(self._pad_runs(batch.needed_below)),
             above=self.put(self._pad_runs(batch.needed_above)),
@@ -765,12 +769,12 @@ class Runs:
     def _present(self) -> Any:
         return None if self._batch.present is None else self.put(self._pad_runs(self._batch.present))
 
-    def _advance(self, state: State, t: int, steps: int) -> State:
+    def _advance(self, state: DeviceState, t: int, steps: int) -> DeviceState:
         """From iteration t to t + steps."""
         now, way = jnp.int32(t), self._way
         if self._small is None:
             return way.advance(state, now, steps, (self._terms, self._c, self._neighbours))
-        after: State = advance_small(state, now, self._terms[0], self._c, steps=steps, **self._in_registers)
+        after: DeviceState = advance_small(state, now, self._terms[0], self._c, steps=steps, **self._in_registers)
         return after
 
     @property
@@ -778,7 +782,7 @@ class Runs:
         theta, bounds, interpret = self._way.theta, self._way.bounds, self._way.interpret
         return {"small": self._small, "theta": theta, "half": theta == 0.5, "bounds": bounds, "interpret": interpret}
 
-    def _fetch(self, state: State, at: Any, near: Near | None = None) -> Outcome:
+    def _fetch(self, state: DeviceState, at: Any, near: Near | None = None) -> DeviceOutcome:
         def back(array: Any) -> Any:
             array = np.array(array)
             return (array[:, None] if self._large else array)[: self._n, : self._count]
@@ -787,7 +791,7 @@ class Runs:
         if near is not None:
             known, _, low, high = (np.array(part)[: self._count] for part in near)
             near = Near(known.astype(np.bool_), last, low.astype(np.float64), high.astype(np.float64))
-        return Outcome(last, back(state.x), first, back(state.lower), back(state.upper), near)
+        return DeviceOutcome(last, back(state.x), first, back(state.lower), back(state.upper), near)
 
     def put(self, array: Any) -> Any:
         """An array on the device, numbers in the precision asked for."""
@@ -806,7 +810,7 @@ class Runs:
         padded = np.pad(array, room, mode=mode)  # type: ignore[call-overload]
         return padded[:, 0] if self._large else padded
 
-    def _spread(self, terms: Terms) -> tuple[Any, ...]:
+    def _broadcast(self, terms: Terms) -> tuple[Any, ...]:
         if not self._large:
             return tuple(
                 self.put(self._pad(part)) for part in (terms.s, terms.above, terms.below, terms.weight, terms.cd)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from midst.node import Message, make_node, rows
-from midst.system import System
-from midst.update import Array, Branch
+from midst.protocol.node import Message, rows
+from midst.system import System, make_node
+from midst.types import Array, Branch
 
 Overhear = Callable[[int, int, Message], None]  # told of every message: from whom, to whom, what
 
@@ -27,7 +27,7 @@ def deliver(outboxes: list[dict[int, Message]], overhear: Overhear | None = None
 def iterate(system: System, overhear: Overhear | None = None) -> Iterator[tuple[Array, Branch]]:
     """Algorithm 1, node by node and message by message; x is yielded before it is sent."""
     nodes = [make_node(system, i) for i in range(system.graph.n)]
-    drawn = [rows(z) for z in np.split(system.z0, system.graph.offsets[1:-1])]
+    drawn = [rows(z) for z in np.split(system.z0, system.graph.first_edges[1:-1])]
     begun = [node.begin(z) for node, z in zip(nodes, drawn, strict=True)]
     states = [state for state, _ in begun]
     outboxes = [outbox for _, outbox in begun]

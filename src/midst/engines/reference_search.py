@@ -13,7 +13,7 @@ from secrets import token_bytes
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from midst.engines.searching import Searched, Step
+from midst.engines.searching import Searched, SearchStep
 from midst.problems import Problem
 from midst.protocol.masks import SECRET_BYTES
 from midst.protocol.participant import INSTANCE_BYTES, Agreement, Holding, Participant, Statement, Verifier
@@ -58,7 +58,7 @@ Overhear = Callable[[int, int, Statement], None]  # told of every statement: fro
 
 def search_problem(problem: Problem, rules: Rules, overhear: Overhear | None = None) -> Searched:
     """The search of a problem's values, participant by participant and statement by statement."""
-    participants = seat(problem, rules)
+    participants = make_participants(problem, rules)
     neighbours = [problem.graph.neighbours(i).tolist() for i in range(problem.graph.n)]
     news = [list(each.own) for each in participants]
     rounds = 0
@@ -80,13 +80,15 @@ def _tell(overhear: Overhear, news: list[list[Statement]], neighbours: list[list
                 overhear(j, i, statement)
 
 
-def seat(problem: Problem, rules: Rules) -> list[Participant]:
+def make_participants(problem: Problem, rules: Rules) -> list[Participant]:
     """The participants of a problem, each with its own values, keys and secrets."""
     count = problem.graph.n
     signing = [Ed25519PrivateKey.generate() for _ in range(count)]
     certificates = [key.public_key().public_bytes_raw() for key in signing]
     digest = hashlib.sha256(repr((rules, certificates)).encode()).digest()  # of what would be the charter
-    agreement = Agreement(digest, tuple(problem.counts.tolist()), problem.owners is not None, lambda counts: rules)
+    agreement = Agreement(
+        digest, tuple(problem.whole_weights.tolist()), problem.owners is not None, lambda list_sizes: rules
+    )
     keys = problem.value_keys.reshape(len(problem.values), -1)
     parts = []
     for i in range(count):
@@ -112,6 +114,6 @@ def _play(rules: Rules, totals: Sequence[tuple[int, ...]], rounds: int) -> Searc
     search, steps = SearchState.begin(rules), []
     for told in totals:
         assert search.question is not None
-        steps.append(Step(search.question, told))
+        steps.append(SearchStep(search.question, told))
         search = search.fold(told)
     return Searched(search, tuple(steps), rounds)

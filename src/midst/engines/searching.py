@@ -24,12 +24,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from midst.problems import Problem
 from midst.protocol.keys import SIGN, Floats, Keys, Words
-from midst.protocol.search import TIE_PROBES, WAYS, Cells, Part, Question, Rules, SearchState, Way, rank_steps, roundest
+from midst.protocol.search import (
+    SPACING_ORDERS,
+    TIE_PROBES,
+    Cells,
+    Question,
+    QuestionPart,
+    Rules,
+    SearchState,
+    Spacing,
+    rank_steps,
+    roundest,
+)
 from midst.trace import Probe
-from midst.update import Array
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+from midst.types import Array, Bools, Ints
 
 _FEW = 127  # rows: compared one by one, and counted in a byte; with more, binary search
 _NUMBERS = 240_000  # in an array of keys at a time: two megabytes, and calls cost little beside the work
@@ -46,7 +54,7 @@ _DECADES = np.array([float(f"1e{power}") for power in range(_LEAST_DECADE, 309)]
 # One search
 
 
-class Step(NamedTuple):
+class SearchStep(NamedTuple):
     """A question and the totals that answer it."""
 
     question: Question
@@ -63,17 +71,17 @@ class Searched(NamedTuple):
     """
 
     search: SearchState
-    steps: tuple[Step, ...]
+    steps: tuple[SearchStep, ...]
     rounds: int
 
 
 def search_problem(problem: Problem, rules: Rules) -> Searched:
     """The search of a problem's values. Keys, each step and the signatures take a diameter of rounds each."""
-    search, steps = search_values(rules, problem.value_keys, problem.value_counts)
+    search, steps = search_values(rules, problem.value_keys, problem.value_weights)
     return Searched(search, steps, (len(steps) + 2) * problem.graph.diameter())
 
 
-def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState, tuple[Step, ...]]:
+def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState, tuple[SearchStep, ...]]:
     """The search of values that are all at hand.
 
     Args:
@@ -88,7 +96,7 @@ def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState
     search, steps = SearchState.begin(rules), []
     while (question := search.question) is not None:
         totals = tuple(total for part in question for total in columns[part.coordinate].answer(part))
-        steps.append(Step(question, totals))
+        steps.append(SearchStep(question, totals))
         search = search.fold(totals)
     return search, tuple(steps)
 
@@ -118,7 +126,7 @@ class _Column(NamedTuple):
         order = np.argsort(keys)
         return cls(keys[order], 0, np.concatenate([[0], np.cumsum(weights[order])]))
 
-    def answer(self, part: Part) -> list[int]:
+    def answer(self, part: QuestionPart) -> list[int]:
         """What everybody together answers to a part of a question."""
         edges = np.array(part.edges, np.uint64)
         places: list[int] = np.searchsorted(self.keys, edges, "right").tolist()
@@ -129,7 +137,7 @@ class _Column(NamedTuple):
         return [after - before for before, after in pairwise(below)]
 
 
-def probes_of(keys: Keys, steps: Sequence[Step]) -> tuple[Probe, ...]:
+def probes_of(keys: Keys, steps: Sequence[SearchStep]) -> tuple[Probe, ...]:
     """What a search made public, but for the answer: the totals of the cells of every bracket asked about."""
     found = []
     for number, (question, totals) in enumerate(steps):
@@ -167,7 +175,7 @@ def _columns(array: NDArray[Any]) -> list[NDArray[Any]]:
 # Many
 
 
-class Found(NamedTuple):
+class FoundKeys(NamedTuple):
     """What came out of every run.
 
     Attributes:
@@ -188,10 +196,10 @@ def search_runs(
     *,
     weights: Ints | None = None,
     arity: int = 3,
-    spacing: Way = "rank",
+    spacing: Spacing = "rank",
     opening: Words | None = None,
     asked: Bools | None = None,
-) -> Found:
+) -> FoundKeys:
     """Searches of one rank each, many at once.
 
     Args:
@@ -208,14 +216,14 @@ def search_runs(
         asked: which of them there are; all, if not given. A run that has none places them as all others.
     """
     runs = keys.shape[1]
-    result = Found(np.zeros(runs, np.uint64), np.zeros(runs, np.int64))
+    result = FoundKeys(np.zeros(runs, np.uint64), np.zeros(runs, np.int64))
     ends = [np.broadcast_to(_signed(np.asarray(end, np.uint64)), runs) for end in (a, b)]
     wanted = np.broadcast_to(np.asarray(ranks, np.int64), runs)
     ways = _Ways(kind, arity, spacing)
 
-    def begin(start: int, stop: int) -> _Runs:
+    def begin(start: int, stop: int) -> _RunningSearches:
         which = slice(start, stop)
-        started = _Runs.begin(
+        started = _RunningSearches.begin(
             row=np.arange(start, stop),
             keys=np.ascontiguousarray(_signed(keys[:, which])),
             weights=None if weights is None else weights[:, which],
@@ -231,7 +239,9 @@ def search_runs(
     return result
 
 
-def _open(runs: _Runs, opening: Words, asked: Bools | None, ways: _Ways, result: Found) -> _Runs:
+def _open(
+    runs: _RunningSearches, opening: Words, asked: Bools | None, ways: _Ways, result: FoundKeys
+) -> _RunningSearches:
     """The first probe of runs whose thresholds are given, for some at least; those that need none are left out."""
     _write(runs, result)
     runs = runs.some(runs.running)
@@ -244,7 +254,7 @@ def _open(runs: _Runs, opening: Words, asked: Bools | None, ways: _Ways, result:
 
 
 @dataclass(eq=False, repr=False)
-class _Runs:
+class _RunningSearches:
     """Those under way; the last axis of every array is the run.
 
     Attributes:
@@ -274,7 +284,7 @@ class _Runs:
     tie_probes: NDArray[np.int8]
 
     @classmethod
-    def begin(cls, row: Ints, keys: Ints, weights: Ints | None, a: Ints, b: Ints, rank: Ints) -> _Runs:
+    def begin(cls, row: Ints, keys: Ints, weights: Ints | None, a: Ints, b: Ints, rank: Ints) -> _RunningSearches:
         count, zeros = len(row), np.zeros(len(row), np.int64)
         if weights is None:
             up_to, unit, inside = None, np.ones(count, np.int64), _count(keys, b)
@@ -286,17 +296,17 @@ class _Runs:
         flags, small = np.zeros(count, np.bool_), np.zeros(count, np.int8)
         return cls(row, keys, up_to, unit, ~flags, zeros, a, b, zeros, inside, rank, small, flags, small)
 
-    def some(self, which: Bools) -> _Runs:
+    def some(self, which: Bools) -> _RunningSearches:
         """Some of the runs."""
         parts = (getattr(self, entry.name) for entry in fields(self))
         kept: list[Any] = [None if part is None else part.compress(which, axis=-1) for part in parts]
-        return _Runs(*kept)
+        return _RunningSearches(*kept)
 
-    def beside(self, other: _Runs) -> _Runs:
+    def beside(self, other: _RunningSearches) -> _RunningSearches:
         """These runs and those."""
         pairs = ((getattr(self, entry.name), getattr(other, entry.name)) for entry in fields(self))
         joined: list[Any] = [None if one is None else np.concatenate([one, two], axis=-1) for one, two in pairs]
-        return _Runs(*joined)
+        return _RunningSearches(*joined)
 
     def done(self) -> Bools:
         """Those that are known: a bracket of one key, or of one value, of which the sum is asked."""
@@ -347,13 +357,13 @@ class _Runs:
 class _Ways:
     """How thresholds are placed: `SearchState._thresholds`, over runs."""
 
-    def __init__(self, kind: Keys, arity: int, spacing: Way) -> None:
+    def __init__(self, kind: Keys, arity: int, spacing: Spacing) -> None:
         self.kind, self.arity, self.spacing = kind, arity, spacing
-        self.last = np.int8(len(WAYS[spacing]) - 1)
+        self.last = np.int8(len(SPACING_ORDERS[spacing]) - 1)
         self.even = np.array([[j / (arity + 1)] for j in range(1, arity + 1)])
         self.steps = np.array([[step] for step in rank_steps(arity)])
 
-    def place(self, runs: _Runs) -> Ints:
+    def place(self, runs: _RunningSearches) -> Ints:
         """Thresholds of every run, some of them perhaps outside its bracket."""
         ties = runs.running & runs.tied & (runs.tie_probes < TIE_PROBES)
         by_key = ~ties & (runs.way == self.last)
@@ -373,7 +383,7 @@ class _Ways:
             placed[:, k] = np.concatenate([[x - 1, x], _by_key(runs.a[k], runs.b[k], rows)])
         return placed
 
-    def _shares(self, runs: _Runs) -> Array:
+    def _shares(self, runs: _RunningSearches) -> Array:
         """Of the way through the bracket, by rank or by value."""
         if self.spacing == "value":
             return self.even
@@ -395,7 +405,9 @@ class _Ways:
         return _signed(self.kind.keys(roundest_of(low, high)))
 
 
-def _drive(begin: Callable[[int, int], _Runs], runs: int, at_once: int, ways: _Ways, result: Found) -> None:
+def _drive(
+    begin: Callable[[int, int], _RunningSearches], runs: int, at_once: int, ways: _Ways, result: FoundKeys
+) -> None:
     """Runs one after the other, so many at once, to their rows of the result."""
     under_way, begun = begin(0, min(at_once, runs)), min(at_once, runs)
     while True:
@@ -411,7 +423,7 @@ def _drive(begin: Callable[[int, int], _Runs], runs: int, at_once: int, ways: _W
         under_way.fold(under_way.inner(ways.place(under_way)), ways)
 
 
-def _write(runs: _Runs, result: Found) -> None:
+def _write(runs: _RunningSearches, result: FoundKeys) -> None:
     """Those that have become known, to their rows of the result."""
     done = runs.done()
     if not done.any():

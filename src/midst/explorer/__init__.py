@@ -5,7 +5,7 @@
 | fields   | what can be set, and what is refused, with the field to blame                        |
 | presets  | the paper's figures as settings                                                      |
 | simulate | settings in, a run out, as a user of the library would make it                       |
-| knowing  | what an adversary knows of each node, over the iterations                            |
+| knowledge | what an adversary knows of each node, over the iterations                            |
 | replay   | a run as facts and arrays that a page can draw                                       |
 | packing  | facts and arrays as bytes                                                            |
 | worker   | the process in which runs are made, so that one can be ended                         |

@@ -26,16 +26,16 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from midst._version import __version__
-from midst.explorer.gate import Gate, Keys
+from midst.explorer.gate import Access, Gate
 from midst.explorer.live import Feed
-from midst.explorer.runs import Busy, Runs
+from midst.explorer.runs import Busy, RunStore
 
 STATIC = Path(__file__).parent / "static"
 _BETWEEN_LOOKS = 0.1  # seconds between two looks at a feed
 _LOOKS_PER_SIGN = 100  # so many looks without news, and a comment shows that the line is alive
 
 
-def make_explorer(keys: Keys, file: Path | None = None) -> ASGIApp:
+def make_explorer(keys: Access, file: Path | None = None) -> ASGIApp:
     """The page on which runs are made.
 
     Args:
@@ -44,7 +44,7 @@ def make_explorer(keys: Keys, file: Path | None = None) -> ASGIApp:
     """
     from midst.explorer import fields, presets
 
-    runs = Runs(file)
+    runs = RunStore(file)
     hello = {
         "page": "explore",
         "version": __version__,
@@ -86,7 +86,7 @@ def make_explorer(keys: Keys, file: Path | None = None) -> ASGIApp:
     return Gate(Starlette(routes=[*_pages(hello), *routes], lifespan=lifespan), keys)
 
 
-def make_live(keys: Keys, feed: Feed) -> ASGIApp:
+def make_live(keys: Access, feed: Feed) -> ASGIApp:
     """The page that follows a feed.
 
     Args:

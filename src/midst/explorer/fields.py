@@ -3,7 +3,7 @@
 Rules:
 - `FIELDS` is the only list: the page draws its form from it, and `parse` reads what comes back by it.
 - A setting travels as text, as people type it; an empty one is the default, which may be "chosen".
-- What is wrong is said beside the field: `Refused` maps fields to one line each.
+- What is wrong is said beside the field: `FieldError` maps fields to one line each.
 - A field that is not in use is not read.
 - Sizes are capped here: nodes, edges, iterations, and nodes times iterations.
 """
@@ -28,7 +28,7 @@ _LONGEST = 200  # characters of a setting
 Kind = Literal["choice", "number", "whole", "nodes"]
 
 
-class Refused(InputError):  # noqa: N818  (it says what happened)
+class FieldError(InputError):
     """Settings that cannot be run.
 
     Attributes:
@@ -216,7 +216,7 @@ def parse(given: Mapping[str, Any], *, file: bool = False) -> Settings:
         file: whether there is a file to look at.
 
     Raises:
-        Refused: a setting is unknown, is not of its kind, or out of its range.
+        FieldError: a setting is unknown, is not of its kind, or out of its range.
     """
     wrong: dict[str, str] = {}
     unknown = [str(name)[:_LONGEST] for name in given if name not in _BY_NAME]
@@ -233,7 +233,7 @@ def parse(given: Mapping[str, Any], *, file: bool = False) -> Settings:
         wrong["source"] = "no file was opened; start midst explore with a run.npz"
     wrong |= {name: text for name, text in _ranges(read) if name not in wrong}
     if wrong:
-        raise Refused(wrong)
+        raise FieldError(wrong)
     return Settings(**read)
 
 
@@ -242,10 +242,10 @@ def blame(first: str, *others: str) -> Iterator[None]:
     """Lays an `InputError` at the door of a field: the one among these that its text names first, else the first."""
     try:
         yield
-    except Refused:
+    except FieldError:
         raise
     except InputError as error:
-        raise Refused({_culprit(str(error), (first, *others)): str(error)}) from None
+        raise FieldError({_culprit(str(error), (first, *others)): str(error)}) from None
 
 
 def _culprit(text: str, names: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ _CARRIED = {
 
 
 @dataclass(frozen=True)
-class Keys:
+class Access:
     """By what a request is known to come from the page.
 
     Attributes:
@@ -61,7 +61,7 @@ class Keys:
 class Gate:
     """Stands before an application."""
 
-    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+    def __init__(self, app: ASGIApp, keys: Access) -> None:
         """Guard an application.
 
         Args:

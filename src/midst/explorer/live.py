@@ -27,7 +27,7 @@ from sys import float_info
 from threading import Lock
 from typing import Any, NamedTuple
 
-from midst.funnel import nest
+from midst.plots.funnel import nest
 
 MOST_ROUNDS = 200_000  # kept, of all nodes together
 MOST_COORDINATES = 8  # kept of a vector

@@ -1,7 +1,7 @@
 """The paper's figures as settings, and what lies beyond them.
 
-The settings come from `midst.paper.choices`, the draw of Figs. 1 and 2 among them: the page shows the very runs that
-`midst paper` draws.
+The settings come from `midst.studies.paper.choices`, the draw of Figs. 1 and 2 among them: the page shows the very runs
+that `midst paper` draws.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from midst.paper.choices import CLOSER, FAR, FIFTEEN, NEAR, drawn_run
-from midst.paper.runs import Experiment
-from midst.paper.runs import Settings as Series
+from midst.studies.paper.choices import CLOSER, FAR, FIFTEEN, NEAR, drawn_run
+from midst.studies.paper.runs import Experiment
+from midst.studies.paper.runs import StudySettings as Series
 
 _SERIES = Series()
 

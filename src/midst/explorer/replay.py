@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.certificate import weights_needed
 from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
-from midst.explorer.knowing import Ints, Knowledge, follow, look
+from midst.explorer.knowledge import Knowledge, follow, look
 from midst.explorer.simulate import Made
-from midst.funnel import count_steps, find_places, make_rows, plain
 from midst.objectives import Mean
+from midst.plots.funnel import count_steps, find_places, make_rows, plain
 from midst.privacy.audit import Leakage, audit
-from midst.privacy.reading import Run
-from midst.privacy.sights import Branches
+from midst.privacy.observations import Branches
+from midst.privacy.trace_reader import TraceReader
 from midst.privacy.views import View
+from midst.protocol.certificate import weights_needed
 from midst.trace import Trace
-from midst.update import Array, Branch
+from midst.types import Array, Branch, Ints
 
 _MOMENTS = 100  # iterations at which bits are told, where they can be
 
@@ -91,8 +91,8 @@ def replay(made: Made, name: str | None = None) -> Replay:
     }
     weighed = _weigh(trace, x, branch, held)
     if weighed is not None:
-        below, above = weights_needed(trace.objective, trace.counts)
-        facts["needed"] = {"below": below, "above": above, "total": int(trace.counts.sum())}
+        below, above = weights_needed(trace.objective, trace.whole_weights)
+        facts["needed"] = {"below": below, "above": above, "total": int(trace.whole_weights.sum())}
         arrays |= {"at_or_below": weighed[0], "at_or_above": weighed[1]}
     return Replay(made, t, seen, known, facts, arrays)
 
@@ -127,7 +127,7 @@ def _replay_search(made: Made, name: str | None) -> Replay:
 def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
     """What is told of every run, however it went."""
     trace, graph = made.trace, made.trace.graph
-    weights = trace.counts if trace.owners is None else trace.counts[trace.owners]
+    weights = trace.whole_weights if trace.owners is None else trace.whole_weights[trace.owners]
     facts: Facts = {
         "file": name,
         "method": "consensus" if trace.iterations else "search",
@@ -163,10 +163,10 @@ def audited(story: Replay) -> tuple[Facts, Arrays]:
 def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
     """−log2 of the prior's mass between the bounds, up to a choice of iterations; the audit's figure once exposed."""
     seen, known = story.seen, story.known
-    plain = seen is not None and all(isinstance(sight, Branches) for sight in seen.sights)
+    plain = seen is not None and all(isinstance(observation, Branches) for observation in seen.observations)
     if seen is None or not plain or leakage.kind != "exact" or story.facts["mean"]:
         return {}
-    moments = _spread(len(story.t), _MOMENTS)
+    moments = _log_spaced(len(story.t), _MOMENTS)
     bits = np.zeros((len(moments), len(known.first)))
     for i in seen.honest.tolist():
         before, worth = (-math.inf, math.inf), 0.0
@@ -194,13 +194,13 @@ def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, list[str]]:
     branch = trace.branch.reshape(len(trace.t), n, -1)[:, :, k]
     if len(t) < trace.iterations and trace.iterations * n <= MOST_CELLS:
         try:
-            x = Run(trace, k).messages()
+            x = TraceReader(trace, k).messages()
             t = np.arange(trace.iterations)
             branch = _branches(trace, k)
         except InputError:
             pass
     if x.size > MOST_CELLS:
-        some = _spread(len(t), MOST_CELLS // n)
+        some = _log_spaced(len(t), MOST_CELLS // n)
         t, x, branch = t[some], x[some], branch[some]
     if len(t) < trace.iterations:
         notes.append(f"{len(t):,} of {trace.iterations:,} iterations are shown; the file has no more, or too many")
@@ -216,7 +216,7 @@ def _branches(trace: Trace, k: int) -> Branch:
     return np.repeat(segments.branch[mine], lengths).reshape(trace.graph.n, trace.iterations).T
 
 
-def _spread(count: int, most: int) -> Ints:
+def _log_spaced(count: int, most: int) -> Ints:
     """All indices below count, or so many spread over a logarithmic axis, the first and the last among them."""
     if count <= most:
         return np.arange(count)
@@ -230,7 +230,7 @@ def _answer(made: Made, x: Array, held: Array | None) -> tuple[float, float]:
     """The right answers, lowest and highest; of a file without values, what was found."""
     trace = made.trace
     if held is not None:
-        low, high = trace.objective.answer(held, trace.counts)
+        low, high = trace.objective.answer(held, trace.whole_weights)
         return float(low), float(high)
     found = float(x[-1].min() / 2 + x[-1].max() / 2) if trace.answer is None else trace.answer[made.coordinate]
     return found, found
@@ -255,7 +255,7 @@ def _result(made: Made) -> Facts | None:
 
 def _distance(value: Any, made: Made) -> float:
     """From the true answer, where there was noise on the values."""
-    low, high = made.trace.objective.answer(made.values, made.trace.counts)  # type: ignore[arg-type]
+    low, high = made.trace.objective.answer(made.values, made.trace.whole_weights)  # type: ignore[arg-type]
     return float(max(low - value, value - high, 0.0))
 
 
@@ -264,8 +264,8 @@ def _weigh(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[
     if isinstance(trace.objective, Mean):
         return None
     if held is not None:
-        return (held <= x) @ trace.counts, (held >= x) @ trace.counts
-    return (branch >= 0) @ trace.counts, (branch <= 0) @ trace.counts
+        return (held <= x) @ trace.whole_weights, (held >= x) @ trace.whole_weights
+    return (branch >= 0) @ trace.whole_weights, (branch <= 0) @ trace.whole_weights
 
 
 def _labels(trace: Trace) -> list[str] | None:

@@ -32,7 +32,7 @@ class Busy(Exception):  # noqa: N818  (it says what is)
     """No run can be started now; says why."""
 
 
-class Runs:
+class RunStore:
     """Starts runs in processes of their own and keeps what they send."""
 
     def __init__(self, file: Path | None = None) -> None:

@@ -15,20 +15,20 @@ from midst.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from midst.explorer.gate import Keys
+    from midst.explorer.gate import Access
 
 _LOOK = 0.01  # seconds between two looks at whether the server is up
 _LONGEST_WAIT = 5.0  # seconds for the thread to end
 
 
 @contextmanager
-def serving(make_app: Callable[[Keys], ASGIApp], port: int = 0, *, elsewhere: bool = False) -> Iterator[str]:
+def serving(make_app: Callable[[Access], ASGIApp], port: int = 0, *, any_port: bool = False) -> Iterator[str]:
     """Serves while the context lasts, and gives the address to open, with a fresh token in its fragment.
 
     Args:
         make_app: the application for these keys.
         port: which; 0 for any that is free.
-        elsewhere: take any free one where this one is taken.
+        any_port: take any free one where this one is taken.
 
     Raises:
         InputError: the port cannot be had.
@@ -37,11 +37,11 @@ def serving(make_app: Callable[[Keys], ASGIApp], port: int = 0, *, elsewhere: bo
     try:
         import uvicorn
 
-        from midst.explorer.gate import Keys
+        from midst.explorer.gate import Access
     except ImportError:
         raise MissingExtra("the explorer's web server", "explore") from None
-    with _bind(port, elsewhere) as listener:
-        keys = Keys(listener.getsockname()[1], secrets.token_urlsafe(32))
+    with _bind(port, any_port) as listener:
+        keys = Access(listener.getsockname()[1], secrets.token_urlsafe(32))
         config = uvicorn.Config(
             make_app(keys),
             log_config=None,
@@ -62,14 +62,14 @@ def serving(make_app: Callable[[Keys], ASGIApp], port: int = 0, *, elsewhere: bo
             thread.join(_LONGEST_WAIT)
 
 
-def _bind(port: int, elsewhere: bool) -> socket.socket:
+def _bind(port: int, any_port: bool) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
         listener.listen()  # so that nobody else can bind it before the server does
     except (OSError, OverflowError):
-        if elsewhere:
+        if any_port:
             listener.close()
             return _bind(0, False)
         listener.close()

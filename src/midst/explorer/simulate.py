@@ -2,7 +2,7 @@
 
 Rules:
 - One seed gives the graph, the values and z(0), as `midst run` draws them; with a number of the paper's series, as
-  `midst.paper` does. So the same run is had from the shell.
+  `midst.studies.paper` does. So the same run is had from the shell.
 - An error of the library is laid at the door of the field that caused it.
 """
 
@@ -14,25 +14,23 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from midst import graphs
+from midst.dp.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, Offset, information, privatise
 from midst.errors import InputError
 from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
 from midst.graphs import Graph
 from midst.methods import After, Certified, Consensus, Method, Search, Stop, rules_of
-from midst.objectives import LEVELS, Mean, Objective, Quantile
+from midst.objectives import TAUS, Mean, Objective, Quantile
 from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
-from midst.privacy.dp import Gaussian, Laplace, Mechanism, Offset, information, privatise
 from midst.privacy.priors import Prior
 from midst.problems import Problem
 from midst.result import Result
 from midst.solving import Progress, solve
 from midst.system import RNG, Streams, settle, streams
 from midst.trace import Trace, load
-
-Array = NDArray[np.float64]
+from midst.types import Array
 
 _OPTIONS = {"rgg": ("radius",), "er": ("p",), "ws": ("k", "p"), "ba": ("m",), "regular": ("k",)}
 _SAMPLES = 2_000  # by which the distribution of a noised value is known, where it has no formula
@@ -122,7 +120,7 @@ def prepare(settings: Settings) -> Ready:
         prior = _prior(settings.prior, settings.prior_a, settings.prior_b)
     graph = _graph(settings, drawn)
     with blame("tau"):
-        objective: Objective = Mean() if settings.objective == "mean" else Quantile(_level(settings), "low")
+        objective: Objective = Mean() if settings.objective == "mean" else Quantile(_tau(settings), "low")
     with blame("prior_b", "n"):
         values = _values(settings, drawn.values)
     bounds = None if settings.least is None or settings.most is None else (settings.least, settings.most)
@@ -180,8 +178,8 @@ def _graph(settings: Settings, drawn: Streams) -> Graph:
     return graph
 
 
-def _level(settings: Settings) -> float:
-    return settings.tau if settings.objective == "quantile" else LEVELS[settings.objective]
+def _tau(settings: Settings) -> float:
+    return settings.tau if settings.objective == "quantile" else TAUS[settings.objective]
 
 
 def _values(settings: Settings, rng: np.random.Generator) -> Array:
@@ -206,9 +204,9 @@ def _mechanism(settings: Settings) -> Mechanism | None:
         case "offset":
             return Offset(settings.offset)
         case "gaussian":
-            return Gaussian(settings.epsilon, settings.delta, bounds)
+            return GaussianNoise(settings.epsilon, settings.delta, bounds)
         case "laplace":
-            return Laplace(settings.epsilon, bounds)
+            return LaplaceNoise(settings.epsilon, bounds)
         case _:
             return None
 
@@ -220,7 +218,9 @@ def _noised(prior: Prior, mechanism: Mechanism) -> Prior:
     rng = np.random.default_rng(0)
     drawn = np.array([prior.quantile(level) for level in (np.arange(_SAMPLES) + 0.5) / _SAMPLES])
     std = mechanism.noise_std
-    noise = rng.laplace(0, std / 2**0.5, _SAMPLES) if isinstance(mechanism, Laplace) else rng.normal(0, std, _SAMPLES)
+    noise = (
+        rng.laplace(0, std / 2**0.5, _SAMPLES) if isinstance(mechanism, LaplaceNoise) else rng.normal(0, std, _SAMPLES)
+    )
     return priors.Samples(np.clip(drawn, *mechanism.bounds) + noise)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from midst.errors import MidstError
-from midst.explorer.fields import Refused, parse
+from midst.explorer.fields import FieldError, parse
 from midst.explorer.packing import HEAD, pack
 from midst.explorer.replay import audited, replay, to_json
 from midst.explorer.simulate import open_file, prepare
@@ -29,7 +29,7 @@ def make(settings: Mapping[str, Any], file: str | None, send: Send) -> None:
     """One run: checked, made, packed, audited; each step is sent when it is there.
 
     Raises:
-        Refused: nothing was run.
+        FieldError: nothing was run.
     """
 
     def say(kind: str, **facts: Any) -> None:
@@ -63,7 +63,7 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
         asked = json.loads(line)
         try:
             make(asked["settings"], asked["file"], send)
-        except Refused as error:
+        except FieldError as error:
             answer: dict[str, Any] = {"kind": "refused", "fields": error.fields}
         except MidstError as error:
             answer = {"kind": "refused", "fields": {"": str(error)}}

@@ -10,7 +10,6 @@ Rules:
 - The same seed gives the same graph.
 """
 
-from midst.graphs.elsewhere import from_networkx, from_sparse, load
 from midst.graphs.generators import (
     KINDS,
     Seed,
@@ -27,12 +26,12 @@ from midst.graphs.generators import (
     tree,
     watts_strogatz,
 )
-from midst.graphs.graph import Graph, Ints, from_edges
+from midst.graphs.graph import Graph, from_edges
+from midst.graphs.reading import from_networkx, from_sparse, load
 
 __all__ = [
     "KINDS",
     "Graph",
-    "Ints",
     "Seed",
     "barabasi_albert",
     "complete",

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.graphs.graph import Graph, Ints, from_edges, key_of, refuse_absurd, repeats_in, whole
+from midst.graphs.graph import Graph, from_edges, key_of, refuse_absurd, repeats_in, whole
+from midst.types import Ints
 
 Seed = int | np.random.Generator | None
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from midst.errors import InputError, MissingExtra
+from midst.types import Array, Bools, Ints
 
 if TYPE_CHECKING:
     import networkx as nx
     from scipy import sparse
 
-Ints = NDArray[np.int64]
 
 _SMALL = 256  # up to this many nodes no scipy is needed, which takes a node of a network longer to load than all else
 _EXACT = 2000  # up to this many nodes the diameter is exact
@@ -46,7 +46,7 @@ class Graph:
     ends: tuple[Ints, Ints] | None
     name: str = "graph"
     labels: tuple[str, ...] | None = None
-    positions: NDArray[np.float64] | None = None
+    positions: Array | None = None
 
     def __post_init__(self) -> None:
         for array in (*(self.ends or ()), self.positions):
@@ -113,7 +113,7 @@ class Graph:
         return _frozen(np.bincount(self.source, minlength=self.n))
 
     @cached_property
-    def offsets(self) -> Ints:
+    def first_edges(self) -> Ints:
         """The edges out of node i are offsets[i] up to offsets[i + 1]."""
         return _frozen(np.concatenate([[0], np.cumsum(self.degree)]))
 
@@ -137,7 +137,7 @@ class Graph:
     @cached_property
     def _gossip(self) -> tuple[int, list[int]]:
         """If all tell their neighbours of whom they have heard: rounds until there is no news, and of whom by then."""
-        near = [row.tolist() for row in np.split(self.target, self.offsets[1:-1])]
+        near = [row.tolist() for row in np.split(self.target, self.first_edges[1:-1])]
         heard, rounds = [1 << i for i in range(self.n)], 0  # bit i for node i
         while True:
             after = [reduce(or_, map(heard.__getitem__, row), own) for own, row in zip(heard, near, strict=True)]
@@ -154,7 +154,7 @@ class Graph:
         i = whole("node", i, 0, self.n - 1)
         if self.ends is None:
             return np.delete(np.arange(self.n), i)
-        return self.target[self.offsets[i] : self.offsets[i + 1]]
+        return self.target[self.first_edges[i] : self.first_edges[i + 1]]
 
     def components(self) -> list[Ints]:
         """The connected components, each as its nodes in ascending order."""
@@ -200,7 +200,7 @@ class Graph:
 
         # Copies, since scipy may reorder what it is given in place; of half the size where that is enough.
         index = np.int32 if self.target.size < 2**31 else np.int64
-        where = self.target.astype(index), self.offsets.astype(index)
+        where = self.target.astype(index), self.first_edges.astype(index)
         return sparse.csr_array((np.ones(self.target.size), *where), shape=(self.n, self.n))
 
     def to_networkx(self) -> nx.Graph[Any]:
@@ -251,7 +251,7 @@ def build(
     ends = _integer_pairs(pairs)
     names = None if labels is None else _distinct_labels(n, labels)
 
-    def refuse(fault: NDArray[np.bool_], reason: str) -> None:
+    def refuse(fault: Bools, reason: str) -> None:
         if fault.any():
             k = int(fault.argmax())
             a, b = (names[i] if names and 0 <= i < n else i for i in ends[k].tolist())
@@ -291,7 +291,7 @@ def _distinct_labels(n: int, labels: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _plane(n: int, positions: ArrayLike) -> NDArray[np.float64]:
+def _plane(n: int, positions: ArrayLike) -> Array:
     points = as_array(positions)
     if points.shape != (n, 2) or points.dtype.kind not in "iuf" or not np.isfinite(points).all():
         raise InputError(f"positions must be {n} rows of finite x and y")
@@ -303,7 +303,7 @@ def key_of(n: int, ends: Ints) -> Ints:
     return np.minimum(ends[:, 0], ends[:, 1]) * n + np.maximum(ends[:, 0], ends[:, 1])
 
 
-def repeats_in(n: int, ends: Ints) -> NDArray[np.bool_]:
+def repeats_in(n: int, ends: Ints) -> Bools:
     """Which pairs were given in an earlier row."""
     repeats = np.ones(len(ends), np.bool_)
     repeats[np.unique(key_of(n, ends), return_index=True)[1]] = False

@@ -29,12 +29,12 @@ from numpy.typing import ArrayLike
 from midst.errors import InputError
 from midst.graphs import Graph, from_edges
 from midst.methods import MethodName, Search, search_rules
-from midst.net.certificates import check_name, describe, read_certificate
-from midst.net.keys import Identity
-from midst.objectives import LEVELS, Mean, Objective, Quantile, Side
+from midst.net.identity.certificates import check_name, describe, read_certificate
+from midst.net.identity.keys import Identity
+from midst.objectives import TAUS, Mean, Objective, Quantile, Side
 from midst.problems import Problem
 from midst.protocol.keys import Keys, first_bracket, make_keys
-from midst.protocol.search import Rules, Way
+from midst.protocol.search import Rules, Spacing
 from midst.system import Parameters, assemble, settle
 
 FORMAT = 2
@@ -43,7 +43,7 @@ _FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE)
 _LARGEST_FILE = 16 * 2**20  # bytes
 _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
-_MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a talk frame
+_MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a control frame
 _MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
 _MOST_ROUNDS = 10**9
 _LONGEST = 30 * 86_400.0  # seconds
@@ -52,7 +52,7 @@ _OF_SEARCH = {"pooled": False}  # arity, spacing and resolution are of the exact
 _WIDEST = 1000  # in scales: how far from 0 a value may lie where there are no bounds
 
 
-class Participant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ParticipantEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One party.
 
     Attributes:
@@ -129,7 +129,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     midst: int = FORMAT
     method: MethodName
     session: str
-    participants: tuple[Participant, ...]
+    participants: tuple[ParticipantEntry, ...]
     edges: tuple[tuple[str, str], ...]
     objective: Literal["median", "maximum", "minimum", "mean", "quantile"] = "median"
     quantile: float | None = None
@@ -140,7 +140,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     coordinates: int = 1
     pooled: bool = False
     arity: int = 3
-    spacing: Way | tuple[float, ...] = "rank"
+    spacing: Spacing | tuple[float, ...] = "rank"
     c: float | None = None
     theta: float = 0.5
     mu: float | None = None
@@ -197,7 +197,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """What is to be found."""
         if self.objective == "mean":
             return Mean()
-        level = LEVELS.get(self.objective, self.quantile)
+        level = TAUS.get(self.objective, self.quantile)
         assert level is not None, "checked when the charter was made"
         return Quantile(level, self.side)
 
@@ -220,15 +220,15 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             return -_WIDEST * self.scale, _WIDEST * self.scale
         return self.keys.ends
 
-    def search_rules(self, counts: Sequence[int], thresholds: tuple[tuple[int, ...], ...] = ()) -> Rules:
+    def search_rules(self, list_sizes: Sequence[int], thresholds: tuple[tuple[int, ...], ...] = ()) -> Rules:
         """The rules of the search that finds the answer, or finishes an iteration.
 
         Args:
-            counts: how many values each participant has.
+            list_sizes: how many values each participant has.
             thresholds: of the first probe, a tuple of keys a coordinate, where an iteration has found them.
         """
         weights = [one.weight for one in self.participants]
-        total = sum(weight * count for weight, count in zip(weights, counts, strict=True))
+        total = sum(weight * count for weight, count in zip(weights, list_sizes, strict=True))
         units = {weight for weight in weights if weight > 0}
         return search_rules(
             Search(self.arity, self.spacing),

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from midst.net.journal import Journal
 from midst.net.peer import Ending, Peer, Watch
-from midst.net.seat import Entropy, Seat
-from midst.net.transport import Transport
+from midst.net.setup import Entropy, Setup
+from midst.net.transports.transport import Transport
 
 Tell = Callable[[str, str], None]
 
@@ -29,7 +29,7 @@ class Driver:
     """Runs one participant to its end.
 
     Attributes:
-        seat: who, and by which charter.
+        setup: who, and by which charter.
         journal: where it stands.
         transport: how frames travel.
         entropy: random bytes.
@@ -39,7 +39,7 @@ class Driver:
         links: the neighbours to which there is one.
     """
 
-    seat: Seat
+    setup: Setup
     journal: Journal
     transport: Transport
     entropy: Entropy = os.urandom
@@ -61,7 +61,7 @@ class Driver:
         self._failure: Exception | None = None
         self._loop = asyncio.get_running_loop()
         now = time.monotonic()
-        peer = self.peer = Peer(self.seat, self.journal, self.transport.send, self.entropy, now, self.watch)
+        peer = self.peer = Peer(self.setup, self.journal, self.transport.send, self.entropy, now, self.watch)
         if not peer.over:
             await self.transport.open(self)
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -83,7 +83,7 @@ class Driver:
         assert self.peer is not None
         self.links.add(j)
         self.linking(j, True)
-        self.tell("linked", f"linked to {self.seat.charter.names[j]}")
+        self.tell("linked", f"linked to {self.setup.charter.names[j]}")
         self.peer.linked(j, time.monotonic())
 
     def unlinked(self, j: int) -> None:
@@ -92,7 +92,7 @@ class Driver:
         self.links.discard(j)
         if self.peer.ending is None:
             self.linking(j, False)
-            self.tell("unlinked", f"lost the link to {self.seat.charter.names[j]}, and waits for it to come back")
+            self.tell("unlinked", f"lost the link to {self.setup.charter.names[j]}, and waits for it to come back")
 
     def hear(self, j: int, frame: bytes) -> None:
         """A frame has come."""

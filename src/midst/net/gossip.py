@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from midst.graphs import Graph
-from midst.net.finding import Found
-from midst.net.seat import Opening, Seat
+from midst.net.answer import Answer
+from midst.net.setup import Opening, Setup
 from midst.net.wire import Statements, Want
 from midst.protocol.participant import Participant, Statement, transcript_of
 from midst.protocol.search import SearchState
@@ -31,25 +31,25 @@ class Gossip:
     """One participant's part in a search."""
 
     def __init__(
-        self, seat: Seat, opening: Opening, first: int = 0, thresholds: tuple[tuple[int, ...], ...] = ()
+        self, setup: Setup, opening: Opening, first: int = 0, thresholds: tuple[tuple[int, ...], ...] = ()
     ) -> None:
         """Ready to announce itself.
 
         Args:
-            seat: who, and by which charter.
+            setup: who, and by which charter.
             opening: what was drawn for the session.
             first: the round in which the search begins: after those of an iteration, where there was one.
             thresholds: of the first probe, where the iteration before has found them.
         """
-        self._seat, self._first = seat, first
-        self._routes = Routes(seat.charter.graph, seat.number)
-        self._participant = Participant(seat.agreement(thresholds), seat.holding(opening), seat.notary)
-        self._has: dict[int, set[tuple[int, int]]] = {j: set() for j in seat.neighbours}
+        self._setup, self._first = setup, first
+        self._routes = Routes(setup.charter.graph, setup.number)
+        self._participant = Participant(setup.agreement(thresholds), setup.holding(opening), setup.notary)
+        self._has: dict[int, set[tuple[int, int]]] = {j: set() for j in setup.neighbours}
         self._outbox: list[tuple[int, Statement]] = []
         self._asked = -1
         self._begun = False
         self.exposed = False
-        self.found: Found | None = None
+        self.answer: Answer | None = None
 
     @property
     def round(self) -> int:
@@ -68,7 +68,7 @@ class Gossip:
 
     def own(self, step: int) -> Statement | None:
         """Our own statement of a step, if there is one."""
-        return self._participant.held(step, self._seat.number)
+        return self._participant.held(step, self._setup.number)
 
     # What is told
 
@@ -83,38 +83,38 @@ class Gossip:
         for j, statement in self._outbox:
             told.setdefault(j, []).append(statement)
         self._outbox = []
-        return [(j, frame) for j, statements in told.items() for frame in self._seat.codec.encode(statements)]
+        return [(j, frame) for j, statements in told.items() for frame in self._setup.codec.encode(statements)]
 
     def frames(self, j: int, since: int, lacks: bytes = b"") -> list[bytes]:
         """What a neighbour asks for: what it lacks of a round; or, when it is new, all it should have from us since."""
         step = max(since - self._first, 0)
         if lacks:
-            wanted = [self._held(step, signer) for signer in unpack_bits(lacks, len(self._seat.charter.names))]
+            wanted = [self._held(step, signer) for signer in unpack_bits(lacks, len(self._setup.charter.names))]
         else:
             steps = range(step, self._participant.step + 2)
             wanted = [self._held(s, signer) for s in steps for signer in self._routes.signers_told_to(j)]
             self._outbox = [(k, told) for k, told in self._outbox if k != j or told not in wanted]  # it is told now
-        return self._seat.codec.encode([statement for statement in wanted if statement is not None])
+        return self._setup.codec.encode([statement for statement in wanted if statement is not None])
 
     def ask(self, j: int) -> Want | None:
         """What to ask a neighbour for; nothing of the ones who need not have it, the first time."""
         step = self._participant.step
-        missing = [k for k in self._participant.missing() if k != self._seat.number]
+        missing = [k for k in self._participant.missing() if k != self._setup.number]
         if self._asked < step:
             missing = [k for k in missing if self._routes.nearest[k] == j]
-        return Want(self.round, pack_bits(missing, len(self._seat.charter.names))) if missing else None
+        return Want(self.round, pack_bits(missing, len(self._setup.charter.names))) if missing else None
 
     def asked(self) -> None:
         """Everybody has been asked who need be: the next time ask all; and show what was heard if others heard else."""
         self._asked = self._participant.step
         if self._participant.apart:
             earlier = [s for step in range(self._participant.step) for s in self._participant.statements(step)]
-            self._outbox += [(j, statement) for statement in earlier for j in self._seat.neighbours]
+            self._outbox += [(j, statement) for statement in earlier for j in self._setup.neighbours]
 
     def newest_of(self, j: int) -> Statement | None:
         """The newest statement that we have of somebody."""
         steps = range(self._participant.step + 1, -1, -1)
-        return next((found for s in steps if (found := self._participant.held(s, j)) is not None), None)
+        return next((answer for s in steps if (answer := self._participant.held(s, j)) is not None), None)
 
     # What is heard
 
@@ -153,11 +153,11 @@ class Gossip:
 
     def pack(self, inputs: Sequence[Statement]) -> bytes:
         """A step's inputs for the journal."""
-        return self._seat.codec.encode_all(inputs)
+        return self._setup.codec.encode_all(inputs)
 
     def unpack(self, record: bytes) -> Sequence[Statement]:
         """And back."""
-        return self._seat.codec.decode_all(record)
+        return self._setup.codec.decode_all(record)
 
     def step(self, inputs: Sequence[Statement]) -> None:
         """The next step.
@@ -168,18 +168,18 @@ class Gossip:
         """
         self._participant.advance(inputs)
         if self._participant.certified:
-            self.found = self._read()
+            self.answer = self._read()
         elif self._begun:
             self._tell(self._participant.own[self._participant.step])
 
-    def _read(self) -> Found:
-        search, charter = self._participant.search, self._seat.charter
+    def _read(self) -> Answer:
+        search, charter = self._participant.search, self._setup.charter
         assert search is not None
         goals = range(len(search.rules.goals))
         diameter = charter.graph.diameter()
-        return Found(
+        return Answer(
             value=tuple(search.value(goal) for goal in goals),
-            counts=tuple(search.proof(goal) for goal in goals),
+            proof=tuple(search.proof(goal) for goal in goals),
             bound=0.0,
             rounds=self._first + (search.steps + 2) * diameter,
             exposed=self.exposed,
@@ -189,7 +189,7 @@ class Gossip:
         )
 
     def _held(self, step: int, signer: int) -> Statement | None:
-        if signer == self._seat.number and not self._begun:
+        if signer == self._setup.number and not self._begun:
             return None
         return self._participant.held(step, signer)
 

@@ -24,27 +24,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from midst.errors import Aborted, InputError, MidstError
 from midst.graphs import Graph
 from midst.net.charter import Charter, make_charter
 from midst.net.driver import Driver
-from midst.net.exact import ExactFinish
+from midst.net.events import Event, moment
+from midst.net.identity.keys import Identity, make_identity
 from midst.net.journal import DiskFile, Journal
-from midst.net.keys import Identity, make_identity
-from midst.net.lockstep import LockStep
 from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
-from midst.net.seat import Seat, take_seat
-from midst.net.transport import Endpoint, Transport
+from midst.net.setup import Setup, make_setup
+from midst.net.transports.making import TransportName, largest_frame, make_transport
+from midst.net.transports.transport import Endpoint
 from midst.protocol.masks import SECRET_BYTES, public_key
+from midst.types import Array
 
-TransportName = Literal["tls", "zenoh", "udp"]
-Event = dict[str, Any]
 _PORTS = range(20_000, 32_000)  # below those that the system hands out to whoever dials
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _GRACE = 5.0  # seconds for a process to go by itself
@@ -102,31 +98,9 @@ def free_ports(count: int) -> list[int]:
     raise InputError(f"{count} free ports are needed, and there are {len(found)}; try fewer nodes")
 
 
-def make_transport(name: TransportName, endpoint: Endpoint, routers: Sequence[str] = ()) -> Transport:
-    """A transport by its name, imported when it is asked for.
-
-    Raises:
-        InputError: routers are given to one that has none.
-        MissingExtra: it is not installed.
-    """
-    if name == "zenoh":
-        from midst.net.zenoh import ZenohTransport
-
-        return ZenohTransport(endpoint, routers=routers)
-    if routers:
-        raise InputError("--router is for --transport zenoh")
-    if name == "tls":
-        from midst.net.tls import TlsTransport
-
-        return TlsTransport(endpoint)
-    from midst.net.udp import UdpTransport
-
-    return UdpTransport(endpoint)
-
-
 def run_party(
     party: Party,
-    values: Sequence[NDArray[np.float64] | float] | NDArray[np.float64],
+    values: Sequence[Array | float] | Array,
     transport: TransportName,
     follow: Callable[[Event], None] | None = None,
     *,
@@ -149,8 +123,8 @@ def run_party(
     """
     charter = party.charter
     notaries = [CertifiedNotary(charter, identity) for identity in party.identities]
-    seats = [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
-    for needed in (f"midst.net.{transport}", "cryptography.hazmat.primitives.kdf.hkdf"):
+    setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+    for needed in (f"midst.net.transports.{transport}", "cryptography.hazmat.primitives.kdf.hkdf"):
         importlib.import_module(needed)  # once here, and not in every process
     public_key(bytes(SECRET_BYTES))  # which loads OpenSSL's bindings
     context = multiprocessing.get_context("fork")
@@ -160,9 +134,9 @@ def run_party(
     try:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)  # what is raised inside a fork is lost
         try:
-            for i, seat in enumerate(seats):
+            for i, setup in enumerate(setups):
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_live, args=(party, seat, transport, every, theirs), daemon=True)
+                process = context.Process(target=_live, args=(party, setup, transport, every, theirs), daemon=True)
                 process.start()
                 theirs.close()
                 pipes[ours] = i
@@ -192,67 +166,42 @@ def run_party(
     return [ends[i] for i in range(len(values))]
 
 
-def _live(party: Party, seat: Seat, transport: TransportName, every: float, pipe: Connection) -> None:
+def _live(party: Party, setup: Setup, transport: TransportName, every: float, pipe: Connection) -> None:
     """A participant's process."""
     for number in _ENDS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
     try:
-        event = asyncio.run(_participate(party, seat, transport, every, pipe))
+        event = asyncio.run(_participate(party, setup, transport, every, pipe))
     except MidstError as error:
-        event = _end(seat.number, error=str(error))
+        event = _end(setup.number, error=str(error))
     except BaseException as error:
-        event = _end(seat.number, error=f"unexpected {type(error).__name__}")
+        event = _end(setup.number, error=f"unexpected {type(error).__name__}")
     pipe.send(event)
     pipe.close()
     os._exit(0)  # what the parent had open is the parent's to close
 
 
-async def _participate(party: Party, seat: Seat, kind: TransportName, every: float, pipe: Connection) -> Event:
-    charter, i, started, last, first = party.charter, seat.number, time.monotonic(), [0.0], [0.0]
-    file = DiskFile(party.folder / f"{seat.name}.journal")
-    transport = make_transport(kind, Endpoint(charter, party.identities[i], i, largest_frame(seat, kind)))
+async def _participate(party: Party, setup: Setup, kind: TransportName, every: float, pipe: Connection) -> Event:
+    charter, i, started, last, first = party.charter, setup.number, time.monotonic(), [0.0], [0.0]
+    file = DiskFile(party.folder / f"{setup.name}.journal")
+    transport = make_transport(kind, Endpoint(charter, party.identities[i], i, largest_frame(setup, kind)))
 
     def watch(peer: Peer) -> None:
         now = time.monotonic()
-        if peer.part.round > 0 and not first[0]:
+        if peer.exchange.round > 0 and not first[0]:
             first[0] = now - started
-        if now - last[0] >= every or peer.part.found is not None:
+        if now - last[0] >= every or peer.exchange.answer is not None:
             last[0] = now
             pipe.send(moment(peer))
 
-    driver = Driver(seat, Journal(file, seat.name), transport, watch=watch)
+    driver = Driver(setup, Journal(file, setup.name), transport, watch=watch)
     ending = await driver.run()
     costs: dict[str, Any] = {"sent": transport.sent, "received": transport.received, "first": first[0]}
-    if ending.found is None:
+    if ending.answer is None:
         assert isinstance(ending.aborted, Aborted)
         return _end(i, error=str(ending.aborted), **costs)
-    return _end(i, **ending.found.to_dict(), found=ending.found, **costs)
-
-
-def largest_frame(seat: Seat, transport: TransportName) -> int:
-    """Bytes of the largest frame: over UDP, of those that this participant sends itself."""
-    return seat.codec.largest(seat.notary.certificate if transport == "udp" else None)
-
-
-def moment(peer: Peer) -> Event:
-    """Where a participant stands, as an event: what it broadcast, on which branch it was, and what a search knows."""
-    part, iteration = peer.part, peer.seat.iteration
-    event: Event = {"kind": "round", "node": peer.seat.number, "t": part.round - 1, "x": [], "branch": []}
-    if iteration is not None and isinstance(part, LockStep | ExactFinish) and part.state.x is not None:
-        event["t"] = part.state.round - 1
-        event["x"] = iteration.in_data_units(part.state.x).reshape(-1).tolist()
-        event["branch"] = np.asarray(part.state.branch).reshape(-1).tolist()
-    search = part.search
-    if search is not None:
-        brackets = [search.bracket(track) for track in search.tracks]
-        value = search.rules.keys.value
-        event["search"] = {
-            "step": search.steps,
-            "brackets": [[value(max(each.a, 0)), value(each.b), each.inside] for each in brackets],
-            "waiting": [k for k in part.missing() if k != peer.seat.number],
-        }
-    return event
+    return _end(i, **ending.answer.to_dict(), found=ending.answer, **costs)
 
 
 def _end(i: int, error: str = "", **result: Any) -> Event:

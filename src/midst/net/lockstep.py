@@ -7,8 +7,8 @@ Rules:
   rounds of our own are kept for whoever has missed one.
 - The same frame twice is harmless. Another frame for the same round is equivocation, and names the neighbour.
 - Both ends of an edge compare a digest of both z's in every round: mirrors that have come apart stop the run.
-- It ends, in the same round for all, with the range in which all x lie (`tide.py`): proved to hold the answer, or close
-  enough for a search to begin there.
+- It ends, in the same round for all, with the range in which all x lie (`maxima.py`): proved to hold the answer, or
+  close enough for a search to begin there.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from midst.certificate import residual_bounds
-from midst.net.finding import Found
-from midst.net.seat import Iteration, Opening, Seat
-from midst.net.tide import Range
-from midst.net.wire import DIGEST_BYTES, Step, Want, edge_digest, pack_numbers
-from midst.node import Message, State
+from midst.net.answer import Answer
+from midst.net.setup import Iteration, Opening, Setup
+from midst.net.wire import DIGEST_BYTES, StepFrame, Want, edge_digest, pack_numbers
+from midst.protocol.certificate import residual_bounds
+from midst.protocol.maxima import Range
+from midst.protocol.node import Message, State
 from midst.protocol.participant import Distrust
-from midst.update import Array
+from midst.types import Array
 
 _NO_DIGEST = bytes(DIGEST_BYTES)
 
@@ -32,19 +32,19 @@ _NO_DIGEST = bytes(DIGEST_BYTES)
 class LockStep:
     """One participant's rounds."""
 
-    def __init__(self, seat: Seat, opening: Opening) -> None:
+    def __init__(self, setup: Setup, opening: Opening) -> None:
         """Round 0, not yet sent."""
-        assert seat.iteration is not None
-        self._seat = seat
-        self._iteration: Iteration = seat.iteration
-        self._level = self._iteration.tide.still()
-        self._held: dict[int, dict[int, Step]] = {0: {}, 1: {}}
+        assert setup.iteration is not None
+        self._setup = setup
+        self._iteration: Iteration = setup.iteration
+        self._maxima = self._iteration.stop_rule.empty()
+        self._held: dict[int, dict[int, StepFrame]] = {0: {}, 1: {}}
         self._frames: dict[int, dict[int, bytes]] = {}
         self._digests: dict[int, bytes] = {}
         self._outbox: list[tuple[int, bytes]] = []
         self.exposed = False
         self.range: Range | None = None
-        self.state, outbox = self._iteration.node.begin(seat.z_of(opening))
+        self.state, outbox = self._iteration.node.begin(setup.z_of(opening))
         self._publish(outbox)
 
     @property
@@ -53,13 +53,13 @@ class LockStep:
         return self.state.round
 
     @property
-    def found(self) -> Found | None:
+    def answer(self) -> Answer | None:
         """The answer, where residuals prove it."""
-        if self.range is None or self._iteration.tide.residuals is None:
+        if self.range is None or self._iteration.stop_rule.residuals is None:
             return None
         low, high, bound = map(self._iteration.in_data_units, (self.range.low, self.range.high, self.range.bound))
         value = np.atleast_1d(low + 0.5 * (high - low))
-        return Found(tuple(value.tolist()), (), float(np.max(bound)), self.round, self.exposed)
+        return Answer(tuple(value.tolist()), (), float(np.max(bound)), self.round, self.exposed)
 
     awaits_everybody = False
     search = None  # there is none: residuals prove the answer, or `ExactFinish` has one
@@ -99,9 +99,9 @@ class LockStep:
     def missing(self) -> list[int]:
         """The neighbours whose frame of this round is not there."""
         here = self._held[self.round]
-        return [j for j in self._seat.neighbours if j not in here]
+        return [j for j in self._setup.neighbours if j not in here]
 
-    def take(self, j: int, step: Step) -> bool:
+    def take(self, j: int, step: StepFrame) -> bool:
         """Hold a neighbour's frame; whether it was news.
 
         Raises:
@@ -122,52 +122,52 @@ class LockStep:
         held[j] = step
         return True
 
-    def inputs(self, now: float) -> Mapping[int, Step] | None:
+    def inputs(self, now: float) -> Mapping[int, StepFrame] | None:
         """The frames of this round, in the order of the neighbours, once all are there.
 
         Raises:
             Distrust: a neighbour's z's are not ours.
         """
         here = self._held[self.round]
-        if self.range is not None or len(here) < len(self._seat.neighbours):
+        if self.range is not None or len(here) < len(self._setup.neighbours):
             return None
         for j, step in here.items():
             if step.digest != self._digests[j]:
                 raise Distrust("diverged", j, f"has other z than we have for our common edge in round {self.round}")
-        return {j: here[j] for j in self._seat.neighbours}
+        return {j: here[j] for j in self._setup.neighbours}
 
-    def pack(self, inputs: Mapping[int, Step]) -> bytes:
+    def pack(self, inputs: Mapping[int, StepFrame]) -> bytes:
         """A round's inputs for the journal."""
         return b"".join(step.frame for step in inputs.values())
 
-    def unpack(self, record: bytes) -> dict[int, Step]:
+    def unpack(self, record: bytes) -> dict[int, StepFrame]:
         """And back."""
-        codec, size = self._seat.codec, self._seat.codec.step_bytes
+        codec, size = self._setup.codec, self._setup.codec.step_bytes
         frames = [record[start : start + size] for start in range(0, len(record), size)]
-        steps = [step for frame in frames if isinstance(step := codec.decode(frame), Step)]
-        return dict(zip(self._seat.neighbours, steps, strict=True))
+        steps = [step for frame in frames if isinstance(step := codec.decode(frame), StepFrame)]
+        return dict(zip(self._setup.neighbours, steps, strict=True))
 
-    def step(self, inputs: Mapping[int, Step]) -> None:
+    def step(self, inputs: Mapping[int, StepFrame]) -> None:
         """The next round."""
         node, before = self._iteration.node, self.state
         self.state, outbox = node.step(before, {j: step.message for j, step in inputs.items()})
         self._held = {before.round: dict(inputs), self.round: self._held[self.round], self.round + 1: {}}
-        tide = self._iteration.tide
+        stop_rule = self._iteration.stop_rule
         if before.x is not None:
-            heard = [step.level for step in inputs.values()]
-            own = self._own(before, list(inputs.values())) if tide.begins(before.round) else []
-            self._level = tide.rise(self._level, own, heard)
-        self.range = tide.judge(self._level, before.round)
+            heard = [step.maxima for step in inputs.values()]
+            own = self._own(before, list(inputs.values())) if stop_rule.begins(before.round) else []
+            self._maxima = stop_rule.merge(self._maxima, own, heard)
+        self.range = stop_rule.judge(self._maxima, before.round)
         if self.range is None:  # nobody needs the x of a round that is not made, and nobody is to have it
             self.exposed = self.exposed or bool(np.any(self.state.branch == 0))
             self._publish(outbox)
 
-    def _own(self, before: State, inputs: Sequence[Step]) -> list[Array]:
+    def _own(self, before: State, inputs: Sequence[StepFrame]) -> list[Array]:
         """What this node puts down in an epoch's first round."""
         assert before.x is not None
         assert before.mirror is not None
         x = np.asarray(before.x)
-        if self._iteration.tide.residuals is None:
+        if self._iteration.stop_rule.residuals is None:
             return [x, -x]
         node = self._iteration.node
         z, mirror, far = map(np.array, (before.z, before.mirror, [step.message.number for step in inputs]))
@@ -181,9 +181,9 @@ class LockStep:
         if state.mirror is not None:
             for j, z, mirror in zip(node.neighbours, state.z, state.mirror, strict=True):
                 ends = (pack_numbers(z), pack_numbers(mirror))
-                self._digests[j] = edge_digest(self._seat.session, state.round, ends if node.id < j else ends[::-1])
-        encode = self._seat.codec.encode_step
-        fresh = {j: encode(message, self._digests[j], self._level) for j, message in outbox.items()}
+                self._digests[j] = edge_digest(self._setup.session, state.round, ends if node.id < j else ends[::-1])
+        encode = self._setup.codec.encode_step
+        fresh = {j: encode(message, self._digests[j], self._maxima) for j, message in outbox.items()}
         kept = {round: frames for round, frames in self._frames.items() if round == self.round - 1}
         self._frames = {**kept, self.round: fresh}
         self._outbox = [] if self.round == 0 else list(fresh.items())

@@ -63,7 +63,12 @@ def page(driver: Driver) -> str:
     neighbours = list(peer.neighbours.values()) if peer else []
     ending = peer.ending if peer else None
     rows = [
-        ("rounds_total", "counter", "Rounds completed.", peer.part.round if peer and hasattr(peer, "part") else 0),
+        (
+            "rounds_total",
+            "counter",
+            "Rounds completed.",
+            peer.exchange.round if peer and hasattr(peer, "exchange") else 0,
+        ),
         ("sent_bytes_total", "counter", "Bytes sent.", driver.transport.sent),
         ("received_bytes_total", "counter", "Bytes received.", driver.transport.received),
         ("neighbours", "gauge", "Neighbours in the charter.", len(neighbours)),
@@ -75,7 +80,7 @@ def page(driver: Driver) -> str:
             sum(n.greeted for n in neighbours),
         ),
         ("waiting_for", "gauge", "Neighbours this node waits for.", len(peer.waiting_for) if peer else 0),
-        ("finished", "gauge", "1 once the answer is proved.", int(ending is not None and ending.found is not None)),
+        ("finished", "gauge", "1 once the answer is proved.", int(ending is not None and ending.answer is not None)),
         ("aborted", "gauge", "1 once the run was aborted.", int(ending is not None and ending.aborted is not None)),
         ("uptime_seconds", "gauge", "Seconds since the start.", round(time.monotonic() - driver.started, 3)),
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from midst.errors import InputError
-from midst.net.certificates import fingerprint, signature_checker
 from midst.net.charter import Charter
-from midst.net.keys import Identity
+from midst.net.identity.certificates import fingerprint, signature_checker
+from midst.net.identity.keys import Identity
 from midst.protocol.participant import Verifier
 
 

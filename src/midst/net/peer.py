@@ -12,7 +12,7 @@ Rules:
 - Whoever waits for a frame asks for it (WANT). Answers are never answered, so that duplicates cannot multiply.
 - A neighbour's WELCOME says what it has last heard from us, and shows it. Nothing is signed before every neighbour has
   said so; who has signed more than its journal knows of ran twice or lost its disk, and never signs again here.
-- A run ends with a `Found`, the same for all, or with an `Aborted` that says because of whom. An abort is told to all
+- A run ends with an `Answer`, the same for all, or with an `Aborted` that says because of whom. An abort is told to all
   neighbours, who tell theirs.
 """
 
@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from midst.errors import Aborted, InputError
+from midst.net.answer import Answer
 from midst.net.charter import differing
-from midst.net.exact import ExactFinish
-from midst.net.finding import Found
+from midst.net.exact_finish import ExactFinish
 from midst.net.gossip import Gossip
 from midst.net.journal import Journal
 from midst.net.lockstep import LockStep
 from midst.net.records import Began, Broken, Ended, Inputs, Met, decode_record, encode_record
-from midst.net.seat import Entropy, Opening, Seat
+from midst.net.setup import Entropy, Opening, Setup
 from midst.net.wire import (
     PROTOCOL,
     Abort,
@@ -42,17 +42,17 @@ from midst.net.wire import (
     NotYet,
     Refused,
     Statements,
-    Step,
+    StepFrame,
     Want,
     Welcome,
-    encode_talk,
+    encode_control,
     printable,
 )
 from midst.protocol.participant import INSTANCE_BYTES, Distrust, Malformed, Statement
 from midst.protocol.search import Impossible, SearchState
 
 
-class Part(Protocol):
+class Exchange(Protocol):
     """How a session goes on: `LockStep`, `Gossip` or `ExactFinish`. What a step is made from goes to the journal."""
 
     @property
@@ -60,7 +60,7 @@ class Part(Protocol):
         """Whether this participant has sent its own value."""
 
     @property
-    def found(self) -> Found | None:
+    def answer(self) -> Answer | None:
         """The answer, once it is proved."""
 
     @property
@@ -160,7 +160,7 @@ class Neighbour:
 class Ending:
     """How it ended: one of the two is there."""
 
-    found: Found | None = None
+    answer: Answer | None = None
     aborted: Aborted | None = None
 
 
@@ -168,12 +168,12 @@ class Peer:
     """One participant of a session."""
 
     def __init__(
-        self, seat: Seat, journal: Journal, send: Send, entropy: Entropy, now: float, watch: Watch | None = None
+        self, setup: Setup, journal: Journal, send: Send, entropy: Entropy, now: float, watch: Watch | None = None
     ) -> None:
         """Take up the session where the journal left it, or begin it.
 
         Args:
-            seat: who this is, and by which charter.
+            setup: who this is, and by which charter.
             journal: its records.
             send: sends a frame to a neighbour, or loses it.
             entropy: random bytes; the operating system's, but in a simulation.
@@ -185,7 +185,7 @@ class Peer:
             Aborted: the journal says that this session cannot be resumed.
             OSError: the journal cannot be written.
         """
-        self.seat = seat
+        self.setup = setup
         self.ending: Ending | None = None
         self._journal = journal
         self._send = send
@@ -193,12 +193,12 @@ class Peer:
         self._began = self._progress = self._nudged = now
         self._ended = now
         self._lingered = self._all_greeted = False
-        self.neighbours = {j: Neighbour(seat.charter.names[j], heard=now) for j in seat.neighbours}
-        self._records = [decode_record(raw, seat.name) for raw in journal.records]
+        self.neighbours = {j: Neighbour(setup.charter.names[j], heard=now) for j in setup.neighbours}
+        self._records = [decode_record(raw, setup.name) for raw in journal.records]
         opening = self._open(entropy)
         if opening is not None:
             self.opening = opening
-            self.part: Part = _make_part(seat, opening)
+            self.exchange: Exchange = _make_exchange(setup, opening)
             self._replay()
             self._records, journal.records = [], []
             if self._watch is not None:
@@ -241,7 +241,7 @@ class Peer:
     def stop(self, kind: str, text: str) -> None:
         """End it from outside, and tell the neighbours."""
         if self.ending is None:
-            self._abort(kind, self.seat.name, f"{self.seat.name} {text}")
+            self._abort(kind, self.setup.name, f"{self.setup.name} {text}")
 
     @property
     def over(self) -> bool:
@@ -260,28 +260,28 @@ class Peer:
         if self.ending is not None:
             return [each.name for each in self.neighbours.values() if not each.done]
         strangers = [each.name for each in self.neighbours.values() if not each.greeted]
-        return strangers or [self.seat.charter.names[j] for j in self.part.missing() if j != self.seat.number]
+        return strangers or [self.setup.charter.names[j] for j in self.exchange.missing() if j != self.setup.number]
 
     # Beginning
 
     def _open(self, entropy: Entropy) -> Opening | None:
         """The opening in the journal, or a new one; None if all is over."""
-        seat, records = self.seat, self._records
+        setup, records = self.setup, self._records
         if not records:
-            opening = seat.draw(entropy)
+            opening = setup.draw(entropy)
             self._journal.append(encode_record(Began(opening)))
             return opening
         first = records[0]
         begun = first.opening if isinstance(first, Began) else first
-        if isinstance(begun, Met | Inputs | Broken) or begun.digest != seat.session or begun.name != seat.name:
+        if isinstance(begun, Met | Inputs | Broken) or begun.digest != setup.session or begun.name != setup.name:
             raise InputError("the journal is of another session or participant; give --state another folder")
-        if isinstance(begun, Opening) and begun.value != seat.plain_value():
-            raise InputError(f"the value of {seat.name} is not the one this session began with; start a new session")
+        if isinstance(begun, Opening) and begun.value != setup.plain_value():
+            raise InputError(f"the value of {setup.name} is not the one this session began with; start a new session")
         for record in records:
             if isinstance(record, Broken):
                 raise Aborted(record.kind, record.about, f"{record.text}; this session is over, start a new one")
         if isinstance(begun, Ended):
-            self.ending = Ending(found=begun.found)
+            self.ending = Ending(answer=begun.answer)
             for each in self.neighbours.values():
                 each.done = True
             return None
@@ -293,28 +293,28 @@ class Peer:
                 case Met(j, instance):
                     self.neighbours[j].instance = instance
                 case Inputs(frames):
-                    self.part.step(self.part.unpack(frames))
-        if self.part.found is not None:
-            self.ending = Ending(found=self.part.found)
+                    self.exchange.step(self.exchange.unpack(frames))
+        if self.exchange.answer is not None:
+            self.ending = Ending(answer=self.exchange.answer)
 
     # Greeting
 
     def _greet(self, j: int, now: float) -> None:
-        charter, seat = self.seat.charter, self.seat
+        charter, setup = self.setup.charter, self.setup
         hello = Hello(
             version=PROTOCOL,
-            sender=seat.name,
+            sender=setup.name,
             receiver=self.neighbours[j].name,
             digest=charter.digest,
             fields=charter.field_digests(),
             instance=self.opening.instance,
-            wants=self.part.round,
+            wants=self.exchange.round,
         )
         self._say(j, hello, now)
 
-    def _say(self, j: int, talk: Any, now: float) -> None:
+    def _say(self, j: int, message: Any, now: float) -> None:
         self.neighbours[j].asked = now
-        self._send(j, encode_talk(talk))
+        self._send(j, encode_control(message))
 
     def _listen(self, j: int, said: Any, now: float) -> None:
         neighbour = self.neighbours[j]
@@ -322,12 +322,12 @@ class Peer:
             case Hello():
                 refusal = self._refuse(j, said)
                 if refusal is not None:
-                    self._send(j, encode_talk(refusal))
+                    self._send(j, encode_control(refusal))
                     if refusal.kind == "journal lost":
                         self._abort("journal lost", neighbour.name, refusal.text)
                     return
                 if self._meet(j, said.instance):
-                    self.part.forget(j)
+                    self.exchange.forget(j)
                     self._welcome(j)
                     if not neighbour.greeted and now - neighbour.asked > RETRY / 10:
                         self._greet(j, now)
@@ -339,7 +339,7 @@ class Peer:
                     if not self._all_greeted and all(each.greeted for each in self.neighbours.values()):
                         self._all_greeted = True
                         self._progress = now
-                        self.part.begin()
+                        self.exchange.begin()
                     self._resend(j, said.wants)
                     self._post()
             case Refused(kind, text):
@@ -347,14 +347,14 @@ class Peer:
                 self._abort("refused", neighbour.name, text)
             case Want(round, lacks) if neighbour.greeted:
                 if not self._resend(j, round, lacks):
-                    self._send(j, encode_talk(NotYet(self.part.round, tuple(self.waiting_for[:8]))))
+                    self._send(j, encode_control(NotYet(self.exchange.round, tuple(self.waiting_for[:8]))))
             case Done(heard) if neighbour.met:
                 neighbour.done = True
                 if self.ending is not None and not heard:
-                    self._send(j, encode_talk(Done(heard=True)))
+                    self._send(j, encode_control(Done(heard=True)))
                 self._forget_when_over()
             case Abort(kind, about, origin, text):
-                known = about if about in (*self.seat.charter.names, SOMEBODY) else neighbour.name
+                known = about if about in (*self.setup.charter.names, SOMEBODY) else neighbour.name
                 says = f"{neighbour.name} says: " if kind in _FINAL else ""  # where it showed none, without evidence
                 text = printable(says + text)
                 self._abort(printable(kind, 32), known, text, told_by=j, origin=printable(origin, 64))
@@ -363,7 +363,7 @@ class Peer:
 
     def _refuse(self, j: int, hello: Hello) -> Refused | None:
         """Why this HELLO is not accepted, in words for whoever sent it; None if it is."""
-        charter, own, name = self.seat.charter, self.seat.name, self.neighbours[j].name
+        charter, own, name = self.setup.charter, self.setup.name, self.neighbours[j].name
         if hello.version != PROTOCOL:
             return Refused("version", f"{own} speaks version {PROTOCOL} of the protocol, you speak {hello.version}")
         if hello.sender != name or hello.receiver != own:
@@ -382,7 +382,7 @@ class Peer:
     def _meet(self, j: int, instance: bytes) -> bool:
         """Remember a neighbour's instance number, on disk where z(0) is drawn for it; whether that succeeded."""
         neighbour = self.neighbours[j]
-        drawn = self.seat.iteration is not None
+        drawn = self.setup.iteration is not None
         if drawn and neighbour.instance is None and not self._keep(Met(j, instance)):
             return False
         neighbour.instance = instance
@@ -391,11 +391,11 @@ class Peer:
 
     def _welcome(self, j: int) -> None:
         """Answer a neighbour that greets, with the newest that we have heard from it: said, and shown as signed."""
-        newest = self.part.newest_of(j)
+        newest = self.exchange.newest_of(j)
         told = (-1, b"") if newest is None else (newest.step, _short(newest))
-        self._send(j, encode_talk(Welcome(self.opening.instance, self.part.round, *told)))
+        self._send(j, encode_control(Welcome(self.opening.instance, self.exchange.round, *told)))
         if newest is not None:
-            for frame in self.seat.codec.encode([newest]):
+            for frame in self.setup.codec.encode([newest]):
                 self._send(j, frame)
 
     def _knows_more(self, said: Welcome) -> bool:
@@ -404,43 +404,43 @@ class Peer:
         Then it is not greeted, and nothing is signed. Whether it is true is seen by what it shows: our own signature
         on it ends the session; who cannot show that is waited for by name.
         """
-        own = self.part.own(said.step) if said.step >= 0 else None
+        own = self.exchange.own(said.step) if said.step >= 0 else None
         return said.step >= 0 and (own is None or _short(own) != said.digest)
 
     def _resend(self, j: int, since: int, lacks: bytes = b"") -> bool:
         """Send what a neighbour asks for; whether there was any."""
-        frames = self.part.frames(j, since, lacks)
+        frames = self.exchange.frames(j, since, lacks)
         for frame in frames:
             self._send(j, frame)
         return bool(frames)
 
     def _post(self) -> None:
-        """Send what the part has for the neighbours; who has not greeted yet will be told when it has."""
-        for j, frame in self.part.outbox():
+        """Send what the exchange has for the neighbours; who has not greeted yet will be told when it has."""
+        for j, frame in self.exchange.outbox():
             if self.neighbours[j].greeted:
                 self._send(j, frame)
 
     def _ask(self, now: float) -> None:
         """Ask for what is missing."""
         self._nudged = now
-        wants = {j: self.part.ask(j) for j, neighbour in self.neighbours.items() if neighbour.greeted}
+        wants = {j: self.exchange.ask(j) for j, neighbour in self.neighbours.items() if neighbour.greeted}
         for j, want in wants.items():
             if want is not None:
                 self._say(j, want, now)
         if wants:
-            self.part.asked()
+            self.exchange.asked()
         self._post()
 
     # Going on
 
     def _take(self, j: int, frame: bytes, now: float) -> None:
         """What a frame says, and what follows from it."""
-        said = self.seat.codec.decode(frame)
+        said = self.setup.codec.decode(frame)
         neighbour = self.neighbours[j]
         neighbour.heard = now
-        if not isinstance(said, Step | Statements):
+        if not isinstance(said, StepFrame | Statements):
             self._listen(j, said, now)
-        elif neighbour.met and self.part.take(j, said):
+        elif neighbour.met and self.exchange.take(j, said):
             if isinstance(said, Statements):
                 self._progress = now
                 self._post()
@@ -448,7 +448,7 @@ class Peer:
 
     def _attempt(self, action: Callable[[], object], j: int | None = None) -> None:
         """Do something that others may have made impossible, and end the run where they have."""
-        names = self.seat.charter.names
+        names = self.setup.charter.names
         try:
             action()
         except (BadFrame, Malformed) as error:
@@ -460,7 +460,7 @@ class Peer:
             self._show(error.evidence)
             self._abort(error.kind, names[error.about], f"{names[error.about]} {error}")
         except Impossible as error:
-            self._show(self.part.heard())  # whoever was told another contribution than we were can name its signer
+            self._show(self.exchange.heard())  # whoever was told another contribution than we were can name its signer
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             self._abort("impossible", SOMEBODY, f"{text}; start a new session")
 
@@ -468,27 +468,27 @@ class Peer:
         """Send statements to all neighbours, whatever they have."""
         for j, neighbour in self.neighbours.items():
             if neighbour.greeted:
-                for frame in self.seat.codec.encode(statements):
+                for frame in self.setup.codec.encode(statements):
                     self._send(j, frame)
 
     def _advance(self, now: float) -> None:
         """As many steps as the frames at hand allow; none before all neighbours have greeted."""
         if self.ending is not None or not self._all_greeted:
             return
-        while (inputs := self.part.inputs(now)) is not None:
-            if not self._keep(Inputs(self.part.pack(inputs))):
+        while (inputs := self.exchange.inputs(now)) is not None:
+            if not self._keep(Inputs(self.exchange.pack(inputs))):
                 return
-            self.part.step(inputs)
+            self.exchange.step(inputs)
             self._progress = now
             if self._watch is not None:
                 self._watch(self)
-            if self.part.found is not None:
-                self._finish(self.part.found, now)
+            if self.exchange.answer is not None:
+                self._finish(self.exchange.answer, now)
                 return
             self._post()
-            if self.part.round > self.seat.charter.rounds:
-                text = f"no proof within the charter's {self.seat.charter.rounds:,} rounds"
-                self._abort("no proof", self.seat.name, text)
+            if self.exchange.round > self.setup.charter.rounds:
+                text = f"no proof within the charter's {self.setup.charter.rounds:,} rounds"
+                self._abort("no proof", self.setup.name, text)
                 return
 
     def _keep(self, record: Met | Inputs | Broken) -> bool:
@@ -496,15 +496,15 @@ class Peer:
         try:
             self._journal.append(encode_record(record))
         except OSError as error:
-            name = self.seat.name
+            name = self.setup.name
             self._abort(
                 "disk", name, f"{name} cannot write its journal ({error.strerror}); free some space, run it again"
             )
             return False
         return True
 
-    def _finish(self, found: Found, now: float) -> None:
-        self.ending = Ending(found=found)
+    def _finish(self, answer: Answer, now: float) -> None:
+        self.ending = Ending(answer=answer)
         self._ended = now
         for j, neighbour in self.neighbours.items():
             self._say(j, Done(heard=neighbour.done), now)
@@ -512,28 +512,28 @@ class Peer:
 
     def _forget_when_over(self) -> None:
         """Once nobody needs a frame of ours, the session's secrets go."""
-        found = self.ending.found if self.ending is not None else None
-        if found is not None and self._all_done:
-            seat = self.seat
-            record = Ended(seat.session, seat.name, self.opening.instance, found)
+        answer = self.ending.answer if self.ending is not None else None
+        if answer is not None and self._all_done:
+            setup = self.setup
+            record = Ended(setup.session, setup.name, self.opening.instance, answer)
             with contextlib.suppress(OSError):  # the answer is worth more than tidiness
                 self._journal.forget(encode_record(record))
 
     # Giving up
 
     def _check_deadlines(self, now: float) -> None:
-        deadlines = self.seat.charter.deadlines
+        deadlines = self.setup.charter.deadlines
         if self.ending is not None:
             self._lingered = now - self._ended > deadlines.linger
             return
         strangers = [each.name for each in self.neighbours.values() if not each.greeted]
-        beginning = self.part.round == 0
+        beginning = self.exchange.round == 0
         if strangers and beginning:
             if now - self._began > deadlines.start:
                 self._wait_is_over(strangers, now - self._began)
         elif now - self._began > deadlines.total:
             self._wait_is_over(self.waiting_for, now - self._began)
-        elif self.part.awaits_everybody:
+        elif self.exchange.awaits_everybody:
             limit = deadlines.start if beginning else deadlines.wait
             if now - self._progress > limit:
                 self._wait_is_over(self.waiting_for, limit)
@@ -548,12 +548,12 @@ class Peer:
         names = ", ".join(late[:8]) or "nobody in particular"
         troubles = {each.name: each.trouble for each in self.neighbours.values() if each.trouble}
         trouble = next((f" ({troubles[name]})" for name in late if name in troubles), "")
-        text = f"{self.seat.name} waited {seconds:.0f} s for {names} in round {self.part.round}{trouble}"
-        search = self.part.search
+        text = f"{self.setup.name} waited {seconds:.0f} s for {names} in round {self.exchange.round}{trouble}"
+        search = self.exchange.search
         if search is not None and search.question is None:
             answers = ", ".join(f"{search.value(goal):.17g}" for goal in range(len(search.answers)))
             text += f"; the answer is known, {answers}, but not certified by all"
-        self._abort("waited", (late or [self.seat.name])[0], text)
+        self._abort("waited", (late or [self.setup.name])[0], text)
 
     def _abort(
         self,
@@ -569,16 +569,16 @@ class Peer:
         self.ending = Ending(aborted=Aborted(kind, about, text))
         if kind in _FINAL and told_by is None:
             self._keep(Broken(kind, about, text))
-        abort = Abort(kind, about, origin or self.seat.name, printable(text))
+        abort = Abort(kind, about, origin or self.setup.name, printable(text))
         for j, neighbour in self.neighbours.items():
             if j != told_by and neighbour.greeted:
-                self._send(j, encode_talk(abort))
+                self._send(j, encode_control(abort))
 
 
-def _make_part(seat: Seat, opening: Opening) -> Part:
-    if seat.charter.method == "search":
-        return Gossip(seat, opening)
-    return ExactFinish(seat, opening) if seat.charter.stop == "exact" else LockStep(seat, opening)
+def _make_exchange(setup: Setup, opening: Opening) -> Exchange:
+    if setup.charter.method == "search":
+        return Gossip(setup, opening)
+    return ExactFinish(setup, opening) if setup.charter.stop == "exact" else LockStep(setup, opening)
 
 
 def _short(statement: Statement) -> bytes:

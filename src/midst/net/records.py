@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from midst.errors import InputError
-from midst.net.finding import Found
-from midst.net.seat import Opening
+from midst.net.answer import Answer
+from midst.net.setup import Opening
 
 
 class Began(msgspec.Struct, frozen=True, array_like=True, tag="began"):
@@ -46,7 +46,7 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
     digest: bytes
     name: str
     instance: bytes
-    found: Found
+    answer: Answer
 
 
 Record = Began | Met | Inputs | Ended | Broken

@@ -19,8 +19,8 @@ import msgspec
 
 from midst._version import __version__
 from midst.errors import InputError
+from midst.net.answer import Answer
 from midst.net.charter import Charter
-from midst.net.finding import Found
 from midst.net.notary import charter_verifier
 from midst.protocol.participant import (
     Agreement,
@@ -60,13 +60,13 @@ class ResultFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     participants: list[Signer]
 
 
-def result_json(charter: Charter, found: Found) -> bytes:
+def result_json(charter: Charter, answer: Answer) -> bytes:
     """The file of a result.
 
     Raises:
         InputError: nobody signed it: residuals proved it.
     """
-    transcript = found.transcript
+    transcript = answer.transcript
     if transcript is None:
         raise InputError("this run ends by residuals, which nobody signs; there is no certificate to write")
     signers = []
@@ -82,7 +82,7 @@ def result_json(charter: Charter, found: Found) -> bytes:
         session=charter.session,
         charter=charter.digest.hex(),
         objective=charter.title,
-        value=found.value[0] if len(found.value) == 1 else list(found.value),
+        value=answer.value[0] if len(answer.value) == 1 else list(answer.value),
         opening=[list(map(str, keys)) for keys in transcript.opening],
         totals=[list(map(str, totals)) for totals in transcript.totals],
         participants=signers,

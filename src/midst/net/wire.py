@@ -3,15 +3,15 @@
 Rules:
 - Three families. **Steps** carry the iteration: one fixed size a charter, whatever they say, so that their length tells
   nothing; a fixed binary layout, little-endian, drawn below. **Statements** carry the search, as
-  `protocol/participant.py` draws them. **Talk** (HELLO, WELCOME, REFUSED, WANT, NOT YET, DONE, ABORT) is msgpack, typed
-  by msgspec, and never longer than `TALK_BYTES`.
+  `protocol/participant.py` draws them. **Control** (HELLO, WELCOME, REFUSED, WANT, NOT YET, DONE, ABORT) is msgpack,
+  typed by msgspec, and never longer than `CONTROL_BYTES`.
 - A length is checked before anything is allocated, and every number before anybody uses it: finite, and within what
   the charter makes possible. Whatever cannot be right raises `BadFrame`, and nothing else is ever raised.
 
-    step frame        | "S" | session 8 | round u32 | digest 16 | number f64 × m | levels f64 × 2m, or 3m |
+    step frame        | "S" | session 8 | round u32 | digest 16 | number f64 × m | maxima f64 × 2m, or 3m |
     statements frame  | "G" | session 8 | (length u32 | signature's length u8 | statement | signature) … |
 
-Levels are maxima on their way to everybody (`tide.py`): two a coordinate where a search ends the run, three where
+Maxima are on their way to everybody (`maxima.py`): two a coordinate where a search ends the run, three where
 residuals prove the answer.
 """
 
@@ -24,15 +24,13 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from midst.node import Message
+from midst.protocol.node import Message
 from midst.protocol.participant import Statement
-
-Array = NDArray[np.float64]
+from midst.types import Array
 
 PROTOCOL = 2
-TALK_BYTES = 1024
+CONTROL_BYTES = 1024
 TEXT_BYTES = 512  # of anything in words
 SESSION_BYTES = 8
 DIGEST_BYTES = 16
@@ -51,7 +49,7 @@ class BadFrame(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Limits:
-    """What numbers a charter makes possible; see `seat.py` for where they come from.
+    """What numbers a charter makes possible; see `setup.py` for where they come from.
 
     Attributes:
         z: an honest z(0) lies between these.
@@ -62,13 +60,13 @@ class Limits:
     x: tuple[float, float]
 
 
-class Step(msgspec.Struct, frozen=True, eq=False):
+class StepFrame(msgspec.Struct, frozen=True, eq=False):
     """A frame of the iteration in lock-step, as received: its bytes and what they say."""
 
     frame: bytes
     message: Message
     digest: bytes
-    level: Array
+    maxima: Array
 
     def __repr__(self) -> str:
         return f"<Step of round {self.message.round}>"
@@ -147,14 +145,14 @@ class Abort(msgspec.Struct, frozen=True, tag="abort", array_like=True):
     text: str
 
 
-Talk = Hello | Welcome | Want | NotYet | Done | Refused | Abort
-_talk = msgspec.msgpack.Decoder(Talk)
+Control = Hello | Welcome | Want | NotYet | Done | Refused | Abort
+_control = msgspec.msgpack.Decoder(Control)
 
 
-def encode_talk(talk: Talk) -> bytes:
-    """A talk frame."""
-    frame = b"T" + msgspec.msgpack.encode(talk)
-    assert len(frame) <= TALK_BYTES, "whoever makes one keeps its words short"
+def encode_control(control: Control) -> bytes:
+    """A control frame."""
+    frame = b"T" + msgspec.msgpack.encode(control)
+    assert len(frame) <= CONTROL_BYTES, "whoever makes one keeps its words short"
     return frame
 
 
@@ -167,22 +165,22 @@ def printable(text: str, most: int = TEXT_BYTES) -> str:
 class Codec:
     """Frames of one charter."""
 
-    def __init__(self, digest: bytes, coordinates: int | None, levels: int, limits: Limits, numbers: int) -> None:
+    def __init__(self, digest: bytes, coordinates: int | None, maxima_each: int, limits: Limits, numbers: int) -> None:
         """What fixes the layout.
 
         Args:
             digest: of the charter; its first bytes mark every frame of the session.
             coordinates: m, or None where a value is one number and not a row of one.
-            levels: of a tide, a coordinate; 0 where there is no iteration.
+            maxima_each: how many, a coordinate; 0 where there is no iteration.
             limits: what numbers are possible in it.
             numbers: that a contribution to a search has at most; 0 where there is none.
         """
         self._session = digest[:SESSION_BYTES]
         self._shape = () if coordinates is None else (coordinates,)
         self._coordinates = coordinates or 1
-        self._levels = levels
+        self._maxima = maxima_each
         self._limits = limits
-        self.step_bytes = _STEP.size + 8 * self._coordinates * (1 + levels) if levels else 0
+        self.step_bytes = _STEP.size + 8 * self._coordinates * (1 + maxima_each) if maxima_each else 0
         self._contribution = 5 + 32 + 8 * numbers if numbers else 0
 
     def largest(self, certificate: bytes | None = None) -> int:
@@ -193,41 +191,41 @@ class Codec:
         """
         shown = _LONGEST_CERTIFICATE if certificate is None else len(certificate)
         statement = max(self._contribution, 5 + 52 + shown) if self._contribution else 0
-        return max(self.step_bytes, TALK_BYTES, _HEAD_BYTES + _LENGTHS.size + statement + _LONGEST_SIGNATURE)
+        return max(self.step_bytes, CONTROL_BYTES, _HEAD_BYTES + _LENGTHS.size + statement + _LONGEST_SIGNATURE)
 
-    def decode(self, frame: bytes) -> Step | Statements | Talk:
+    def decode(self, frame: bytes) -> StepFrame | Statements | Control:
         """What a frame says.
 
         Raises:
             BadFrame: it is not one, or says something that cannot be.
         """
         match frame[:1]:
-            case b"S" if self._levels:
+            case b"S" if self._maxima:
                 return self._decode_step(frame)
             case b"G" if self._contribution:
                 return Statements(self.decode_all(frame))
             case b"T":
-                return decode_talk(frame)
+                return decode_control(frame)
             case _:
                 raise BadFrame("a frame of an unknown kind")
 
     # The iteration
 
-    def encode_step(self, message: Message, digest: bytes, level: Array) -> bytes:
+    def encode_step(self, message: Message, digest: bytes, maxima: Array) -> bytes:
         """A step frame."""
         head = _STEP.pack(b"S", self._session, message.round, digest)
-        return head + pack_numbers(message.number) + pack_numbers(level)
+        return head + pack_numbers(message.number) + pack_numbers(maxima)
 
-    def _decode_step(self, frame: bytes) -> Step:
+    def _decode_step(self, frame: bytes) -> StepFrame:
         if len(frame) != self.step_bytes:
             raise BadFrame(f"a step frame of {len(frame)} bytes; this charter's have {self.step_bytes}")
         _, session, round, digest = _STEP.unpack_from(frame)
         self._check_session(session)
         number, end = self._numbers_at(frame, _STEP.size, self._limits.z if round == 0 else self._limits.x)
-        level = np.frombuffer(frame, "<f8", self._levels * self._coordinates, end).reshape(*self._shape, self._levels)
-        if not np.isfinite(level).all():
+        maxima = np.frombuffer(frame, "<f8", self._maxima * self._coordinates, end).reshape(*self._shape, self._maxima)
+        if not np.isfinite(maxima).all():
             raise BadFrame("a level that is not finite")
-        return Step(frame, Message(round, number), digest, level)
+        return StepFrame(frame, Message(round, number), digest, maxima)
 
     # The search
 
@@ -291,19 +289,19 @@ def edge_digest(session: bytes, round: int, ends: tuple[bytes, bytes]) -> bytes:
     return hashlib.blake2b(session + struct.pack("<I", round) + b"".join(ends), digest_size=DIGEST_BYTES).digest()
 
 
-def decode_talk(frame: bytes) -> Talk:
-    """What a talk frame says.
+def decode_control(frame: bytes) -> Control:
+    """What a control frame says.
 
     Raises:
         BadFrame: nothing that this version knows.
     """
-    if len(frame) > TALK_BYTES:
-        raise BadFrame(f"a talk frame of {len(frame)} bytes; {TALK_BYTES} at most")
+    if len(frame) > CONTROL_BYTES:
+        raise BadFrame(f"a control frame of {len(frame)} bytes; {CONTROL_BYTES} at most")
     try:
-        talk: Talk = _talk.decode(frame[1:])
-        return talk
+        control: Control = _control.decode(frame[1:])
+        return control
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise BadFrame("a talk frame that says nothing this version knows") from None
+        raise BadFrame("a control frame that says nothing this version knows") from None
 
 
 def pack_numbers(numbers: Array) -> bytes:

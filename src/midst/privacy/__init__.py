@@ -3,8 +3,9 @@
 | file            | one idea                                                                              |
 |-----------------|---------------------------------------------------------------------------------------|
 | adversaries     | who listens: `Adversary`                                                              |
-| sights          | what is visible of one node                                                           |
-| views, reading  | what that adversary sees of a trace: `View`, and nothing else                         |
+| observations    | what is visible of one node                                                           |
+| views           | what that adversary sees of a trace: `View`, and nothing else                         |
+| trace_reader    | what a trace has to say of each node, worked out again where it was not kept          |
 | messages        | the same view, from the messages that it received                                     |
 | tracking        | branches and plateaus, read from raw messages                                         |
 | inversion       | what those between tell of nodes that are not heard                                   |
@@ -22,11 +23,5 @@
 | beliefs         | what may be believed of each node after a run                                         |
 | audit           | `Leakage`: the report                                                                 |
 | attack          | every attack there is, and `reconstruct`: the adversary's best estimates              |
-| estimate        | the same mutual information by other means, to check the bits                         |
-| dp              | noise on values, and what it is worth                                                 |
-| ledger          | what all runs on one datum gave away, in a file, with a budget                        |
 | repeats         | what the runs of a ledger told together                                               |
-| expectation     | what to expect of both methods, by simulation                                         |
-| planner         | which c and sigma, by simulation                                                      |
-| plots           | pictures of the report                                                                |
 """

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from midst.errors import InputError
-from midst.update import Array
+from midst.types import Array
 
 MOST_SUMS = 200_000  # partial sums kept, over all values: some seconds
 

@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 from midst.errors import InputError
 from midst.privacy.beliefs import are_apart, posteriors, searched
 from midst.privacy.inversion import read_plateaus
+from midst.privacy.observations import Branches, Heard, Shifted, Unseen, shifted_subgradients
 from midst.privacy.posterior import Piece, Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, log_normal_mass, prior_of_each
 from midst.privacy.searched import learn
-from midst.privacy.sights import Branches, Heard, Offset, Unseen, offsets
 from midst.privacy.tracking import track, track_offset
 from midst.privacy.views import View
-from midst.update import Array
+from midst.types import Array, Bools
 
 Beliefs = dict[int, Posterior]
 Attack = Callable[[View, list[Prior], Array], Beliefs]
@@ -45,41 +45,48 @@ _RELATIVE_TOLERANCE = 0.1
 
 def by_branches(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """Bounds, or the value, of nodes all of whose z are known."""
-    sights = (sight for sight in track(view) if isinstance(sight, Branches))
-    return {sight.node: _between(priors, sight.node, sight.lower, sight.upper, sight.value) for sight in sights}
+    observations = (observation for observation in track(view) if isinstance(observation, Branches))
+    return {
+        observation.node: _between(priors, observation.node, observation.lower, observation.upper, observation.value)
+        for observation in observations
+    }
 
 
 def by_sides(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The hypotheses of sealed z(0), weighed."""
-    tracked = replace(view, sights=tuple(sight for sight in track(view) if isinstance(sight, Offset)))
+    tracked = replace(
+        view, observations=tuple(observation for observation in track(view) if isinstance(observation, Shifted))
+    )
     return {i: mixture.posterior for i, mixture in posteriors(tracked, priors).items()}
 
 
 def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The value of a node that was heard twice in a row with the same message."""
-    heard = (sight for sight in track(view) if isinstance(sight, Heard) and sight.value is not None)
-    return {sight.node: _between(priors, sight.node, value=sight.value) for sight in heard}
+    heard = (
+        observation for observation in track(view) if isinstance(observation, Heard) and observation.value is not None
+    )
+    return {observation.node: _between(priors, observation.node, value=observation.value) for observation in heard}
 
 
 def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """Bounds, or the value, of a node that is heard with all its neighbours and has changed its branch."""
     if view.messages is None or view.sums is None or view.public.curvature.any() or view.public.theta != 0.5:
         return {}
-    q = offsets(view.public, view.messages, *view.sums)
+    q = shifted_subgradients(view.public, view.messages, *view.sums)
     found: Beliefs = {}
-    for sight in view.sights:
-        i = sight.node
+    for observation in view.observations:
+        i = observation.node
         left, right = float(view.public.left[i]), float(view.public.right[i])
-        if isinstance(sight, Heard) and left + right > 0 and len(q) > 2 and np.isfinite(q[-1, i]):
+        if isinstance(observation, Heard) and left + right > 0 and len(q) > 2 and np.isfinite(q[-1, i]):
             seen = track_offset(i, view.messages[:, i], q[:, i], left, right)
-            if seen.offset is not None or seen.value is not None:
+            if seen.shift is not None or seen.value is not None:
                 found[i] = _between(priors, i, seen.lower, seen.upper, seen.value)
     return found
 
 
 def by_inversion(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The value of a node that was not heard, off what its neighbours were sent."""
-    if view.messages is None or all(not isinstance(sight, Unseen) for sight in view.sights):
+    if view.messages is None or all(not isinstance(observation, Unseen) for observation in view.observations):
         return {}
     values = read_plateaus(view.public, view.messages)
     return {i: _between(priors, i, value=value) for i, value in values.items()}
@@ -94,9 +101,9 @@ def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     corrupt = np.isin(np.arange(graph.n), view.adversary.corrupt)
     honest = np.bincount(graph.source[~corrupt[graph.target]], minlength=graph.n)
     found: Beliefs = {}
-    for sight in view.sights:
-        i = sight.node
-        if not isinstance(sight, Heard) or public.left[i] + public.right[i] == 0:
+    for observation in view.observations:
+        i = observation.node
+        if not isinstance(observation, Heard) or public.left[i] + public.right[i] == 0:
             continue
         x, cd, prior = float(view.messages[0, i]), float(public.cd[i]), priors[i]
         mean, spread = float(view.sums[0][i]) + public.mu * honest[i], public.sigma * math.sqrt(honest[i])
@@ -152,7 +159,7 @@ def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Bel
         learnt = learn(view.published, priors, cells, before).believed
         return found | {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}
     for name in ("sides", "plateaus", "jumps", "inversion", "totals", "first message"):
-        missing = {sight.node for sight in view.sights} - set(found)
+        missing = {observation.node for observation in view.observations} - set(found)
         if missing:
             beliefs = ATTACKS[name](view, priors, cells)
             found |= _name(name, {i: each for i, each in beliefs.items() if i in missing})
@@ -185,7 +192,7 @@ class Reconstruction:
 
     estimate: Array
     certainty: Array
-    known: NDArray[np.bool_]
+    known: Bools
     how: NDArray[np.str_]
     tolerance: Array
 
@@ -216,7 +223,7 @@ def reconstruct(view: View, prior: Priors | None = None, tolerance: float | None
     beliefs = best_beliefs(view, priors, close)
     estimate, certainty = np.full(count, np.nan), np.full(count, np.nan)
     known, how = np.zeros(count, np.bool_), np.full(count, "", "<U9")
-    for i in (sight.node for sight in view.sights):
+    for i in (observation.node for observation in view.observations):
         belief = beliefs.get(i) or Belief(single(priors[i], i, -math.inf, math.inf), "prior")
         posterior = belief.posterior
         known[i] = posterior.value is not None

@@ -33,16 +33,16 @@ from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import best_beliefs
 from midst.privacy.beliefs import are_apart, posteriors, searched
 from midst.privacy.exposure import exposure
+from midst.privacy.observations import Heard, Unseen
 from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search
 from midst.privacy.sealed import LARGEST
 from midst.privacy.searched import find_floor, learn
-from midst.privacy.sights import Heard, Unseen
 from midst.privacy.told import see_together
 from midst.privacy.views import SHORTEST, View, hears_everybody, view
 from midst.trace import Trace
-from midst.update import Array
+from midst.types import Array, Bools, Ints
 
 Kind = Literal["exact", "sampled", "upper bound", "lower bound"]
 
@@ -80,8 +80,8 @@ class Leakage:
 
     adversary: Adversary
     kind: Kind
-    exposed: NDArray[np.bool_]
-    exposed_at: NDArray[np.int64]
+    exposed: Bools
+    exposed_at: Ints
     side: NDArray[np.str_]
     side_probability: Array
     lower: Array
@@ -307,14 +307,14 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     exposed = np.zeros(count, np.bool_)
     side = np.full(count, "", "<U5")
     numbers = {name: np.full(count, np.nan) for name in ("probability", "lower", "upper", "bits", "error")}
-    for sight in view.sights:
-        if isinstance(sight, Unseen | Heard):
+    for observation in view.observations:
+        if isinstance(observation, Unseen | Heard):
             raise InputError("leakage is measured for an adversary that eavesdrops; audit() bounds that of others")
-        i, mixture = sight.node, mixtures[sight.node]
+        i, mixture = observation.node, mixtures[observation.node]
         posterior = mixture.posterior
         exposed[i] = max((piece.probability for piece in posterior.pieces if piece.atom), default=0.0) > 1 - _CERTAIN
         numbers["lower"][i], numbers["upper"][i] = posterior.bounds
-        chances = posterior.sides(sight.last)
+        chances = posterior.sides(observation.last)
         side[i] = _SIDES[int(np.argmax(chances))]
         numbers["probability"][i] = min(max(chances), 1.0)
         numbers["bits"][i] = posterior.bits(cells[i])

@@ -6,20 +6,24 @@ Of an iteration alone: the pieces that its branches leave (`posteriors`). Of a s
 
 from __future__ import annotations
 
+from midst.privacy.observations import Branches
 from midst.privacy.posterior import single
 from midst.privacy.priors import Prior
 from midst.privacy.sealed import Mixture, sealed_posteriors
-from midst.privacy.sights import Branches
 from midst.privacy.views import View
 
 
 def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
     """The posterior of every honest node of which the view tells branches or offsets."""
     found = sealed_posteriors(view, priors, method)
-    for sight in view.sights:
-        if isinstance(sight, Branches):
-            ends = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
-            found[sight.node] = Mixture(single(priors[sight.node], sight.node, *ends))
+    for observation in view.observations:
+        if isinstance(observation, Branches):
+            ends = (
+                (observation.lower, observation.upper)
+                if observation.value is None
+                else (observation.value, observation.value)
+            )
+            found[observation.node] = Mixture(single(priors[observation.node], observation.node, *ends))
     return found
 
 
@@ -30,4 +34,4 @@ def searched(view: View) -> bool:
 
 def are_apart(view: View) -> bool:
     """Whether the iteration told of each node by itself, whatever the others are."""
-    return all(isinstance(sight, Branches) for sight in view.sights)
+    return all(isinstance(observation, Branches) for observation in view.observations)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from midst.privacy.sights import Offset, Spans, Unseen
+from midst.privacy.observations import Shifted, Spans, Unseen
 from midst.privacy.views import View
-from midst.update import Array
+from midst.types import Array, Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +27,10 @@ class Exposure:
         iterations: how many were run.
     """
 
-    exposed: NDArray[np.bool_]
-    first: NDArray[np.int64]
+    exposed: Bools
+    first: Ints
     spans: tuple[Spans, ...]
-    honest: NDArray[np.int64]
+    honest: Ints
     iterations: int
 
     @property
@@ -50,12 +49,16 @@ def exposure(view: View) -> Exposure:
     """Who was inside as far as the view tells for certain."""
     count = view.public.graph.n
     spans: list[Spans] = [()] * count
-    for sight in view.sights:
-        if isinstance(sight, Unseen):
+    for observation in view.observations:
+        if isinstance(observation, Unseen):
             continue
-        spans[sight.node] = sight.inside
-        if isinstance(sight, Offset) and sight.value is not None and sight.value == sight.first:
-            spans[sight.node] = _from_start(sight.inside)
+        spans[observation.node] = observation.inside
+        if (
+            isinstance(observation, Shifted)
+            and observation.value is not None
+            and observation.value == observation.first
+        ):
+            spans[observation.node] = _from_start(observation.inside)
     first = np.array([each[0][0] if each else -1 for each in spans], np.int64)
     return Exposure(first >= 0, first, tuple(spans), view.honest, view.public.iterations)
 

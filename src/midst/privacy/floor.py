@@ -19,14 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from midst.privacy.assignments import assign
 from midst.privacy.posterior import Piece, Posterior, cell, log_mass
 from midst.privacy.priors import Prior
 from midst.privacy.published import Published
-from midst.update import Array
+from midst.types import Array, Ints
 
 _NEGLIGIBLE = 45.0  # in logarithms: less than a unit in the last place
 
@@ -160,7 +159,7 @@ def log_fit(parts: Array, count: int, most_below: int, least_up_to: int) -> floa
     return float(logsumexp(terms)) if best > -math.inf else -math.inf
 
 
-def _times(number: NDArray[np.int64], log_chance: float) -> Array:
+def _times(number: Ints, log_chance: float) -> Array:
     """Number · log chance, where none of the impossible is possible."""
     with np.errstate(invalid="ignore"):
         return np.where(number == 0, 0.0, number * log_chance)

@@ -23,10 +23,9 @@ Rules:
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from midst.privacy.sights import Public
-from midst.update import Array
+from midst.privacy.observations import Public
+from midst.types import Array, Bools
 
 _STEPS = 4  # of equal numbers that make a plateau
 _JUMP = 1e4  # times the rounding, by which a plateau differs from what comes before or after it
@@ -94,7 +93,7 @@ def invert(public: Public, x: Array) -> dict[int, tuple[Array, float]]:
 def _plateau(numbers: Array, noise: float) -> float | None:
     """The number that is repeated, if the repetition begins or ends with a jump."""
     steps = np.abs(np.diff(numbers))
-    still: NDArray[np.bool_] = np.concatenate([[False], steps <= noise, [False]])
+    still: Bools = np.concatenate([[False], steps <= noise, [False]])
     edges = np.flatnonzero(np.diff(still.astype(np.int8)))
     for first, last in edges.reshape(-1, 2).tolist():  # numbers[first] … numbers[last] are the same
         jumps = [steps[k] for k in (first - 1, last) if 0 <= k < len(steps)]

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from scipy.stats.qmc import Sobol
 
 from midst.errors import InputError
 from midst.privacy.priors import log_normal_mass
-from midst.update import Array
+from midst.types import Array, Ints
 
 _ROWS = 40_000  # joint hypotheses that are enumerated; beyond, they are sampled
 _SETS = 20_000  # sets of nodes inside at t = 0, times nodes: each needs its own conditional Gaussian
@@ -60,7 +59,7 @@ class Component:
     low: list[Array]
     high: list[Array]
     log_weight: list[Array]
-    kept: list[NDArray[np.int64]]
+    kept: list[Ints]
     held: tuple[int, tuple[float, float]] | None
     cov_u: Array
     cov_v: Array
@@ -82,7 +81,7 @@ class Marginals:
     """
 
     probability: list[Array]
-    kept: list[NDArray[np.int64]]
+    kept: list[Ints]
     repeats: list[Array]
     sampled: bool
 
@@ -134,7 +133,7 @@ def integrate_joint(component: Component, repeats: int = 8, seed: int = 0) -> Ma
     return pool(found, component.kept)
 
 
-def pool(found: list[tuple[float, list[Array]]], kept: list[NDArray[np.int64]]) -> Marginals:
+def pool(found: list[tuple[float, list[Array]]], kept: list[Ints]) -> Marginals:
     """Marginals from repetitions whose unnormalised sums are unbiased: the sums are added up, and left out in turn.
 
     Raises:
@@ -154,7 +153,7 @@ def pool(found: list[tuple[float, list[Array]]], kept: list[NDArray[np.int64]]) 
     return Marginals(probability, kept, left_out, sampled=True)
 
 
-def _list(component: Component) -> tuple[NDArray[np.int64], Array, Array]:
+def _list(component: Component) -> tuple[Ints, Array, Array]:
     """All joint hypotheses that keep Σ U = 0, as rows; their U; the logarithm of their weight but for V."""
     sizes = [len(u) for u in component.u]
     if math.prod(sizes) > _MOST_ROWS:
@@ -176,7 +175,7 @@ def _list(component: Component) -> tuple[NDArray[np.int64], Array, Array]:
     return rows, u, weight
 
 
-def _marginals(component: Component, rows: NDArray[np.int64], weight: Array) -> tuple[float, list[Array]]:
+def _marginals(component: Component, rows: Ints, weight: Array) -> tuple[float, list[Array]]:
     """The logarithm of the sum of the weights, and every node's marginals."""
     if not (weight > -np.inf).any():
         raise inconsistent()
@@ -213,7 +212,7 @@ def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: 
     factor[:free, :free] = np.linalg.cholesky(cov[:free, :free])
     if tied:
         factor[free, :free] = np.linalg.solve(factor[:free, :free], cov[free, :free])
-    levels, log_share = grid(free - 1)
+    probabilities, log_share = grid(free - 1)
     e = np.zeros((len(mean), len(log_share), free))
     total = np.broadcast_to(log_share, e.shape[:2]).copy()
     low, high = (np.asarray(end - mean)[:, None, :] for end in (low, high))
@@ -226,17 +225,17 @@ def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: 
             a, b = np.maximum(a, np.minimum(*ends)), np.minimum(b, np.maximum(*ends))
         total += log_normal_mass(a, b)
         if j < free - 1:
-            e[:, :, j] = truncated_normal(a, b, levels[:, j])
+            e[:, :, j] = truncated_normal(a, b, probabilities[:, j])
     return np.asarray(logsumexp(total, axis=1))
 
 
-def truncated_normal(a: Array, b: Array, level: Array) -> Array:
-    """The point below which a share `level` of the standard normal cut to (a, b) lies."""
+def truncated_normal(a: Array, b: Array, probability: Array) -> Array:
+    """The point below which a share `probability` of the standard normal cut to (a, b) lies."""
     flip = a > 0
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
-    level = np.where(flip, 1 - level, level)
+    probability = np.where(flip, 1 - probability, probability)
     with np.errstate(divide="ignore"):
-        point = ndtri_exp(np.logaddexp(log_ndtr(low) + np.log1p(-level), log_ndtr(high) + np.log(level)))
+        point = ndtri_exp(np.logaddexp(log_ndtr(low) + np.log1p(-probability), log_ndtr(high) + np.log(probability)))
     point = np.clip(np.where(np.isnan(point), low, point), low, high)
     return np.asarray(np.where(flip, -point, point))
 
@@ -301,5 +300,5 @@ def _sobol(points: int, rng: np.random.Generator) -> Grid:
     return grid
 
 
-def _take(columns: list[Array], rows: NDArray[np.int64]) -> Array:
+def _take(columns: list[Array], rows: Ints) -> Array:
     return np.column_stack([column[rows[:, k]] for k, column in enumerate(columns)])

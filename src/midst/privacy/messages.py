@@ -6,8 +6,8 @@ one against the other, so that nothing is sent that the audit does not count.
 
 | message      | sent to                      | what it says                         | counted as                    |
 |--------------|------------------------------|--------------------------------------|-------------------------------|
-| z(0)         | one neighbour, sealed or not | z_{i|j}(0)                           | `View.sums`, `Offset`         |
-| x            | every neighbour              | x_i(t)                               | `View.messages`, all sights   |
+| z(0)         | one neighbour, sealed or not | z_{i|j}(0)                           | `View.sums`, `Shifted`         |
+| x | every neighbour | x_i(t) | `View.messages`, all observations |
 | maxima       | every neighbour, and told on | the largest of some x, −x, residuals | follow from x, as tests check |
 | announcement | everybody                    | a session key, how many values       | public: `Published.owner`     |
 | contribution | everybody                    | numbers behind masks                 | their sums: `Published.cells` |
@@ -28,23 +28,23 @@ from typing import Any
 
 import numpy as np
 
-from midst.engines.searching import Step, places_of, probes_of
+from midst.engines.searching import SearchStep, places_of, probes_of
 from midst.errors import InputError
-from midst.node import Message
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
+from midst.privacy.observations import Branches, Heard, Observation, Public, Shifted, Unseen, shifted_subgradients
 from midst.privacy.published import ELSEWHERE, published
-from midst.privacy.reading import Run
-from midst.privacy.sights import Branches, Heard, Offset, Public, Sight, Unseen, offsets
+from midst.privacy.trace_reader import TraceReader
 from midst.privacy.tracking import track
 from midst.privacy.views import SHORTEST, View, view_of_search
 from midst.problems import Problem
 from midst.protocol.keys import MODULUS
+from midst.protocol.node import Message
 from midst.protocol.participant import Statement
 from midst.protocol.search import Rules, SearchState
 from midst.system import Parameters
 from midst.trace import Trace
-from midst.update import Array
+from midst.types import Array
 
 
 class Messages:
@@ -102,12 +102,12 @@ class Messages:
         about = published(heard, self._adversary)
         if not heard.iterations:
             return view_of_search(heard, self._adversary, about)
-        public = Run(heard, 0).public
+        public = TraceReader(heard, 0).public
         x, z0 = heard.x, heard.z0
         assert z0 is not None
-        sights, sums = _look(public, self._adversary, x, z0)
-        bare = View(self._adversary, public, sights, x, sums)
-        return replace(bare, sights=track(bare), published=about)
+        observations, sums = _look(public, self._adversary, x, z0)
+        bare = View(self._adversary, public, observations, x, sums)
+        return replace(bare, observations=track(bare), published=about)
 
     def _note(self, known: dict[Any, Any], place: tuple[int, ...], said: Any) -> None:
         if known.setdefault(place, said) != said:
@@ -131,7 +131,7 @@ class Messages:
         trace = Trace(
             graph=graph,
             objective=problem.objective,
-            counts=problem.counts,
+            whole_weights=problem.whole_weights,
             unit_weight=problem.unit_weight,
             parameters={} if self._parameters is None else self._parameters.to_dict(),
             iterations=len(x),
@@ -145,12 +145,12 @@ class Messages:
     def _searched(self, rules: Rules, own: Mapping[int, float]) -> dict[str, Any]:
         """What the statements make public: their sums, question by question."""
         search = SearchState.begin(rules)
-        steps: list[Step] = []
+        steps: list[SearchStep] = []
         count = self._problem.graph.n
         while search.question is not None:
             said = [self._statements[len(steps) + 1, signer].numbers for signer in range(count)]
             totals = tuple(sum(column) % MODULUS for column in zip(*said, strict=True))
-            steps.append(Step(search.question, totals))
+            steps.append(SearchStep(search.question, totals))
             search = search.fold(totals)
         keys, answer = rules.keys, search.value(0)
         probes = probes_of(keys, steps)
@@ -161,8 +161,10 @@ class Messages:
         return {"probes": probes, "answer": (answer,), "places": places}
 
 
-def _look(public: Public, adversary: Adversary, x: Array, z0: Array) -> tuple[tuple[Sight, ...], tuple[Array, Array]]:
-    """Of each honest node the kind of sight that the messages allow, and the sums as far as they are known."""
+def _look(
+    public: Public, adversary: Adversary, x: Array, z0: Array
+) -> tuple[tuple[Observation, ...], tuple[Array, Array]]:
+    """Of each honest node the kind of observation that the messages allow, and the sums as far as they are known."""
     graph = public.graph
     z0 = np.where(np.isnan(z0), graph.sign * public.mu, z0) if public.sigma == 0 else z0
     known = ~np.isnan(z0)
@@ -171,24 +173,24 @@ def _look(public: Public, adversary: Adversary, x: Array, z0: Array) -> tuple[tu
         np.bincount(graph.source, signed, graph.n).astype(np.float64),
         np.bincount(graph.source, signed[graph.reverse], graph.n).astype(np.float64),
     )
-    q = offsets(public, x, *sums)
+    q = shifted_subgradients(public, x, *sums)
     both = known & known[graph.reverse]
     told = np.bincount(graph.source, both, graph.n) == graph.degree  # every z of its edges
     heard, followed = ~np.isnan(x[0]), ~np.isnan(q[-1])
-    sights: list[Sight] = []
+    observations: list[Observation] = []
     for i in range(graph.n):
         if i in adversary.corrupt:
             continue
         if not heard[i]:
-            sights.append(Unseen(i))
+            observations.append(Unseen(i))
         elif told[i] and followed[i]:
-            sights.append(Branches(i, float(x[-1, i])))
+            observations.append(Branches(i, float(x[-1, i])))
         elif heard.all() and public.theta == 0.5 and len(x) >= SHORTEST:
             later = x[1:, i]
             ends = float(later.min()), float(later.max())
-            sight = Offset(i, float(x[0, i]), float(x[-1, i]), float(q[0, i]), float(q[1, i]), *ends)
+            observation = Shifted(i, float(x[0, i]), float(x[-1, i]), float(q[0, i]), float(q[1, i]), *ends)
             weightless = public.left[i] + public.right[i] == 0
-            sights.append(replace(sight, offset=float(q[1, i])) if weightless else sight)
+            observations.append(replace(observation, shift=float(q[1, i])) if weightless else observation)
         else:
-            sights.append(Heard(i, float(x[-1, i])))
-    return tuple(sights), sums
+            observations.append(Heard(i, float(x[-1, i])))
+    return tuple(observations), sums

@@ -28,7 +28,7 @@ from midst.privacy.posterior import log_mass
 from midst.privacy.priors import Prior
 from midst.privacy.published import Cell, Published
 from midst.protocol.keys import SIGN, Grid
-from midst.update import Array
+from midst.types import Array
 
 _BLOCKS = 1 << 13
 _FAR = 1e-13  # of the prior on either side is left out of the grid

@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 
 from midst.privacy.joint import Component, Marginals, pool, truncated_normal
 from midst.privacy.priors import log_normal_mass
-from midst.update import Array
+from midst.types import Array, Bools, Ints
 
 _PARTICLES = 4_000
 _REPEATS = 12
@@ -67,7 +67,7 @@ class _Particles:
     ev: Array
     sum_u: Array
     sum_v: Array
-    opened: NDArray[np.int64]
+    opened: Ints
     low: Array
     high: Array
 
@@ -127,8 +127,8 @@ class _Sweep:
 
         u, eu, gain = self._place_u(i, now, parent, c.u[node][option])
         weight += gain
-        offset = u + c.mean_v[node]
-        low, high = c.low[node][option] - offset, c.high[node][option] - offset
+        shift = u + c.mean_v[node]
+        low, high = c.low[node][option] - shift, c.high[node][option] - shift
         v, ev, opens, gain = self._place_v(i, now, parent, low, high, rng)
         weight += gain
 
@@ -149,7 +149,7 @@ class _Sweep:
             np.where(opens, high[keep], now.high[parent]),
         )
 
-    def _place_u(self, i: int, now: _Particles, parent: NDArray[np.int64], point: Array) -> tuple[Array, Array, Array]:
+    def _place_u(self, i: int, now: _Particles, parent: Ints, point: Array) -> tuple[Array, Array, Array]:
         """U_i of each candidate, its standardised form, and what its density adds to the weight."""
         c, so_far = self._c, now.sum_u[parent]
         if i == len(self._order) - 1:
@@ -163,8 +163,8 @@ class _Sweep:
         return point, e, np.where(fits, -0.5 * e**2, -np.inf)
 
     def _place_v(
-        self, i: int, now: _Particles, parent: NDArray[np.int64], low: Array, high: Array, rng: np.random.Generator
-    ) -> tuple[Array, Array, NDArray[np.bool_], Array]:
+        self, i: int, now: _Particles, parent: Ints, low: Array, high: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array, Bools, Array]:
         """The same for V_i − μ h_i, which is a point, or drawn from an interval, or left open."""
         inside = low < high
         mean, pivot = np.empty(len(now.weight)), np.empty(len(now.weight))
@@ -216,7 +216,7 @@ class _Sweep:
         return bool(abs(steps - np.rint(steps)) * c.lattice < c.tolerance)
 
 
-def _write(rows: NDArray[Any], parent: NDArray[np.int64], i: int, column: NDArray[Any]) -> NDArray[Any]:
+def _write(rows: NDArray[Any], parent: Ints, i: int, column: NDArray[Any]) -> NDArray[Any]:
     rows = rows[parent]
     rows[:, i] = column
     return rows
@@ -231,9 +231,7 @@ def _factor(cov: Array) -> Array:
     return factor
 
 
-def _thin(
-    alive: NDArray[np.int64], weight: Array, most: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], Array]:
+def _thin(alive: Ints, weight: Array, most: int, rng: np.random.Generator) -> tuple[Ints, Array]:
     """At most about `most` of the particles alive, such that every sum over them keeps its mean; and their weights."""
     logs = weight[alive]
     if len(alive) <= most:

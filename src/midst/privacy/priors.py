@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtri
 
 from midst.errors import InputError
-from midst.update import Array
+from midst.types import Array
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _NARROW = 1e-5  # below this width, in standard deviations, a mass is a density times a width (relative error < 1e-10)
@@ -36,8 +36,8 @@ class Prior(Protocol):
     def log_density(self, value: float) -> float:
         """The logarithm of the density."""
 
-    def quantile(self, level: float) -> float:
-        """The value below which a share `level` in (0, 1) lies."""
+    def quantile(self, p: float) -> float:
+        """The value below which a share `p` in (0, 1) lies."""
 
 
 def log_normal_mass(a: Array, b: Array) -> Array:
@@ -80,9 +80,9 @@ class Normal:
         """See `Prior`."""
         return -0.5 * ((value - self.mean) / self.std) ** 2 - _LOG_ROOT_2PI - math.log(self.std)
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, p: float) -> float:
         """See `Prior`."""
-        return self.mean + self.std * float(ndtri(level))
+        return self.mean + self.std * float(ndtri(p))
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class Uniform:
         """See `Prior`."""
         return -math.log(self.scale) if self.low <= value <= self.high else -math.inf
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, p: float) -> float:
         """See `Prior`."""
-        return self.low + level * self.scale
+        return self.low + p * self.scale
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,10 @@ class Laplace:
         """See `Prior`."""
         return -abs(value - self.mean) / self.width - math.log(2 * self.width)
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, p: float) -> float:
         """See `Prior`."""
-        tail = math.log(2 * min(level, 1 - level))
-        return self.mean + self.width * math.copysign(tail, level - 0.5)
+        tail = math.log(2 * min(p, 1 - p))
+        return self.mean + self.width * math.copysign(tail, p - 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +190,9 @@ class Density:
         """See `Prior`."""
         return _log(float(np.interp(value, self._grid, self._density, left=0.0, right=0.0)))
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, p: float) -> float:
         """See `Prior`."""
-        return _invert(self, level, float(self._grid[0]), float(self._grid[-1]))
+        return _invert(self, p, float(self._grid[0]), float(self._grid[-1]))
 
     @property
     def _grid(self) -> Array:
@@ -239,10 +239,10 @@ class Samples:
         exponents = -0.5 * ((value - self._samples) / self.bandwidth) ** 2
         return float(logsumexp(exponents)) - _LOG_ROOT_2PI - math.log(self.bandwidth * len(self._samples))
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, p: float) -> float:
         """See `Prior`."""
-        reach = self.bandwidth * max(10.0, -float(ndtri(min(level, 1 - level))))
-        return _invert(self, level, float(self._samples[0]) - reach, float(self._samples[-1]) + reach)
+        reach = self.bandwidth * max(10.0, -float(ndtri(min(p, 1 - p))))
+        return _invert(self, p, float(self._samples[0]) - reach, float(self._samples[-1]) + reach)
 
     @property
     def _samples(self) -> Array:
@@ -280,12 +280,12 @@ class Within:
         """See `Prior`."""
         return self.prior.log_density(value) - self._log_total if self.lower <= value <= self.upper else -math.inf
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, p: float) -> float:
         """See `Prior`."""
         tiny = np.finfo(np.float64).tiny
         ends = (self.prior.quantile(end) for end in (tiny, 1 - np.finfo(np.float64).epsneg))
         low, high = (min(max(end, self.lower), self.upper) for end in ends)
-        return _invert(self, level, low, high)
+        return _invert(self, p, low, high)
 
     @cached_property
     def _log_total(self) -> float:
@@ -303,7 +303,9 @@ def prior_of_each(prior: Priors, nodes: int) -> list[Prior]:
     """
     if not isinstance(prior, Sequence):
         if not hasattr(prior, "log_mass"):
-            raise InputError("prior must be a midst.Normal, Uniform, Laplace, Density or Samples, or a list of them")
+            raise InputError(
+                "prior must be a midst.priors.Normal, Uniform, Laplace, Density or Samples, or a list of them"
+            )
         return [prior] * nodes
     if len(prior) != nodes or not all(hasattr(each, "log_mass") for each in prior):
         raise InputError(f"{len(prior)} priors for {nodes} nodes; give one for all, or one a node")
@@ -348,13 +350,13 @@ def _area(x: Array, y: Array) -> float:
     return float(np.sum(np.diff(x) * (y[1:] + y[:-1])) / 2)
 
 
-def _invert(prior: Prior, level: float, low: float, high: float) -> float:
+def _invert(prior: Prior, p: float, low: float, high: float) -> float:
     start = low
     for _ in range(200):
         middle = low + (high - low) / 2
         if not low < middle < high:
             break
-        if math.exp(prior.log_mass(start, middle)) < level:
+        if math.exp(prior.log_mass(start, middle)) < p:
             low = middle
         else:
             high = middle

@@ -21,16 +21,13 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.protocol.keys import SIGN, Floats, Grid, Keys
 from midst.trace import Probe, Trace
-from midst.update import Array
-
-Counts = NDArray[np.int64]
+from midst.types import Array, Ints
 
 ELSEWHERE = -1  # the place of a value of which only its owner knows where it lies
 _LARGEST = float(np.finfo(np.float64).max)
@@ -82,8 +79,8 @@ class Own:
         values: the values, where the trace has them.
     """
 
-    weight: Counts
-    side: Counts
+    weight: Ints
+    side: Ints
     values: Array | None = None
 
 
@@ -112,8 +109,8 @@ class Published:
     keys: Keys
     bracket: Cell | None
     cells: tuple[Cell, ...]
-    owner: Counts
-    weight: Counts
+    owner: Ints
+    weight: Ints
     lists: bool
     reference: tuple[int, ...]
     ranks: tuple[int, ...]
@@ -121,7 +118,7 @@ class Published:
     pair: Pair | None
     own: Own | None
     steps: int
-    hidden: Counts | None
+    hidden: Ints | None
     apart: tuple[Published, ...] = ()
 
     def __repr__(self) -> str:
@@ -160,7 +157,7 @@ def published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> Publis
     answer = None if trace.answer is None else float(trace.answer[coordinate])
     if not probes and answer is None:
         return None
-    return _Reading(trace, adversary, coordinate, probes, answer).published()
+    return _SearchReader(trace, adversary, coordinate, probes, answer).published()
 
 
 def join(several: Sequence[Published]) -> Published:
@@ -208,7 +205,7 @@ def _weight_up_to(several: Sequence[Published]) -> dict[int, int]:
     return upto
 
 
-def _find_hidden(several: Sequence[Published], cells: Sequence[Cell]) -> Counts | None:
+def _find_hidden(several: Sequence[Published], cells: Sequence[Cell]) -> Ints | None:
     """The cell of each honest value among those of all searches: where the cells it lies in overlap."""
     if any(seen.hidden is None for seen in several):
         return None
@@ -217,7 +214,7 @@ def _find_hidden(several: Sequence[Published], cells: Sequence[Cell]) -> Counts 
     return np.array([starts.index(max(each)) for each in zip(*lowest, strict=True)], np.int64)
 
 
-class _Reading:
+class _SearchReader:
     """One coordinate of a trace, as read for one adversary."""
 
     def __init__(
@@ -226,7 +223,7 @@ class _Reading:
         self.probes, self.answer = probes, answer
         self.lists = trace.owners is not None
         self.owners = np.arange(trace.graph.n) if trace.owners is None else trace.owners
-        self.weight = trace.counts[self.owners]
+        self.weight = trace.whole_weights[self.owners]
         self.total = int(self.weight.sum())
         self.corrupt = np.isin(self.owners, adversary.corrupt)
         self.mine = np.flatnonzero(self.corrupt & (self.weight > 0))
@@ -284,7 +281,7 @@ class _Reading:
             edges |= {key - 1, key}
         return sorted(edges)
 
-    def _cell_of_each(self) -> Counts | None:
+    def _cell_of_each(self) -> Ints | None:
         """In which cell of the partition each value lies."""
         if not self.cells:
             return None
@@ -303,7 +300,7 @@ class _Reading:
             raise InputError("the places and the totals of this trace do not agree")
         return np.asarray(at)
 
-    def _narrow(self, at: Counts | None) -> None:
+    def _narrow(self, at: Ints | None) -> None:
         """Of the cells that hold the wanted ranks, keep the answer's key."""
         assert self.answer is not None
         wide = [c for c in dict.fromkeys(self.reference) if self.cells[c].b - self.cells[c].a > 1]

@@ -20,7 +20,7 @@ from midst.privacy.audit import resolutions
 from midst.privacy.priors import Prior
 from midst.privacy.published import Published
 from midst.privacy.told import Told, join_told, weigh, weigh_answers
-from midst.update import Array
+from midst.types import Array
 
 KINDS = ("exact", "upper bound", "lower bound", "indication")
 

@@ -3,7 +3,7 @@
 **Offsets.** Write ζ_ij = A_ij z_{i|j}(0) ~ N(μ, σ²), independent, and split each edge between honest nodes into p_ij
 = ½(ζ_ij − ζ_ji) and r_ij = ½(ζ_ij + ζ_ji): independent, each of variance ½σ². The z update keeps p and multiplies r
 by 1 − 2θ = 0, so with U_i = Σ_j p_ij and V_i = Σ_j r_ij over the honest neighbours the adversary, who runs the public
-recursion with all unknown terms zero (`sights.offsets`), has
+recursion with all unknown terms zero (`observations.shifted_subgradients`), has
 
     g_i(0) = q_i(0) − U_i − V_i          g_i(t) = q_i(t) − U_i, t ≥ 1
 
@@ -55,12 +55,12 @@ from scipy.sparse import csgraph
 
 from midst.errors import InputError
 from midst.privacy.joint import Component, Marginals, enumerate_joint, integrate_joint, is_closed, is_short
+from midst.privacy.observations import Public, Shifted
 from midst.privacy.particles import sample_joint
 from midst.privacy.posterior import Piece, Posterior, no_mass
 from midst.privacy.priors import Prior
-from midst.privacy.sights import Offset, Public
 from midst.privacy.views import View
-from midst.update import Array
+from midst.types import Array
 
 NEGLIGIBLE = 1e-12  # an enumerated hypothesis below this probability is no part of the support
 LARGEST = 400  # nodes of a connected honest set; time and memory grow with its square
@@ -120,13 +120,15 @@ def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> 
     Raises:
         InputError: a prior gives no mass to what was observed, or there is no theory for what was.
     """
-    sights = {sight.node: sight for sight in view.sights if isinstance(sight, Offset)}
+    observations = {
+        observation.node: observation for observation in view.observations if isinstance(observation, Shifted)
+    }
     public = view.public
     found: dict[int, Mixture] = {}
-    for nodes in _honest_components(public, sorted(sights)):
+    for nodes in _honest_components(public, sorted(observations)):
         if len(nodes) > LARGEST:
             raise InputError(f"{len(nodes)} honest nodes hang together; a sealed audit takes up to {LARGEST}")
-        every = [hypotheses(public, sights[i], priors[i]) for i in nodes]
+        every = [hypotheses(public, observations[i], priors[i]) for i in nodes]
         component = assemble(public, nodes, every)
         if method == "exact" or (method == "auto" and is_short(component) and is_closed(component)):
             marginals = enumerate_joint(component)
@@ -139,15 +141,15 @@ def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> 
     return found
 
 
-def hypotheses(public: Public, sight: Offset, prior: Prior) -> Hypotheses:
+def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses:
     """The hypotheses about one node; see the module's docstring.
 
     Raises:
         InputError: the prior gives no mass to any.
     """
-    i = sight.node
+    i = observation.node
     left, right = float(public.left[i]), float(public.right[i])
-    above, below = sight.q0 - right, sight.q0 + left  # U + V if x(0) > s and if x(0) < s
+    above, below = observation.q0 - right, observation.q0 + left  # U + V if x(0) > s and if x(0) < s
     log_cd = math.log(public.cd[i])
     rows: list[tuple[float, ...]] = []
 
@@ -157,28 +159,30 @@ def hypotheses(public: Public, sight: Offset, prior: Prior) -> Hypotheses:
             rows.append((u, low, high, mass + (log_cd if low == high else 0.0), lower, upper))
 
     def add_first(u: float, lower: float, upper: float) -> None:
-        x = sight.first
+        x = observation.first
         add(u, above, above, lower, min(upper, x))
         add(u, below, below, max(lower, x), upper)
         if lower < x < upper:
             add(u, above, below, x, x)
 
-    u = math.nan if sight.offset is None else sight.offset
+    u = math.nan if observation.shift is None else observation.shift
     if left + right == 0:
         add(u, above, below, -math.inf, math.inf)
-    elif sight.value is not None:
-        s = sight.value
-        low, high = (above, above) if s < sight.first else (below, below) if s > sight.first else (above, below)
+    elif observation.value is not None:
+        s = observation.value
+        low, high = (
+            (above, above) if s < observation.first else (below, below) if s > observation.first else (above, below)
+        )
         add(u, low, high, s, s)
-    elif sight.offset is not None:
-        add_first(u, sight.lower, sight.upper)
+    elif observation.shift is not None:
+        add_first(u, observation.lower, observation.upper)
     else:
-        add_first(sight.q1 - right, -math.inf, sight.low)
-        add_first(sight.q1 + left, sight.high, math.inf)
+        add_first(observation.q1 - right, -math.inf, observation.low)
+        add_first(observation.q1 + left, observation.high, math.inf)
     if not rows:
         raise no_mass(i)
     columns = np.array(rows).T
-    return Hypotheses(columns[0], sight.held, *columns[1:])
+    return Hypotheses(columns[0], observation.held, *columns[1:])
 
 
 def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Component:
@@ -196,7 +200,7 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
         adjacency[index[a], index[b]] = 1.0
     degree = adjacency.sum(axis=1)
     half = 0.5 * public.sigma**2
-    spread = np.sqrt(half * degree)
+    std = np.sqrt(half * degree)
     magnitude = max(float(np.nanmax(np.abs([h.u, h.low, h.high]))) for h in every)
     tolerance = 1e-9 * public.unit + 256 * np.finfo(float).eps * magnitude * len(nodes)
     if tolerance > 1e-3 * public.unit:
@@ -206,9 +210,9 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
     kept = []
     for k, h in enumerate(every):
         with np.errstate(invalid="ignore"):
-            far = np.abs(h.u) > _FAR * spread[k]
+            far = np.abs(h.u) > _FAR * std[k]
             centre = public.mu * degree[k] + h.u
-            far |= (h.low - centre > _FAR * spread[k]) | (h.high - centre < -_FAR * spread[k])
+            far |= (h.low - centre > _FAR * std[k]) | (h.high - centre < -_FAR * std[k])
         kept.append(np.flatnonzero(~far) if not far.all() else np.arange(len(far)))
     return Component(
         u=[h.u[keep] for h, keep in zip(every, kept, strict=True)],

@@ -34,7 +34,7 @@ from midst.privacy.midpoint import midpoint_bits
 from midst.privacy.posterior import Piece, Posterior, cell, log_mass
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell, Published
-from midst.update import Array
+from midst.types import Array
 
 _PARTS = 512  # of a cell, where two values are known by their sum: one a key, or fewer of many keys each
 _EXCLUDED = "the prior gives no mass to what was observed; give a wider prior"

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from midst.errors import InputError
+from midst.privacy.observations import Branches
 from midst.privacy.posterior import single
 from midst.privacy.priors import Prior
 from midst.privacy.published import Cell, Own, Pair, Published, join
 from midst.privacy.searched import Learnt, find_floor, learn
-from midst.privacy.sights import Branches
 from midst.privacy.views import View
 from midst.protocol.keys import Floats, Grid
-from midst.update import Array
+from midst.types import Array
 
 Ends = tuple[float, float]
 
@@ -98,10 +98,14 @@ def tell(view: View) -> Told:
     if not view.public.iterations:
         return Told(nodes, None, view.published)
     bounds = {}
-    for sight in view.sights:
-        if not isinstance(sight, Branches):
+    for observation in view.observations:
+        if not isinstance(observation, Branches):
             raise InputError("runs are joined for an eavesdropper on clear z(0), which bounds what others learn")
-        bounds[sight.node] = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
+        bounds[observation.node] = (
+            (observation.lower, observation.upper)
+            if observation.value is None
+            else (observation.value, observation.value)
+        )
     return Told(nodes, bounds, view.published)
 
 
@@ -133,18 +137,18 @@ def see_together(views: Sequence[View]) -> View:
     if told.bounds is None:
         return replace(views[0], published=told.published)
     starts = np.cumsum([0, *(each.public.iterations for each in iterated)]).tolist()
-    sights = []
-    for k, sight in enumerate(iterated[-1].sights):
-        assert isinstance(sight, Branches)
-        each = zip(starts, (one.sights[k] for one in iterated), strict=False)
+    observations = []
+    for k, observation in enumerate(iterated[-1].observations):
+        assert isinstance(observation, Branches)
+        each = zip(starts, (one.observations[k] for one in iterated), strict=False)
         inside = tuple(
             (start + a, start + b) for start, one in each if isinstance(one, Branches) for a, b in one.inside
         )
-        low, high = told.bounds[sight.node]
+        low, high = told.bounds[observation.node]
         value = low if low == high else None
-        sights.append(Branches(sight.node, sight.last, low, high, value, inside))
+        observations.append(Branches(observation.node, observation.last, low, high, value, inside))
     public = replace(iterated[0].public, iterations=starts[-1])
-    return View(views[0].adversary, public, tuple(sights), published=told.published)
+    return View(views[0].adversary, public, tuple(observations), published=told.published)
 
 
 def weigh(told: Told, priors: list[Prior], resolution: Array) -> Learnt:

@@ -13,30 +13,29 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from midst.privacy.sights import Branches, Heard, Offset, Sight, Spans, Unseen, offsets
+from midst.privacy.observations import Branches, Heard, Observation, Shifted, Spans, Unseen, shifted_subgradients
 from midst.privacy.views import View
-from midst.update import Array
+from midst.types import Array, Bools
 
 _CLOSE = 1e-8  # to an end, relative to left + right
 
 
-def track(view: View) -> tuple[Sight, ...]:
-    """The sights of a view, read from the raw messages where the view has them."""
+def track(view: View) -> tuple[Observation, ...]:
+    """The observations of a view, read from the raw messages where the view has them."""
     if view.messages is None or view.sums is None or view.public.curvature.any():
-        return view.sights
-    q = offsets(view.public, view.messages, *view.sums)
-    found: list[Sight] = []
-    for sight in view.sights:
-        i = sight.node
+        return view.observations
+    q = shifted_subgradients(view.public, view.messages, *view.sums)
+    found: list[Observation] = []
+    for observation in view.observations:
+        i = observation.node
         left, right = float(view.public.left[i]), float(view.public.right[i])
         x = view.messages[:, i]
-        if left + right == 0 or isinstance(sight, Unseen):
-            found.append(sight)
-        elif isinstance(sight, Heard):
+        if left + right == 0 or isinstance(observation, Unseen):
+            found.append(observation)
+        elif isinstance(observation, Heard):
             found.append(track_plateaus(i, x))
-        elif isinstance(sight, Branches):
+        elif isinstance(observation, Branches):
             found.append(_track_branches(i, x, q[:, i], left, right))
         else:
             found.append(track_offset(i, x, q[:, i], left, right))
@@ -57,35 +56,35 @@ def _track_branches(node: int, x: Array, g: Array, left: float, right: float) ->
     return Branches(node, float(x[-1]), *_ends(x, above, below), _value(x, inside), _spans(inside, 0))
 
 
-def track_offset(node: int, x: Array, q: Array, left: float, right: float) -> Offset:
+def track_offset(node: int, x: Array, q: Array, left: float, right: float) -> Shifted:
     """What a subgradient that is known up to a constant tells, from t = 1 on."""
     near = _CLOSE * (left + right)
     later, moved = x[1:], q[1:]
-    seen = Offset(node, float(x[0]), float(x[-1]), float(q[0]), float(q[1]), float(later.min()), float(later.max()))
+    seen = Shifted(node, float(x[0]), float(x[-1]), float(q[0]), float(q[1]), float(later.min()), float(later.max()))
     top, bottom = float(moved.max()), float(moved.min())
     if top - bottom < near:
         return seen
     if seen.low == seen.high:
         everywhere = np.ones(len(later), np.bool_)
         return replace(seen, value=seen.low, held=(top - right, bottom + left), inside=_spans(everywhere, 1))
-    for offset in (top - right, bottom + left):
-        above, below = moved > offset + right - near, moved < offset - left + near
+    for shift in (top - right, bottom + left):
+        above, below = moved > shift + right - near, moved < shift - left + near
         inside = ~(above | below)
         lower, upper = _ends(later, above, below)
         value = _value(later, inside)
         if (value is None or np.ptp(later[inside]) == 0) and lower <= (lower if value is None else value) <= upper:
             break
-    return replace(seen, offset=offset, lower=lower, upper=upper, value=value, inside=_spans(inside, 1))
+    return replace(seen, shift=shift, lower=lower, upper=upper, value=value, inside=_spans(inside, 1))
 
 
-def _ends(x: Array, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[float, float]:
+def _ends(x: Array, above: Bools, below: Bools) -> tuple[float, float]:
     return float(x[below].max(initial=-math.inf)), float(x[above].min(initial=math.inf))
 
 
-def _value(x: Array, inside: NDArray[np.bool_]) -> float | None:
+def _value(x: Array, inside: Bools) -> float | None:
     return float(x[inside][0]) if inside.any() else None
 
 
-def _spans(inside: NDArray[np.bool_], start: int) -> Spans:
+def _spans(inside: Bools, start: int) -> Spans:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(np.int8))) + start
     return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

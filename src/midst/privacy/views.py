@@ -1,10 +1,11 @@
 """What an adversary sees of a run.
 
 Rules:
-- `view` is where a `Trace` is read (by `reading.py`), and nowhere else in this room. Whatever is said about a node is
-  computed from the `View`: two traces that look the same to an adversary give the same view, and so the same report.
+- Whatever is said about a node is computed from the `View`: two traces that look the same to an adversary give the same
+  view, and so the same report. What is read of a trace is read here, by `trace_reader.py` and by `published.py`; the
+  audit itself asks it only of what kind the run was.
 - A view holds messages and what anybody could compute from them and from public facts. Weights are public facts.
-- Of each honest node it has one sight (`sights.py`).
+- Of each honest node it has one observation (`observations.py`).
 - What a search told, and the answer, is the same for all who listen, but for what they brought: `published.py`.
 """
 
@@ -14,16 +15,15 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.privacy.adversaries import Adversary
+from midst.privacy.observations import Observation, Public, Unseen, shifted_subgradients
 from midst.privacy.published import Published, is_search, published
-from midst.privacy.reading import Run
-from midst.privacy.sights import Public, Sight, Unseen, offsets
+from midst.privacy.trace_reader import TraceReader
 from midst.trace import Trace
-from midst.update import Array
+from midst.types import Array, Bools, Ints
 
 SHORTEST = 4  # iterations of which `sealed.py` knows what they tell
 
@@ -35,7 +35,7 @@ class View:
     Attributes:
         adversary: who.
         public: what everybody knows.
-        sights: one for every honest node, in ascending order of nodes.
+        observations: one for every honest node, in ascending order of nodes.
         messages: x(t) of every t, where the trace has them; NaN of nodes that are not heard.
         sums: S_i(0) and R_i(0) as far as the adversary knows their terms, where the trace has them.
         published: what a search made public, and the answer; None where there was neither.
@@ -43,18 +43,18 @@ class View:
 
     adversary: Adversary
     public: Public
-    sights: tuple[Sight, ...]
+    observations: tuple[Observation, ...]
     messages: Array | None = None
     sums: tuple[Array, Array] | None = None
     published: Published | None = None
 
     def __repr__(self) -> str:
-        return f"<View of {self.adversary}: {len(self.sights)} honest nodes, {self.public.iterations} iterations>"
+        return f"<View of {self.adversary}: {len(self.observations)} honest nodes, {self.public.iterations} iterations>"
 
     @property
-    def honest(self) -> NDArray[np.int64]:
+    def honest(self) -> Ints:
         """The honest nodes."""
-        return np.array([sight.node for sight in self.sights], np.int64)
+        return np.array([observation.node for observation in self.observations], np.int64)
 
 
 def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> View:
@@ -74,25 +74,25 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
     public = published(trace, adversary, coordinate)
     if is_search(trace):
         return view_of_search(trace, adversary, public)
-    return replace(_messages(trace, adversary, Run(trace, coordinate)), published=public)
+    return replace(_messages(trace, adversary, TraceReader(trace, coordinate)), published=public)
 
 
 def view_of_search(trace: Trace, adversary: Adversary, public: Published | None) -> View:
     """What is seen where no node has sent anything about its value but what was published."""
     if public is None:
         raise InputError("nothing was run: this trace has no iterations, no search and no answer")
-    weights = trace.counts if trace.owners is None else trace.counts[trace.owners]
+    weights = trace.whole_weights if trace.owners is None else trace.whole_weights[trace.owners]
     title = trace.objective.title(int(weights.sum()))
-    slopes = trace.objective.slopes(trace.counts, trace.unit_weight)
+    slopes = trace.objective.slopes(trace.whole_weights, trace.unit_weight)
     no = math.nan  # an iteration's parameters
     about = Public(
-        trace.graph, title, False, *slopes, trace.counts, unit=no, c=no, theta=no, mu=no, sigma=no, iterations=0
+        trace.graph, title, False, *slopes, trace.whole_weights, unit=no, c=no, theta=no, mu=no, sigma=no, iterations=0
     )
     honest = [i for i in range(trace.graph.n) if i not in set(adversary.corrupt)]
     return View(adversary, about, tuple(map(Unseen, honest)), published=public)
 
 
-def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
+def _messages(trace: Trace, adversary: Adversary, reader: TraceReader) -> View:
     """What the messages of the iteration tell."""
     corrupt = np.zeros(trace.graph.n, np.bool_)
     corrupt[list(adversary.corrupt)] = True
@@ -100,29 +100,41 @@ def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
     surrounded = _count_neighbours(trace.graph, ~corrupt) == 0
     near = is_near(trace.graph, adversary)
     everybody = hears_everybody(trace, adversary)
-    if run.smooth or (adversary.eavesdrops and adversary.init == "clear") or (everybody and run.public.sigma == 0):
-        if run.smooth and not (adversary.eavesdrops and adversary.init == "clear"):
+    if (
+        reader.smooth
+        or (adversary.eavesdrops and adversary.init == "clear")
+        or (everybody and reader.public.sigma == 0)
+    ):
+        if reader.smooth and not (adversary.eavesdrops and adversary.init == "clear"):
             raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")
-        sums = None if run.z0 is None else run.sums(np.ones(len(trace.graph.source), np.bool_))
-        sights: list[Sight] = [run.branches(i) if not run.smooth else run.mean_value(i, sums) for i in honest.tolist()]
-        return View(adversary, run.public, tuple(sights), run.frames, sums)
+        sums = None if reader.z0 is None else reader.sums(np.ones(len(trace.graph.source), np.bool_))
+        observations: list[Observation] = [
+            reader.branches(i) if not reader.smooth else reader.mean_value(i, sums) for i in honest.tolist()
+        ]
+        return View(adversary, reader.public, tuple(observations), reader.frames, sums)
     if not everybody:
-        if run.public.sigma == 0:  # z(0) is no secret, and hides nothing of whoever is heard with all its neighbours
+        if reader.public.sigma == 0:  # z(0) is no secret, and hides nothing of whoever is heard with all its neighbours
             surrounded = near & (_count_neighbours(trace.graph, ~(near | corrupt)) == 0)
-        sights = [run.branches(i) if surrounded[i] else run.heard(i) if near[i] else Unseen(i) for i in honest.tolist()]
-        if not run.has_messages:
-            return View(adversary, run.public, tuple(sights))
-        sums = run.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
-        return View(adversary, run.public, tuple(sights), np.where(near | corrupt, run.messages(), np.nan), sums)
+        observations = [
+            reader.branches(i) if surrounded[i] else reader.heard(i) if near[i] else Unseen(i) for i in honest.tolist()
+        ]
+        if not reader.has_messages:
+            return View(adversary, reader.public, tuple(observations))
+        sums = reader.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
+        return View(
+            adversary, reader.public, tuple(observations), np.where(near | corrupt, reader.messages(), np.nan), sums
+        )
     if trace.parameters["theta"] != 0.5:
         raise InputError("sealed z(0) is audited for theta = 0.5 only; this trace has another theta")
     if trace.iterations < SHORTEST:
         raise InputError(f"sealed z(0) is audited from {SHORTEST} iterations on; run longer")
-    sums = run.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
-    x = run.messages()
-    q = offsets(run.public, x, *sums)
-    sights = [run.branches(i) if surrounded[i] else run.offset(i, x[:, i], q[:, i]) for i in honest.tolist()]
-    return View(adversary, run.public, tuple(sights), x, sums)
+    sums = reader.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
+    x = reader.messages()
+    q = shifted_subgradients(reader.public, x, *sums)
+    observations = [
+        reader.branches(i) if surrounded[i] else reader.shifted(i, x[:, i], q[:, i]) for i in honest.tolist()
+    ]
+    return View(adversary, reader.public, tuple(observations), x, sums)
 
 
 def hears_everybody(trace: Trace, adversary: Adversary) -> bool:
@@ -137,14 +149,14 @@ def hears_everybody(trace: Trace, adversary: Adversary) -> bool:
     return bool(near.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= SHORTEST
 
 
-def is_near(graph: Graph, adversary: Adversary) -> NDArray[np.bool_]:
+def is_near(graph: Graph, adversary: Adversary) -> Bools:
     """Which nodes have a corrupt neighbour."""
     corrupt = np.zeros(graph.n, np.bool_)
     corrupt[list(adversary.corrupt)] = True
     return np.asarray(_count_neighbours(graph, corrupt) > 0)
 
 
-def _count_neighbours(graph: Graph, among: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _count_neighbours(graph: Graph, among: Bools) -> Ints:
     return np.bincount(graph.source[among[graph.target]], minlength=graph.n)
 
 

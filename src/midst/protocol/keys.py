@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
+from midst.types import Array
 
-Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 SIGN = 1 << 63

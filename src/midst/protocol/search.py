@@ -36,9 +36,9 @@ from typing import Literal
 
 from midst.protocol.keys import MODULUS, Keys
 
-Way = Literal["rank", "value", "key"]
+Spacing = Literal["rank", "value", "key"]
 
-WAYS: dict[Way, tuple[Way, ...]] = {  # by the way that was agreed on: that one, and those after it
+SPACING_ORDERS: dict[Spacing, tuple[Spacing, ...]] = {  # by the way that was agreed on: that one, and those after it
     "rank": ("rank", "value", "key"),
     "value": ("value", "value", "value", "value", "key"),
     "key": ("key",),
@@ -88,7 +88,7 @@ class Rules:
     unit: int | None
     goals: tuple[Goal, ...]
     arity: int = 3
-    spacing: Way = "rank"
+    spacing: Spacing = "rank"
     quantiles: tuple[float, ...] = ()
     opening: tuple[tuple[int, ...], ...] = ()
 
@@ -103,7 +103,7 @@ class Rules:
         by_key = 0
         while (self.arity + 1) ** by_key < MODULUS:
             by_key += 1
-        others = (len(WAYS[self.spacing]) - 1) * self.total.bit_length()
+        others = (len(SPACING_ORDERS[self.spacing]) - 1) * self.total.bit_length()
         return by_key + TIE_PROBES + others + 2
 
 
@@ -152,8 +152,8 @@ class KeySum:
         return [sum(key - self.edges[0] for key in inside) if weight else 0]
 
 
-Part = Cells | KeySum
-Question = tuple[Part, ...]
+QuestionPart = Cells | KeySum
+Question = tuple[QuestionPart, ...]
 
 
 def contribution(question: Question, keys: Sequence[Sequence[int]], weight: int) -> list[int]:
@@ -256,13 +256,13 @@ class SearchState:
         known, answers = [list(points) for points in self.known], list(self.answers)
         start = 0
         for part in question:
-            told = totals[start : start + part.numbers]
+            own = totals[start : start + part.numbers]
             start += part.numbers
             if isinstance(part, Cells):
-                _learn(known[part.coordinate], part, told)
+                _learn(known[part.coordinate], part, own)
             else:
                 goal = next(g for g, each in enumerate(answers) if each is None and self._asks_for(g, part))
-                answers[goal] = self._read_sum(goal, part, told[0])
+                answers[goal] = self._read_sum(goal, part, own[0])
         after = replace(
             self, steps=self.steps + 1, known=tuple(map(tuple, known)), answers=tuple(answers), tracks=self.tracks
         )
@@ -347,14 +347,14 @@ class SearchState:
         if new == old or opened:
             return track
         halved = 2 * new.inside <= old.inside + 1 and new.inside < old.inside
-        way = 0 if halved else min(track.way + 1, len(WAYS[self.rules.spacing]) - 1)
+        way = 0 if halved else min(track.way + 1, len(SPACING_ORDERS[self.rules.spacing]) - 1)
         probes = track.tie_probes + (track.tied and track.tie_probes < TIE_PROBES)
         return replace(track, way=way, tied=new.inside == old.inside, tie_probes=probes)
 
     def _thresholds(self, track: Track, bracket: Bracket) -> Iterable[int]:
         """Where to ask next in a bracket, for one track."""
         a, b, count = bracket.a, bracket.b, self.rules.arity
-        goal, way = self.rules.goals[track.goal], WAYS[self.rules.spacing][track.way]
+        goal, way = self.rules.goals[track.goal], SPACING_ORDERS[self.rules.spacing][track.way]
         if self.steps == 0 and self.rules.opening:
             placed: list[int | None] = list(self.rules.opening[goal.coordinate])
         elif track.tied and track.tie_probes < TIE_PROBES:

@@ -18,14 +18,14 @@ import numpy as np
 from midst import graphs
 from midst.errors import Aborted
 from midst.methods import MethodName
-from midst.net.certificates import fingerprint
-from midst.net.charter import Charter, Deadlines, Participant
-from midst.net.finding import Found
-from midst.net.seat import take_seat
+from midst.net.answer import Answer
+from midst.net.charter import Charter, Deadlines, ParticipantEntry
+from midst.net.identity.certificates import fingerprint
+from midst.net.setup import make_setup
 from midst.simnet.faults import NONE, ROUGH, Faults
 from midst.simnet.notary import SimNotary, sim_certificate
 from midst.simnet.world import World
-from midst.update import Array
+from midst.types import Array
 
 _GRAPHS = ("ring", "complete", "star", "path")
 
@@ -81,7 +81,7 @@ def random_charter(seed: int, method: MethodName = "consensus") -> tuple[Charter
         session=f"seed-{seed}",
         method=method,
         participants=tuple(
-            Participant(
+            ParticipantEntry(
                 name=name,
                 fingerprint=fingerprint(sim_certificate(i)),
                 address=f"sim:{7000 + i}",
@@ -120,15 +120,15 @@ def run_trial(seed: int, faults: Faults = ROUGH, method: MethodName = "consensus
     """Run a seed without and with faults, and compare."""
     charter, values = random_charter(seed, method)
     notaries = [SimNotary(i) for i in range(len(charter.names))]
-    seats = [take_seat(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
-    calm = World(seats, seed, NONE)
+    setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+    calm = World(setups, seed, NONE)
     calm.run()
-    world = World(seats, seed, faults)
+    world = World(setups, seed, faults)
     results = world.run()
     wrong = list(_check(charter, values, world, results))
     if not faults.forgetful:  # who forgets before anybody has met it may draw anew
         wrong += _compare(calm, world)
-    rounds = [result.rounds for result in results if isinstance(result, Found)]
+    rounds = [result.rounds for result in results if isinstance(result, Answer)]
     aborts = tuple(sorted(result.kind for result in results if isinstance(result, Aborted)))
     return Trial(
         seed=seed,
@@ -145,9 +145,9 @@ def run_trial(seed: int, faults: Faults = ROUGH, method: MethodName = "consensus
     )
 
 
-def _check(charter: Charter, values: Sequence[Array], world: World, results: list[Found | Aborted]) -> list[str]:
+def _check(charter: Charter, values: Sequence[Array], world: World, results: list[Answer | Aborted]) -> list[str]:
     wrong = [] if len(results) == len(charter.names) else ["somebody never ended"]
-    found = [result for result in results if isinstance(result, Found)]
+    found = [result for result in results if isinstance(result, Answer)]
     if len({(result.value, result.rounds) for result in found}) > 1:
         wrong.append("two different answers")
     wrong += ["a wrong answer" for result in found if not _right(charter, values, result)]
@@ -156,7 +156,7 @@ def _check(charter: Charter, values: Sequence[Array], world: World, results: lis
     return wrong
 
 
-def _right(charter: Charter, values: Sequence[Array], result: Found) -> bool:
+def _right(charter: Charter, values: Sequence[Array], result: Answer) -> bool:
     """Whether an answer is right, by what only a simulation knows: all values, sorted."""
     if charter.stop == "certified":
         problem = charter.problem([float(own[0]) for own in values])

@@ -18,12 +18,12 @@ from random import Random
 import numpy as np
 
 from midst.errors import Aborted
-from midst.net.exact import ExactFinish
-from midst.net.finding import Found
+from midst.net.answer import Answer
+from midst.net.exact_finish import ExactFinish
 from midst.net.journal import Journal
 from midst.net.lockstep import LockStep
 from midst.net.peer import Peer
-from midst.net.seat import Seat
+from midst.net.setup import Setup
 from midst.simnet.disk import Crash, SimFile
 from midst.simnet.faults import Faults
 
@@ -33,15 +33,15 @@ _APART = (0.5, 10.0)  # how long a partition, or a full disk, lasts
 _OFTEN = 60  # a fatal write is one of the next so many
 
 
-class Participant:
-    """One seat: its disk, and its peer while it is up."""
+class SimulatedParticipant:
+    """One setup: its disk, and its peer while it is up."""
 
-    def __init__(self, seat: Seat, disk: SimFile) -> None:
-        self.seat = seat
+    def __init__(self, setup: Setup, disk: SimFile) -> None:
+        self.setup = setup
         self.disk = disk
         self.peer: Peer | None = None
         self.starts = 0
-        self.result: Found | Aborted | None = None
+        self.result: Answer | Aborted | None = None
         self.trajectory: dict[int, bytes] = {}
 
 
@@ -57,7 +57,7 @@ class World:
         participants: by number.
     """
 
-    def __init__(self, seats: list[Seat], seed: int, faults: Faults) -> None:
+    def __init__(self, setups: list[Setup], seed: int, faults: Faults) -> None:
         """Everything in place, nothing started."""
         self._faults = faults
         self._seed = seed
@@ -73,14 +73,14 @@ class World:
         self.masks_twice: set[int] = set()
         self._steps: dict[tuple[int, int, bytes], bytes] = {}
         self._signed: dict[tuple[object, ...], bytes] = {}
-        self.participants = [Participant(seat, SimFile(self._rng)) for seat in seats]
+        self.participants = [SimulatedParticipant(setup, SimFile(self._rng)) for setup in setups]
 
     @property
     def digest(self) -> str:
         """The hash of everything that has happened."""
         return self._hash.hexdigest()
 
-    def run(self) -> list[Found | Aborted]:
+    def run(self) -> list[Answer | Aborted]:
         """Run until every participant has a result."""
         for i in range(len(self.participants)):
             self._at(self._rng.uniform(0, 1), lambda i=i: self._start(i))  # type: ignore[misc]
@@ -105,12 +105,12 @@ class World:
         one.starts += 1
         self._note("start", i)
         incarnation = one.starts - 1 if self._faults.forgetful else 0
-        entropy = Random(f"{self._seed}/{one.seat.name}/{incarnation}").randbytes
+        entropy = Random(f"{self._seed}/{one.setup.name}/{incarnation}").randbytes
 
         def begin() -> None:
             one.peer = Peer(
-                one.seat,
-                Journal(one.disk, one.seat.name),
+                one.setup,
+                Journal(one.disk, one.setup.name),
                 lambda j, frame: self._send(i, j, frame),
                 entropy,
                 self.now,
@@ -132,15 +132,15 @@ class World:
             one.result = aborted
             return False
         except OSError:
-            one.result = Aborted("disk", one.seat.name, "no space for a journal")
+            one.result = Aborted("disk", one.setup.name, "no space for a journal")
             return False
         self._close_if_over(one)
         return True
 
-    def _close_if_over(self, one: Participant) -> None:
+    def _close_if_over(self, one: SimulatedParticipant) -> None:
         if one.peer is None or one.peer.ending is None:
             return
-        one.result = one.peer.ending.found or one.peer.ending.aborted
+        one.result = one.peer.ending.answer or one.peer.ending.aborted
         if one.peer.over:
             one.peer = None
 
@@ -162,12 +162,12 @@ class World:
             return
         self._at(following[-1], lambda: self._tick(i, peer))
 
-    def _watch(self, one: Participant, peer: Peer) -> None:
-        state = peer.part.state if isinstance(peer.part, LockStep | ExactFinish) else None
+    def _watch(self, one: SimulatedParticipant, peer: Peer) -> None:
+        state = peer.exchange.state if isinstance(peer.exchange, LockStep | ExactFinish) else None
         if state is not None and state.x is not None:
             t, sent = state.round - 1, np.asarray(state.x).tobytes()
             if one.trajectory.setdefault(t, sent) != sent:
-                raise AssertionError(f"{one.seat.name} computed two different x({t}) in one session")
+                raise AssertionError(f"{one.setup.name} computed two different x({t}) in one session")
 
     # Links
 
@@ -187,7 +187,7 @@ class World:
     def _check_statements(self, i: int, frame: bytes) -> None:
         """A participant signs one statement a step of one instance, and uses a mask once."""
         one = self.participants[i]
-        for statement in one.seat.codec.decode_all(frame):
+        for statement in one.setup.codec.decode_all(frame):
             if statement.signer != i:
                 continue
             life = one.starts if self._faults.forgetful else 0

@@ -1,0 +1,523 @@
+"""The ledger: what all runs on one datum have given away together, and a budget for it.
+
+Repeated runs compose: on a complete graph the share of exposed nodes grew from 33% to 91% over 100 runs on the same
+data. One audit cannot see that; whoever holds the datum can, by keeping a ledger of it.
+
+Rules:
+- A run that took place is recorded, budget or not. `require` is asked before the next one.
+- Where the cost is known beforehand (differential privacy), `add` before the run: a crash then costs budget and no
+  privacy.
+- Every change reads the file again under a lock (FILE.lock beside it), writes a new file, syncs it and renames it over
+  the old one: a crash leaves the one or the other whole. POSIX only, because of the lock.
+- A file that is damaged, of another format or of another datum is refused and left as it is.
+
+What is in the file. The datum is not, but what runs told about it is, and over many runs that closes in on it: the file
+has mode 0600 and belongs with the datum itself. Of a search it is what was published: cells, totals and the answer. Of
+an iteration it is what an eavesdropper on clear z(0) knows of every participant, since the more is known of the others,
+the more do totals tell about one: bounds, and the values of those that were exposed; but of the datum itself, where it
+was exposed, only that fact. The datum is recognised by its scrypt digest under a random salt of the file's own. So two
+ledgers of one datum cannot be linked by their digests, and no table made beforehand opens one; but whoever has the file
+can try guesses, at about a tenth of a second each: a salary in whole euros falls in hours. A reading that changes is
+another datum, with a ledger of its own: what related data tell about each other is not accounted for.
+
+What is added up.
+- Bounds: the intersection of all runs'. Bounds from a run on noised values bound the noised value, and are refused.
+- Bits, and the floor of them: what all runs told together, by the functions of the audit (`told.py`), worked out anew
+  on every `add`. `Totals.kind` says what that is:
+  - "exact", or "upper bound" or "lower bound" as in the audit, where all runs can be joined: searches and iterations
+    on clear z(0), with the same values of the same participants.
+  - "upper bound", on average over runs, where besides iterations there were noised runs, and no totals. The bits of
+    these are added, and given the value its noise depends on nothing else: I(S; O1, O2) ≤ I(S; O1) + I(S; O2).
+  - "indication", no bound on either side, where bits are added that do not simply add up: of runs with sealed z(0), on
+    other values of the others, or on noised values where others told totals. Given the value, such observations still
+    depend on each other, through the others' values: the sum may be too small, and of a run again it is too large.
+  There is a floor only where all runs can be joined.
+- ε: composed by `dp.compose_all` at the budget's δ. A run without differential privacy has no ε, so from the first such
+  run on the total is infinite.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from midst.dp.mechanisms import Mechanism, Offset, check_delta, compose_all, parse_mechanism
+from midst.errors import InputError
+from midst.files import check_writable, write_whole
+from midst.privacy.adversaries import Adversary
+from midst.privacy.audit import audit
+from midst.privacy.priors import Normal, Prior
+from midst.privacy.published import is_search
+from midst.privacy.repeats import Joint, Recorded, join_runs
+from midst.privacy.told import Told, tell
+from midst.privacy.views import view
+from midst.trace import Trace
+from midst.types import Array
+
+FORMAT = 3  # of the file, and of the digest's cost; a change of meaning counts up
+
+_WORK = 2**15  # scrypt's n: 32 MiB and about 0.1 s a guess
+Numbers = tuple[float, ...]
+Seal = tuple[bytes, bytes]
+
+
+class BudgetError(InputError):
+    """A run was refused because it would go past a ledger's budget."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be given away in all; None: without limit.
+
+    Attributes:
+        max_runs: runs.
+        max_bits: bits.
+        max_epsilon: ε at `delta`.
+        delta: the δ at which ε is added up, in (0, 1).
+    """
+
+    max_runs: int | None = None
+    max_bits: float | None = None
+    max_epsilon: float | None = None
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_runs, int | None):
+            raise InputError("max_runs must be a whole number")
+        for name in ("max_runs", "max_bits", "max_epsilon"):
+            _refuse_negative(name, getattr(self, name))
+        check_delta(self.delta)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one run gave away: of the value as it is, or, with a mechanism, of the noised one.
+
+    Bounds and exposure are one figure each, or one a coordinate; they are kept as tuples. `entry_of` makes an entry
+    from the record of a run.
+
+    Attributes:
+        lower: the value lies above this, by what was seen; not kept where exposed.
+        upper: and below this.
+        exposed: whether the value itself was sent.
+        bits: what this run alone told; for a noised run `dp.information` says it.
+        mechanism: the noise that was put on the value.
+        told: what it told of all participants, one a coordinate; none where it cannot be joined with other runs.
+        node: which of them is the ledger's.
+        among: which values took part, by `Ledger.mark`. Runs that differ in it are not joined; where it is "", runs
+            are taken to be of the same values if they do not contradict each other.
+        joint: what all runs up to this one told together; filled in by `Ledger.add`.
+        at: when, in UTC.
+    """
+
+    lower: ArrayLike = field(default=-inf, repr=False)
+    upper: ArrayLike = field(default=inf, repr=False)
+    exposed: ArrayLike = False
+    bits: float = 0.0
+    mechanism: Mechanism | None = None
+    told: tuple[Told, ...] = ()
+    node: int = 0
+    among: str = ""
+    joint: Joint | None = None
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def __post_init__(self) -> None:
+        try:
+            ends = np.array(self.lower, np.float64), np.array(self.upper, np.float64), np.array(self.exposed, np.bool_)
+            lower, upper, exposed = np.atleast_1d(*np.broadcast_arrays(*ends))
+        except (TypeError, ValueError):
+            raise InputError("bounds and exposure must be one figure each, or one a coordinate") from None
+        lower, upper = np.where(exposed, -inf, lower), np.where(exposed, inf, upper)
+        if not (lower < upper).all():
+            raise InputError("the lower bound of a run must lie below the upper")
+        if self.mechanism is not None and (self.told or exposed.any() or np.isfinite([lower, upper]).any()):
+            raise InputError("bounds of a noised run are those of the noised value, not of the datum; leave them out")
+        if any(self.node not in told.nodes for told in self.told):
+            raise InputError(f"node {self.node} is none of those of which the run told")
+        _refuse_negative("bits", self.bits)
+        for name, figures in (("lower", lower), ("upper", upper), ("exposed", exposed)):
+            object.__setattr__(self, name, tuple(figures.tolist()))
+        object.__setattr__(self, "told", tuple(told.without_value(self.node) for told in self.told))
+
+    def recorded(self, datum: Array) -> Recorded:
+        """The run as it is joined with others, with the datum put in again where it was exposed."""
+        if len(self.told) > 1 and len(self.told) != len(datum):
+            raise InputError("this run and the ledger's datum differ in their number of coordinates")
+        numbers = np.resize(datum, len(self.told))
+        told = tuple(each.with_value(self.node, value) for each, value in zip(self.told, numbers.tolist(), strict=True))
+        return Recorded(self.bits, self.mechanism is not None, told, self.node, self.among)
+
+
+def entry_of(
+    trace: Trace,
+    node: int,
+    prior: Prior | None = None,
+    resolution: float | None = None,
+    *,
+    adversary: Adversary | None = None,
+    among: str = "",
+) -> Entry:
+    """What a run gave away about one node's value, as a ledger keeps it.
+
+    Args:
+        trace: the record of the run.
+        node: whose.
+        prior: as for `audit`.
+        resolution: as for `audit`.
+        adversary: to whom; an eavesdropper on clear z(0) if not given. For others iterations cannot be joined.
+        among: which values took part, by `Ledger.mark`.
+
+    Raises:
+        InputError: as `audit` does; or there is no such node, or it is the adversary's.
+    """
+    adversary = Adversary() if adversary is None else adversary
+    if not 0 <= node < trace.graph.n or node in adversary.corrupt:
+        raise InputError(f"node {node} is no honest node of this run")
+    which = [None] if trace.x.ndim == 2 else list(range(int(np.prod(trace.x.shape[2:]))))
+    leaks = [audit(trace, adversary, prior, resolution, coordinate=k) for k in which]
+    apart = is_search(trace) or (adversary.eavesdrops and adversary.init == "clear")
+    return Entry(
+        [leak.lower[node] for leak in leaks],
+        [leak.upper[node] for leak in leaks],
+        [leak.exposed[node] for leak in leaks],
+        float(sum(leak.bits[node] for leak in leaks)),
+        told=tuple(tell(view(trace, adversary, k)) for k in which) if apart else (),
+        node=node,
+        among=among,
+    )
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What all runs gave away together.
+
+    Attributes:
+        runs: how many.
+        dp_runs: of them with an (ε, δ) claim.
+        exposed_runs: of them such that sent the value itself.
+        lower: the value lies above this, for each coordinate, by what the runs that did not expose it show.
+        upper: and below this.
+        bits: what they told; see the head of this file.
+        kind: what that figure is: "exact", "upper bound", "lower bound" or "indication".
+        floor: of these, those of the answers alone; None where that is not known.
+        epsilon: ε at `delta`; infinite where a run had none.
+        delta: the budget's.
+    """
+
+    runs: int
+    dp_runs: int
+    exposed_runs: int
+    lower: Numbers = field(repr=False)
+    upper: Numbers = field(repr=False)
+    bits: float
+    kind: str
+    floor: float | None
+    epsilon: float
+    delta: float
+
+    @property
+    def excess(self) -> float | None:
+        """Bits − floor."""
+        return None if self.floor is None else self.bits - self.floor
+
+
+@dataclass(frozen=True)
+class _Book:
+    """The content of the file: salt and digest of the datum (None until a datum was given), budget and entries."""
+
+    seal: Seal | None
+    budget: Budget
+    entries: tuple[Entry, ...]
+
+
+class Ledger:
+    """The ledger of one datum, kept in a file; see the head of this file for what it protects and what it does not."""
+
+    def __init__(self, path: Path, book: _Book, datum: Array | None) -> None:
+        """Not to be called; use `new` or `open`."""
+        self.path = path
+        self._book = book
+        self._datum = datum  # in memory only: what is known where it was exposed
+
+    def __repr__(self) -> str:
+        return f"<Ledger: {len(self.entries)} runs in {self.path}>"
+
+    @classmethod
+    def new(cls, path: str | Path, budget: Budget | None = None, datum: ArrayLike | None = None) -> Self:
+        """Make a ledger file; it becomes that of the first datum it is opened with, unless one is given here.
+
+        Raises:
+            InputError: the file exists already, or cannot be written.
+        """
+        file = Path(path).resolve()
+        numbers = None if datum is None else _numbers(datum)
+        book = _Book(None if numbers is None else _seal(numbers), budget or Budget(), ())
+        with _locked(file):
+            if file.exists():
+                raise InputError(f"{path} exists already; a ledger is never overwritten")
+            _write(file, book)
+        return cls(file, book, numbers)
+
+    @classmethod
+    def open(cls, path: str | Path, datum: ArrayLike | None = None) -> Self:
+        """Open a ledger: of this datum, or only to be read.
+
+        Raises:
+            InputError: there is no such file, it is damaged, or it is another datum's.
+        """
+        file = Path(path).resolve()
+        ledger = cls(file, _read(file), None if datum is None else _numbers(datum))
+        if datum is None:
+            return ledger
+        with _locked(file):
+            ledger._book = _read(file)
+            if ledger._book.seal is None:
+                ledger._book = replace(ledger._book, seal=_seal(datum))
+                _write(file, ledger._book)
+        ledger.require_datum(datum)
+        return ledger
+
+    @property
+    def budget(self) -> Budget:
+        """The budget it was made with."""
+        return self._book.budget
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The runs so far."""
+        return self._book.entries
+
+    @property
+    def sealed(self) -> bool:
+        """Whether it was given or opened with a datum, and is that one's ledger since."""
+        return self._book.seal is not None
+
+    def totals(self) -> Totals:
+        """What all runs so far gave away together."""
+        return _add_up(self.entries, self.budget.delta)
+
+    def require_datum(self, datum: ArrayLike) -> None:
+        """Refuse any datum but the one this ledger is kept for; a ledger not yet used accepts every one.
+
+        Raises:
+            InputError: it is another datum's.
+        """
+        seal = self._book.seal
+        if seal is not None and not hmac.compare_digest(seal[1], _seal(datum, seal[0])[1]):
+            raise InputError(f"{self.path}: the ledger of another datum; give each its own")
+
+    def mark(self, values: ArrayLike) -> str:
+        """Which values take part in a run, in a form that can only be compared, and only within this ledger.
+
+        Raises:
+            InputError: the ledger has no datum yet, or these are no finite numbers.
+        """
+        if self._book.seal is None:
+            raise InputError(f"{self.path}: no datum yet; open the ledger with it")
+        return _seal(values, self._book.seal[0])[1].hex()
+
+    def would_exceed(self, entry: Entry, budget: Budget | None = None) -> tuple[str, ...]:
+        """Where the totals would lie past the budget with one more run, such as "bits 9.1 of 8"; empty: nowhere."""
+        budget = budget or self.budget
+        after = _add_up((*self.entries, entry), budget.delta)
+        spent = {"runs": after.runs, "bits": after.bits, "epsilon": after.epsilon}
+        limits = {name: getattr(budget, f"max_{name}") for name in spent}
+        return tuple(
+            f"{name} {spent[name]:.6g} of {most:.6g}"
+            for name, most in limits.items()
+            if most is not None and spent[name] > most
+        )
+
+    def require(self, budget: Budget | None = None, entry: Entry | None = None) -> None:
+        """Refuse the run to come if it would go past the budget; who is told to run all the same does not ask.
+
+        Args:
+            budget: instead of the ledger's own.
+            entry: what is known of the run beforehand; if not given, a run without noise whose leak nobody knows yet.
+
+        Raises:
+            BudgetError: it would.
+        """
+        if exceeded := self.would_exceed(entry or Entry(), budget):
+            raise BudgetError(f"{self.path}: one more run would go past the budget ({', '.join(exceeded)})")
+
+    def add(self, entry: Entry, prior: Prior | None = None, resolution: float | None = None) -> Totals:
+        """Record a run.
+
+        Args:
+            entry: what it gave away.
+            prior: of every value, for what all runs told together; N(0, 1) if not given.
+            resolution: to which values are told apart; a thousandth of the prior's scale if not given.
+
+        Raises:
+            InputError: the ledger was opened without its datum or replaced meanwhile, or the bounds contradict earlier
+                ones; the file is as it was.
+        """
+        if self._datum is None:
+            raise InputError(f"{self.path}: opened without its datum, so only to be read")
+        with _locked(self.path):
+            book = _read(self.path)
+            if book.seal != self._book.seal:
+                raise InputError(f"{self.path}: replaced by another ledger since it was opened")
+            entries = (*book.entries, entry)
+            _add_up(entries, book.budget.delta)
+            runs = [each.recorded(self._datum) for each in entries]
+            joint = join_runs(runs, Normal() if prior is None else prior, resolution, self._datum)
+            book = replace(book, entries=(*book.entries, replace(entry, joint=joint)))
+            _write(self.path, book)
+            self._book = book
+        return self.totals()
+
+
+def _refuse_negative(name: str, figure: float | None) -> None:
+    if figure is not None and not 0 <= figure < inf:
+        raise InputError(f"{name} must be a finite number, 0 or more")
+
+
+def _add_up(entries: tuple[Entry, ...], delta: float) -> Totals:
+    try:
+        lower, upper = (
+            np.broadcast_arrays(*(np.array(getattr(entry, end)) for entry in entries), np.array([start]))
+            for end, start in (("lower", -inf), ("upper", inf))
+        )
+    except ValueError:
+        raise InputError("bounds of this run and of earlier ones differ in their number of coordinates") from None
+    lowest, highest = np.max(lower, axis=0), np.min(upper, axis=0)
+    if not (lowest < highest).all():
+        raise InputError("bounds of this run contradict earlier ones; one of them is of another value")
+    claims: Counter[Mechanism] = Counter(
+        entry.mechanism for entry in entries if not isinstance(entry.mechanism, Offset | None)
+    )
+    joint = _join(entries)
+    return Totals(
+        runs=len(entries),
+        dp_runs=claims.total(),
+        exposed_runs=sum(bool(np.any(entry.exposed)) for entry in entries),
+        lower=tuple(lowest.tolist()),
+        upper=tuple(highest.tolist()),
+        bits=joint.bits,
+        kind=joint.kind,
+        floor=joint.floor,
+        epsilon=compose_all(claims, delta) if claims.total() == len(entries) else inf,
+        delta=delta,
+    )
+
+
+def _join(entries: tuple[Entry, ...]) -> Joint:
+    """What the last entry says of all; of one that is only planned, its own bits come on top."""
+    planned = entries[-1].bits if entries and entries[-1].joint is None else 0.0
+    known = [entry.joint for entry in entries if entry.joint is not None]
+    last = known[-1] if known else Joint(0.0, "exact", 0.0)
+    return Joint(last.bits + planned, "indication", None) if planned else last
+
+
+def _numbers(datum: ArrayLike) -> Array:
+    try:
+        numbers = np.array(datum, dtype="<f8").ravel() + 0.0  # −0 is 0
+    except (TypeError, ValueError):
+        numbers = np.array([np.nan])
+    if not np.isfinite(numbers).all():
+        raise InputError("the datum must be a finite number, or a row of them")
+    return numbers
+
+
+def _seal(datum: ArrayLike, salt: bytes | None = None) -> Seal:
+    """A salt, fresh if not given, and the datum's digest under it."""
+    salt = salt or secrets.token_bytes(32)
+    return salt, hashlib.scrypt(_numbers(datum).tobytes(), salt=salt, n=_WORK, r=8, p=1, maxmem=2**28, dklen=32)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Wait until no one else changes the file, and keep others out meanwhile."""
+    check_writable(path)
+    handle = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _write(path: Path, book: _Book) -> None:
+    """Put a new file in the place of the old one, and both it and its name on the disk."""
+    content = {
+        "format": "midst-ledger",
+        "format_version": FORMAT,
+        "seal": book.seal and [part.hex() for part in book.seal],
+        "budget": asdict(book.budget),
+        "entries": [_encode(entry) for entry in book.entries],
+    }
+    text = json.dumps(content | {"checksum": _checksum(content)}, indent=1, allow_nan=False)
+
+    def put(file: BinaryIO) -> None:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+    write_whole(path, put, mode=0o600)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _read(path: Path) -> _Book:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; midst ledger new makes a ledger") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: not a midst ledger, or a damaged one") from None
+    if not isinstance(content, dict) or content.get("format") != "midst-ledger":
+        raise InputError(f"{path}: not a midst ledger")
+    if content.get("format_version") != FORMAT:
+        found = content.get("format_version")
+        raise InputError(f"{path}: ledger format {found!r}, this midst reads {FORMAT} alone; begin a new ledger")
+    try:
+        if content.pop("checksum") != _checksum(content):
+            raise ValueError("checksum")
+        salt, digest = content["seal"] or ("", "")
+        seal = bytes.fromhex(salt), bytes.fromhex(digest)
+        return _Book(seal if salt else None, Budget(**content["budget"]), tuple(map(_decode, content["entries"])))
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{path}: damaged ledger; take it from a backup") from None
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    """Tells an accident, not a forger."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _encode(entry: Entry) -> dict[str, Any]:
+    """An entry for JSON, which knows no infinity: null stands for it."""
+    record = {name: getattr(entry, name) for name in ("at", "exposed", "bits", "node", "among")}
+    record |= {end: [x if isfinite(x) else None for x in getattr(entry, end)] for end in ("lower", "upper")}
+    record |= {"told": [told.to_dict() for told in entry.told], "joint": entry.joint and asdict(entry.joint)}
+    return record | {"mechanism": entry.mechanism and str(entry.mechanism)}
+
+
+def _decode(record: dict[str, Any]) -> Entry:
+    ends = {end: [start if x is None else x for x in record[end]] for end, start in (("lower", -inf), ("upper", inf))}
+    made = {
+        "told": tuple(map(Told.from_dict, record["told"])),
+        "joint": record["joint"] and Joint(**record["joint"]),
+        "mechanism": record["mechanism"] and parse_mechanism(record["mechanism"]),
+    }
+    return Entry(**record | ends | made)

@@ -1,0 +1,215 @@
+"""Privacy loss: the ε, at a δ, of many Laplace runs and a Gaussian together; never too small, and nearly exact.
+
+The loss of an output is the logarithm of how much likelier one value makes it than a neighbouring value does. Losses of
+independent runs add up, and with p(l) the chance of a loss l in all, δ(ε) = Σ (1 − e^(ε − l))₊ p(l). Laplace noise of
+one ε has the loss ε with chance ½, −ε with chance e^(−ε)/2, and between them the density e^((l − ε)/2)/4; the Gaussian
+with (Δ/σ)² = v has a normal loss of mean v/2 and variance v. Both are the same for either order of the two values. Of a
+vector, one number stands for all: from the one value to the other a coordinate at a time, no more is told than by the
+sum of the shifts on one number.
+
+Rules, each of which can only enlarge the ε:
+- Losses are put on a grid. One between two grid points is split over both, such that the chances under either value
+  keep their sums: who is told which of the two, is told more. That adds some h²/6 to a variance, h the step. The
+  Gaussian's loss, which is there but once, is rounded up.
+- The sum is by FFT, of chances tilted by e^(θl), with θ such that losses near the ε to be found are the likely ones:
+  the rounding error is then small beside any δ.
+- What lies below the window of the FFT comes up in it again, where it adds to δ; of what lies above, Chernoff's bound
+  on its chance is added to δ in full.
+- Rounding: an FFT of N numbers of norm s errs by a few ulps·log2(N)·s, in the 2-norm; k factors by k times that (each
+  is at most 1). Weighed by Cauchy and Schwarz, it is added to δ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, floor, inf, log, log1p, log2, nextafter, sqrt
+
+import numpy as np
+from scipy.fft import next_fast_len
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr, logsumexp, ndtri_exp
+
+from midst.types import Array
+
+LARGEST = 300.0  # a Laplace run of a larger ε costs that ε but for 1, in the mean: the loss is not worth a grid
+_FINE, _COARSEST = 0.05, 0.25  # of the step: in standard deviations of one run's loss, and as a loss
+_FEW = 1000  # runs, from which on the step is as fine as that; for fewer, it is as if they were that many
+_REACH = 10.0  # of the window and of a normal loss, in standard deviations
+_LONGEST = 1 << 19  # numbers in the window
+_ULPS = 20 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """The chances of one run's losses: exp(log_p[i]) at (first + i)·step, for each of so many runs."""
+
+    first: int
+    log_p: Array
+    runs: int
+
+    def tilted(self, theta: float, step: float) -> tuple[float, Array]:
+        """Log of E e^(θl), and the chances tilted by that factor: they sum to 1."""
+        exponents = self.log_p + theta * step * (self.first + np.arange(len(self.log_p)))
+        cumulant = float(logsumexp(exponents))
+        return cumulant, np.exp(exponents - cumulant)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The sum of all losses, tilted by e^(θl); see the rules for what is added where.
+
+    Attributes:
+        losses: what is summed.
+        beyond: log of the chance that a Gaussian's loss was cut off.
+        step: of the grid.
+        theta: θ.
+    """
+
+    losses: tuple[_Loss, ...]
+    beyond: float
+    step: float
+    theta: float
+
+    @cached_property
+    def window(self) -> tuple[int, int, float]:
+        """First grid point, number of grid points, and log of the chance of a loss above them."""
+        mean = variance = 0.0  # in steps
+        for loss in self.losses:
+            _, chance = loss.tilted(self.theta, self.step)
+            at = np.arange(len(chance))
+            middle = float(at @ chance)
+            mean += loss.runs * (loss.first + middle)
+            variance += loss.runs * float((at - middle) ** 2 @ chance)
+        length = next_fast_len(2 * ceil(_REACH * sqrt(variance)) + 64, real=True)
+        first = floor(mean) - length // 2
+        top = (first + length - 1) * self.step
+        steeper = [self.theta + part * _REACH / self.step / sqrt(1 + variance) for part in (0.3, 1, 3, 30)]
+        above = min(self._cumulant(theta) - theta * top for theta in steeper)
+        return first, length, float(np.logaddexp(above, self.beyond))
+
+    @cached_property
+    def log_chances(self) -> tuple[Array, float]:
+        """Logs of the tilted chances in the window, and of the 2-norm of what rounding may have made of them."""
+        first, length, _ = self.window
+        spectrum = np.ones(length // 2 + 1, np.complex128)
+        norm = 0.0
+        for loss in self.losses:
+            _, chance = loss.tilted(self.theta, self.step)
+            wrapped = np.bincount((loss.first + np.arange(len(chance))) % length, chance, length)
+            spectrum *= np.fft.rfft(wrapped) ** loss.runs
+            norm += (loss.runs + 1) * float(np.linalg.norm(wrapped))
+        found = np.roll(np.fft.irfft(spectrum, length), -first)
+        error = _ULPS * log2(length) * (norm + float(np.linalg.norm(found)))
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(found, 0.0)), log(error)
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """Log of E e^(θl), and more than rounding may have put it off, and the chances on the grid with it."""
+        spread = sum(loss.runs * (1 + self.theta * self.step * len(loss.log_p)) for loss in self.losses)
+        return self._cumulant(self.theta), 1e-9 + _ULPS * spread
+
+    def log_delta(self, epsilon: float) -> float:
+        """Log of δ(ε), from above, for an ε from the first grid point of the window on."""
+        first, length, above = self.window
+        log_p, log_error = self.log_chances
+        start = max(floor(epsilon / self.step) - first, 0)
+        over = np.maximum(self.step * np.arange(first + start, first + length) - epsilon, 0.0)
+        told, exponents = -np.expm1(-over), log_p[start:] - self.theta * over
+        most = max(float(np.max(exponents)), -1e300)
+        with np.errstate(divide="ignore"):
+            inside = most + np.log(told @ np.exp(exponents - most))
+            error = log_error + np.log(np.linalg.norm(told * np.exp(-self.theta * over)))
+        cumulant, rounding = self.scale
+        return float(np.logaddexp(np.logaddexp(inside, error) + cumulant - self.theta * epsilon, above)) + rounding
+
+    def _cumulant(self, theta: float) -> float:
+        return sum(loss.runs * loss.tilted(theta, self.step)[0] for loss in self.losses)
+
+
+def composed_epsilon(laplace: Mapping[float, int], precision: float, delta: float) -> float:
+    """An ε that so many Laplace runs of each ε, with Gaussian runs of this precision in all, keep to at this δ.
+
+    At most about a thousandth too large, but for δ near 1; infinite where the Gaussian is beyond every grid, for its
+    own ε is then above ten million, and where δ is beyond the digits of a float.
+
+    Args:
+        laplace: how many runs of which ε, each at most `LARGEST`.
+        precision: Σ (Δ/σ)² of the Gaussian runs.
+        delta: δ.
+    """
+    runs = sum(laplace.values()) + (precision > 0)
+    variance = sum(count * min(epsilon**2, 3.0) for epsilon, count in laplace.items()) + precision
+    finest = 2.1 * _REACH * sqrt(variance) / _LONGEST
+    if finest > _COARSEST:
+        return inf
+    step, widest = min(max(_FINE * sqrt(variance / max(runs, _FEW)), finest), _COARSEST), max(laplace)
+    if widest > step:  # put the ends of its losses on the grid
+        step = nextafter(widest / ceil(widest / step), inf)
+    theta = min(_tilt(laplace, precision, delta, sqrt(variance)), 20 / step)
+    losses, beyond = [_laplace_loss(epsilon, count, step) for epsilon, count in laplace.items()], -inf
+    if precision:
+        normal, beyond = _normal_loss(precision, step, theta, delta)
+        losses.append(normal)
+    return _least(_Sum(tuple(losses), beyond, step, theta), log(delta))
+
+
+def _least(total: _Sum, log_delta: float) -> float:
+    """The least ε of which δ(ε) is no more than that, in the window, to a ten-thousandth of a step."""
+    first, length, _ = total.window
+    low, high = max(first * total.step, 0.0), (first + length - 1) * total.step
+    if total.log_delta(low) <= log_delta:
+        return low
+    if total.log_delta(high) > log_delta:
+        return inf
+    near = 1e-4 * total.step
+    root = brentq(lambda epsilon: max(total.log_delta(epsilon), 2 * log_delta - 1) - log_delta, low, high, xtol=near)
+    return float(root) + 2 * near
+
+
+def _tilt(laplace: Mapping[float, int], precision: float, delta: float, scale: float) -> float:
+    """The θ of the best bound by moments, δ(ε) ≤ E e^(θ(l − ε))·θ^θ/(1 + θ)^(1 + θ) (Canonne and others 2020)."""
+
+    def epsilon(power: float) -> float:
+        theta = float(np.exp(power))
+        total = theta * (1 + theta) * precision / 2
+        for each, count in laplace.items():
+            lower = theta / (1 + 2 * theta) * np.expm1(-(1 + 2 * theta) * each)
+            total += count * (theta * each + log1p(lower))
+        return (total - log(delta) - log1p(theta) - theta * log1p(1 / theta)) / theta
+
+    ends = log(1e-3 / scale), log(1e6 / scale)
+    return float(np.exp(minimize_scalar(epsilon, bounds=ends, method="bounded").x))
+
+
+def _laplace_loss(epsilon: float, runs: int, step: float) -> _Loss:
+    """A Laplace run on the grid.
+
+    Times e^(−l/2), the chances under the two values are each other's mirror image. In units of e^(−ε/2), there is ½ at
+    either end and the density ¼ between. Of a weight at u above a grid point, sinh((h − u)/2)/sinh(h/2) stays there and
+    sinh(u/2)/sinh(h/2) goes to the next point: of the density, tanh(h/4)/2 to each end of a whole step.
+    """
+    last = ceil(epsilon / step)
+    rest = min(max(epsilon - (last - 1) * step, 1e-12 * step), step)  # how far the end lies in the last step
+    inner = np.sinh((2 * step - rest) / 4) * np.sinh(rest / 4) + np.sinh((step - rest) / 2) / 2
+    outer = np.sinh(rest / 4) ** 2 + np.sinh(rest / 2) / 2
+    beside = np.tanh(step / 4) / 2 if last > 1 else inner / np.sinh(step / 2)  # on the other side of the last but one
+    weight = np.full(2 * last + 1, np.tanh(step / 4))
+    weight[[0, -1]] = outer / np.sinh(step / 2)
+    weight[[1, -2]] = inner / np.sinh(step / 2) + beside
+    return _Loss(-last, np.log(weight) + (np.arange(-last, last + 1) * step - epsilon) / 2, runs)
+
+
+def _normal_loss(precision: float, step: float, theta: float, delta: float) -> tuple[_Loss, float]:
+    """The Gaussian on the grid, each loss rounded up, and the log of the chance of one above the grid."""
+    std, mean = sqrt(precision), precision / 2
+    reach = max(theta * std + _REACH, -float(ndtri_exp(log(delta) - 14)))  # a millionth of δ is cut off at most
+    first, last = floor((mean - std * _REACH) / step), ceil((mean + std * reach) / step)
+    z = (np.arange(first - 1, last + 1) * step - mean) / std
+    upper = z[:-1] > 0  # where the chances are those of the mirror image, which keep their digits
+    less, more = log_ndtr(np.where(upper, -z[1:], z[:-1])), log_ndtr(np.where(upper, -z[:-1], z[1:]))
+    log_p = more + np.log(-np.expm1(less - more))
+    log_p[0] = log_ndtr(z[1])  # and all that is below
+    return _Loss(first, log_p, 1), float(log_ndtr(-z[-1]))

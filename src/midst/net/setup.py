@@ -1,0 +1,245 @@
+"""The setup: everything one participant derives from the charter and its own value before it says a word.
+
+Rules:
+- Nothing here is random and nothing is sent. Two participants with the same charter derive the same parameters.
+- What is random in a session is drawn once, from the operating system, into an `Opening`: z(0), the secret of the
+  session key, and an instance number by which others notice a journal that was lost.
+- z(0) is all that hides a value in the iteration. It must not be guessable from the part of it that a neighbour is
+  sent, so it comes from the operating system's generator by way of Box and Muller, never from a simulation's.
+
+Where the limits come from. In the space of all z the iteration never moves away from a fixed point z*, so every
+|z| ≤ ‖z(0)‖ + 2‖z*‖. There is a fixed point whose entries are at most c|x*| plus what flows over an edge when every
+node's slope is carried to the others along a tree, which is at most the sum of all slopes. x follows from z.
+An honest run stays far inside; what these limits are for is that no number from outside can overflow the arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from midst.errors import InputError
+from midst.methods import CLOSE
+from midst.net.charter import Charter
+from midst.net.wire import Codec, Limits
+from midst.objectives import Mean
+from midst.problems import Problem
+from midst.protocol.certificate import slack
+from midst.protocol.masks import SECRET_BYTES
+from midst.protocol.maxima import Residuals, StopRule
+from midst.protocol.node import Node, rows
+from midst.protocol.participant import INSTANCE_BYTES, Agreement, Holding, Notary
+from midst.system import Parameters, System, assemble, make_node
+from midst.types import Array
+
+Entropy = Callable[[int], bytes]
+
+_FAR = 9.0  # no draw lies further out, in standard deviations: 53 bits reach 8.6
+_NO_LIMITS = Limits((0.0, 0.0), (0.0, 0.0))
+
+
+class Opening(msgspec.Struct, frozen=True, array_like=True):
+    """What a participant draws at random for a session, and the value it was drawn to hide."""
+
+    digest: bytes
+    name: str
+    instance: bytes
+    value: bytes
+    z: bytes
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return f"<Opening of {self.name}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Iteration:
+    """What one participant needs for the paper's iteration.
+
+    Attributes:
+        node: the state machine, with its value.
+        parameters: the paper's, as settled.
+        stop_rule: the rules by which all stop together.
+        limits: what numbers can be right.
+        mu: mean of A_ij z_{i|j}(0), in working units.
+        sigma: its standard deviation.
+    """
+
+    node: Node
+    parameters: Parameters
+    stop_rule: StopRule
+    limits: Limits
+    mu: Array
+    sigma: Array
+
+    def in_data_units(self, number: Array) -> Array:
+        """A number in the units of the data."""
+        return np.asarray(number * self.parameters.unit)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Setup:
+    """One participant of a charter.
+
+    Attributes:
+        charter: what all agreed on.
+        number: which participant this is.
+        notary: signs for it.
+        values: its own, a row a coordinate.
+        iteration: for the paper's iteration; None where the method is a search from the start.
+        codec: the frames of this charter.
+    """
+
+    charter: Charter
+    number: int
+    notary: Notary
+    values: Array
+    iteration: Iteration | None
+    codec: Codec
+
+    @property
+    def name(self) -> str:
+        """This participant's name."""
+        return self.charter.names[self.number]
+
+    @property
+    def session(self) -> bytes:
+        """What marks the session."""
+        return self.charter.digest
+
+    @property
+    def neighbours(self) -> tuple[int, ...]:
+        """Their numbers, in ascending order."""
+        return self.charter.neighbours(self.name)
+
+    def draw(self, entropy: Entropy) -> Opening:
+        """What is random in a session; call it once.
+
+        Args:
+            entropy: gives that many random bytes; the operating system's, but in a simulation.
+        """
+        z = b""
+        if self.iteration is not None:
+            node = self.iteration.node
+            drawn = normals(entropy, (len(node.neighbours), *node.shape))
+            z = np.asarray(self.iteration.mu * node.signs + self.iteration.sigma * drawn, "<f8").tobytes()
+        return Opening(
+            digest=self.session,
+            name=self.name,
+            instance=entropy(INSTANCE_BYTES),
+            value=self.plain_value(),
+            z=z,
+            secret=entropy(SECRET_BYTES),
+        )
+
+    def plain_value(self) -> bytes:
+        """The value as bytes, by which a journal knows it again."""
+        return np.asarray(self.values, "<f8").tobytes()
+
+    def z_of(self, opening: Opening) -> list[Array]:
+        """z(0) as it was drawn, one a neighbour."""
+        assert self.iteration is not None
+        node = self.iteration.node
+        return rows(np.frombuffer(opening.z, "<f8").reshape(len(node.neighbours), *node.shape))
+
+    def agreement(self, thresholds: tuple[tuple[int, ...], ...]) -> Agreement:
+        """What all agreed on about the search.
+
+        Args:
+            thresholds: of the first probe, where an iteration has found them.
+        """
+        charter = self.charter
+        weights = tuple(one.weight for one in charter.participants)
+        return Agreement(
+            charter.digest, weights, charter.pooled, lambda list_sizes: charter.search_rules(list_sizes, thresholds)
+        )
+
+    def holding(self, opening: Opening) -> Holding:
+        """What this participant brings to the search."""
+        keys = self.charter.keys.keys(np.sort(self.values, axis=1))
+        return Holding(self.number, tuple(map(tuple, keys.tolist())), opening.secret, opening.instance)
+
+
+def make_setup(charter: Charter, name: str, value: Array | float, notary: Notary) -> Setup:
+    """The setup of a participant.
+
+    Args:
+        charter: what all agreed on.
+        name: whose.
+        value: its private value: one number, one a coordinate, or as many as it has where lists are pooled.
+        notary: signs for it.
+
+    Raises:
+        InputError: there is no such participant, or the value is none that the charter allows.
+    """
+    number = charter.number(name)
+    own = np.array(value, np.float64).reshape(-1)
+    if charter.pooled:
+        if own.size == 0:
+            raise InputError(f"no value for {name}; a list needs at least one number")
+    elif own.shape != (charter.coordinates,):
+        hint = "; lists of values need pooled = true" if charter.coordinates == 1 else ""
+        raise InputError(f"{len(own)} numbers for {name}, but the charter is about {charter.coordinates}{hint}")
+    low, high = charter.value_range
+    if not ((own >= low) & (own <= high)).all():
+        between = f"between the charter's bounds, {low:g} and {high:g}" if charter.bounds else "that is finite"
+        raise InputError(f"the value of {name} is not a number {between}")
+    iteration = None if charter.method == "search" else _iteration(charter, number, own)
+    single = None if charter.coordinates == 1 else charter.coordinates
+    maxima_each, limits = (0, _NO_LIMITS) if iteration is None else (iteration.stop_rule.maxima_each, iteration.limits)
+    numbers = charter.search_rules([1] * len(charter.names)).most_numbers if charter.stop == "exact" else 0
+    codec = Codec(charter.digest, single, maxima_each, limits, numbers)
+    return Setup(charter, number, notary, own.reshape(charter.coordinates, -1), iteration, codec)
+
+
+def _iteration(charter: Charter, number: int, own: Array) -> Iteration:
+    shape = () if charter.coordinates == 1 else (charter.coordinates,)
+    values = charter.problem().values.copy()
+    values[number] = own.reshape(shape)
+    problem, parameters = charter.problem(values), charter.parameters
+    system = assemble(problem, parameters, np.zeros((len(problem.graph.source), *shape)))
+    mu, sigma = (part / parameters.unit if system.terms.smooth else part for part in (parameters.mu, parameters.sigma))
+    low, high = (end / parameters.unit for end in charter.value_range)
+    limits = find_limits(problem, system, mu, sigma, (low, high))
+    diameter, scale = problem.graph.diameter(), parameters.scale / parameters.unit
+    if charter.stop == "exact":
+        stop_rule = StopRule(diameter, CLOSE * scale)
+    else:
+        stop_rule = residual_rule(problem, diameter, charter.tolerance * scale)
+    return Iteration(make_node(system, number), parameters, stop_rule, limits, mu, sigma)
+
+
+def find_limits(problem: Problem, system: System, mu: Array, sigma: Array, values: tuple[Array, Array]) -> Limits:
+    """What numbers can be right in this system; see the head of this module. Nothing here depends on a value."""
+    farthest = float(max(np.abs(values[0]).max(), np.abs(values[1]).max()))
+    weight = int(problem.whole_weights.sum()) * problem.unit_weight
+    slopes = 2 * weight * (2 * farthest if system.terms.smooth else 1.0)
+    first = float(np.max(np.abs(mu) + _FAR * sigma))
+    z = math.sqrt(2 * problem.graph.edges) * (first + 2 * float(np.max(system.c)) * farthest + 2 * slopes)
+    x = farthest + (slopes + z) / float(np.min(system.c))
+    return Limits((-first, first), (-x, x))
+
+
+def normals(entropy: Entropy, shape: tuple[int, ...]) -> Array:
+    """Independent N(0, 1) numbers from random bytes, by Box and Muller."""
+    count = math.prod(shape)
+    bits = np.frombuffer(entropy(16 * count), "<u8") >> 11
+    u = (bits + 0.5) / 2.0**53
+    return np.asarray(np.sqrt(-2.0 * np.log(u[:count])) * np.cos(2.0 * np.pi * u[count:])).reshape(shape)
+
+
+def residual_rule(problem: Problem, diameter: int, tolerance: Array) -> StopRule:
+    """The rules by which residuals prove an answer; nothing here looks at a value."""
+    weight = float(problem.whole_weights.sum()) * problem.unit_weight
+    smooth = isinstance(problem.objective, Mean)
+    return StopRule(
+        diameter,
+        tolerance,
+        Residuals(
+            problem.graph.edges, slack(problem.objective, problem.whole_weights, problem.unit_weight), weight, smooth
+        ),
+    )

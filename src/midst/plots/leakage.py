@@ -1,0 +1,158 @@
+"""Pictures of a leakage: bounds and bits of each node, and who is not yet exposed over time.
+
+Rules:
+- matplotlib's object interface only, imported where a picture is asked for.
+- Colours of Okabe and Ito, which stay apart for the colour-blind; exposed nodes also have another mark.
+- What is drawn is what the adversary knows, and nothing else: no value that it cannot tell.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from midst.errors import MissingExtra
+from midst.plots.picture import Picture
+from midst.privacy.audit import Leakage
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+except ImportError:
+    raise MissingExtra("matplotlib", "plot") from None
+
+if TYPE_CHECKING:
+    from midst.studies.plan import Plan
+
+_HIDDEN, _EXPOSED, _FAINT = "#0072B2", "#D55E00", "#999999"
+_COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_NUMBERED = 40  # up to so many nodes each has its number on the axis
+
+
+def draw_leakage(leakage: Leakage) -> Figure:
+    """Bounds, bits and the share not yet exposed, beside each other."""
+    figure = Picture(figsize=(13, 4.6), layout="constrained")
+    figure.suptitle(
+        f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed, {leakage.mean_bits:.2f} bits a node"
+        f"{leakage.split} ({leakage.kind}; {leakage.audience})"
+    )
+    bounds, bits, share = figure.subplots(1, 3)
+    draw_bounds(bounds, leakage)
+    draw_bits(bits, leakage)
+    draw_share(share, leakage)
+    return figure
+
+
+def draw_bounds(axes: Axes, leakage: Leakage) -> None:
+    """An interval a node, with an arrow where it has no end; a diamond where the value is known."""
+    nodes = np.flatnonzero(np.isfinite(leakage.bits))
+    lower, upper = leakage.lower[nodes], leakage.upper[nodes]
+    finite = np.concatenate([lower, upper])
+    finite = finite[np.isfinite(finite)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (-1.0, 1.0)
+    margin = 0.15 * (high - low) or 1.0
+    known = lower == upper
+    for node, start, stop in zip(nodes[~known], lower[~known], upper[~known], strict=True):
+        ends = (max(start, low - margin), min(stop, high + margin))
+        axes.plot((node, node), ends, color=_HIDDEN, linewidth=2, solid_capstyle="butt")
+        for end, open_end, mark in ((ends[0], np.isinf(start), "v"), (ends[1], np.isinf(stop), "^")):
+            axes.plot(node, end, marker=mark if open_end else "_", color=_HIDDEN, markersize=6)
+    axes.plot(nodes[known], lower[known], "D", color=_EXPOSED, markersize=6)
+    axes.set_title("what the adversary can bound (diamond: value known)")
+    axes.set_ylabel("value")
+    _finish(axes, leakage)
+
+
+def draw_bits(axes: Axes, leakage: Leakage) -> None:
+    """A bar a node, with the sampler's error, and a line across it where the answer alone would end."""
+    nodes = np.flatnonzero(np.isfinite(leakage.bits))
+    exposed = leakage.exposed[nodes]
+    for which, colour, hatch, label in ((~exposed, _HIDDEN, "", "not exposed"), (exposed, _EXPOSED, "//", "exposed")):
+        if which.any():
+            error: Any = 2 * leakage.bits_error[nodes[which]]
+            axes.bar(
+                nodes[which],
+                leakage.bits[nodes[which]],
+                yerr=error if error.any() else None,
+                color=colour,
+                hatch=hatch,
+                edgecolor="white",
+                label=label,
+            )
+    floor = leakage.floor[nodes]
+    if np.isfinite(floor).any():
+        axes.hlines(floor, nodes - 0.4, nodes + 0.4, color="black", linewidth=1.5, label="floor: the answer alone")
+    axes.set_title("how much that tells")
+    axes.set_ylabel("bits")
+    axes.legend(fontsize=8)
+    _finish(axes, leakage)
+
+
+def draw_share(axes: Axes, leakage: Leakage) -> None:
+    """The share of honest nodes not yet seen inside, after each iteration."""
+    share = leakage.share_over_time
+    axes.step(np.arange(len(share)) + 1, share, where="post", color=_HIDDEN)
+    axes.set_ylim(0, 1.02)
+    if leakage.searched:
+        axes.set_title("nodes whose value is not yet certain")
+        axes.set_xlabel("steps of the search")
+    else:
+        axes.set_xscale("log")
+        axes.set_title("nodes not yet seen to send their value")
+        axes.set_xlabel("iterations")
+    axes.set_ylabel("share of honest nodes")
+    axes.grid(color=_FAINT, alpha=0.3)
+
+
+def _finish(axes: Axes, leakage: Leakage) -> None:
+    axes.set_xlabel("node")
+    axes.grid(axis="y", color=_FAINT, alpha=0.3)
+    count = len(leakage.bits)
+    if count <= _NUMBERED:
+        axes.set_xticks(range(count))
+        axes.tick_params(axis="x", labelsize=8)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def draw_plan(plan: Plan) -> Figure:
+    """Bits of all planned runs against rounds, for every choice; the frontier, the budget and the recommended one."""
+    figure = Picture(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    sigmas = sorted({outcome.sigma for outcome in plan.outcomes})
+    for sigma, colour, marker in zip(sigmas, cycle(_COLOURS), cycle("osD^v"), strict=False):
+        outcomes = [outcome for outcome in plan.outcomes if outcome.sigma == sigma]
+        axes.errorbar(
+            [outcome.most_rounds for outcome in outcomes],
+            [outcome.joint_bits for outcome in outcomes],
+            [outcome.joint_bits_error for outcome in outcomes],
+            fmt=marker,
+            color=colour,
+            label=f"σ = {sigma:g}",
+        )
+        for outcome in outcomes:
+            where = (outcome.most_rounds, outcome.joint_bits)
+            axes.annotate(f"c = {outcome.c:g}", where, (6, 5), textcoords="offset points", fontsize=8, color=colour)
+    frontier = plan.frontier
+    axes.plot([each.most_rounds for each in frontier], [each.joint_bits for each in frontier], color=_FAINT, zorder=0)
+    axes.axvline(plan.budget, color="black", linestyle=(0, (5, 3)), linewidth=1, label="budget")
+    if plan.recommended is not None:
+        chosen = plan.recommended
+        axes.scatter(
+            [chosen.most_rounds],
+            [chosen.joint_bits],
+            s=220,
+            facecolors="none",
+            edgecolors=_EXPOSED,
+            label="recommended",
+        )
+    together = f", by {plan.repeats} runs together" if plan.repeats > 1 else ""
+    axes.set(xscale="log", xlabel="rounds that nine runs of ten need", ylabel=f"bits given away by a node{together}")
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=8, frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title("what each choice of c and σ costs, and what it gives away")
+    return figure

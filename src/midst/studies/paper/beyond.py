@@ -1,0 +1,369 @@
+"""Beyond the paper: what the same runs give away, by the exact audit.
+
+Theorem 1 says that a node which never sends its own value gives nothing away: I(S_i; O) = 0. That does not hold. Step
+(c) of its proof computes x(0) and x(1) from z alone, but which of the three branches a node takes depends on s_i.
+Whoever knows z(0) sees the branch, and with it on which side of x_i(t) the value lies, at every t: it lies between the
+highest x_i(t) below it and the lowest above it. Of a node whose x_i stays on one side that is about one bit (which half
+of the data it belongs to); of one that changes sides without being caught, more.
+
+Parts:
+- (a), (b) bits on the nodes the paper calls secure; z(0) in the clear, and sealed between the two ends of each edge.
+- (c) repeats with fresh z(0) on the same data: whoever was missed once may be caught the next time.
+- (d) the exact finish is the same run cut short, so its messages tell no more than those of running on; the totals of
+  its search may.
+- (e) an even number of nodes: the answer depends on z(0), and is not the mean of the two middle values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from midst.methods import Exact
+from midst.privacy.adversaries import Adversary, Init
+from midst.privacy.audit import audit
+from midst.privacy.priors import Normal
+from midst.result import Result
+from midst.studies.paper.choices import FIFTEEN
+from midst.studies.paper.claims import (
+    Claim,
+    Interval,
+    geometric_mean_of,
+    is_everywhere,
+    is_positive,
+    judge,
+    mean_of,
+    mean_share_of,
+    over,
+    share_of,
+)
+from midst.studies.paper.drawing import (
+    BLUE,
+    COLOURS,
+    GREY,
+    MARKERS,
+    VERMILION,
+    Axes,
+    Figure,
+    draw_interval,
+    legend_below,
+    panels,
+)
+from midst.studies.paper.runs import (
+    CERTIFIED,
+    NEVER,
+    Experiment,
+    Row,
+    Seen,
+    StudySettings,
+    measure,
+    perform,
+    plateaus,
+    show,
+)
+from midst.types import Array, Ints
+
+C = (1.0, 3.0, 10.0, 30.0)
+SIGMA = (0.1, 1.0, 10.0)
+GRID = tuple(replace(FIFTEEN, c=c, sigma=sigma) for sigma in SIGMA for c in C)  # FIFTEEN itself first
+REPEATED = (
+    *(replace(FIFTEEN, graph=graph, sigma=10.0) for graph in ("complete", "rgg", "ring")),
+    *(replace(FIFTEEN, graph="complete", sigma=sigma) for sigma in (1.0, 0.1)),
+)
+STARTS = (replace(FIFTEEN, mu=-10.0, sigma=1.0), FIFTEEN, replace(FIFTEEN, graph="ring"))
+EVEN = (replace(FIFTEEN, n=14), replace(FIFTEEN, n=4), replace(FIFTEEN, n=14, graph="ring"))
+REPEATS = (1, 2, 5, 20, 100)
+
+_PRIOR = Normal(0.0, 1.0)  # what the data is drawn from: the adversary knows that much
+_NOTHING = 0.01  # so few bits are taken to be none
+_TOLD_APART = 0.01  # answers so far apart, as a share of the gap they lie in, are not the same answer
+_ROUNDING = 1e-9  # bits that are but rounding
+
+
+class Bits(NamedTuple):
+    """What the nodes gave away that never sent their own value; NaN for the others.
+
+    Attributes:
+        clear: bits, to an eavesdropper on z(0) in the clear.
+        sealed: bits, to one who does not hear z(0).
+    """
+
+    clear: Array
+    sealed: Array
+
+
+class Repeats(NamedTuple):
+    """The same data again and again.
+
+    Attributes:
+        exposed: share of nodes that have sent their own value after each number of `REPEATS`.
+    """
+
+    exposed: Array
+
+
+class Finish(NamedTuple):
+    """The same run, once ended by the exact finish and once run on.
+
+    Attributes:
+        bits: mean over all nodes: by the exact finish, and run on.
+        exposed: share of nodes, likewise.
+        rounds: of messages, likewise.
+    """
+
+    bits: Array
+    exposed: Array
+    rounds: Ints
+
+
+class EndPositions(NamedTuple):
+    """An even number of nodes: where the answers lie.
+
+    Attributes:
+        position: of the answer from each z(0), between the two middle values: 0 at the lower, 1 at the higher.
+    """
+
+    position: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The numbers of the figure, each by experiment and with an axis of runs in front.
+
+    Attributes:
+        bits: what secure nodes gave away.
+        repeats: who is exposed in the end, by repeats.
+        finish: the exact finish against running on.
+        limits: an even number of nodes.
+    """
+
+    bits: dict[Experiment, Bits]
+    repeats: dict[Experiment, Repeats]
+    finish: dict[Experiment, Finish]
+    limits: dict[Experiment, EndPositions]
+
+
+def run(settings: StudySettings) -> Data:
+    """All parts; but for the last, which is cheap, each with as many runs as a point of a range has."""
+
+    def measured(
+        observe: Callable[[Experiment, int, int], Seen], experiments: tuple[Experiment, ...]
+    ) -> dict[Experiment, Seen]:
+        return measure(observe, dict.fromkeys(experiments, settings.runs_in_range), settings)
+
+    return Data(
+        measured(observe_bits, GRID),
+        measured(observe_repeats, REPEATED),
+        measured(observe_finish, STARTS),
+        measure(observe_limits, dict.fromkeys(EVEN, settings.runs), settings),
+    )
+
+
+# What is observed of a run
+
+
+def observe_bits(experiment: Experiment, seed: int, k: int) -> Bits:
+    """One run, audited twice."""
+    trace = perform(experiment, seed, k, record="all").result.trace
+    never = plateaus(trace)[0] == NEVER
+    inits: tuple[Init, Init] = ("clear", "sealed")
+    return Bits(*(np.where(never, audit(trace, Adversary(init=init), _PRIOR).bits, np.nan) for init in inits))
+
+
+def observe_repeats(experiment: Experiment, seed: int, k: int) -> Repeats:
+    """One draw of data, run again and again with fresh z(0)."""
+    segments = perform(experiment, seed, k, copies=REPEATS[-1]).result.trace.segments
+    assert segments is not None
+    exposed = np.zeros((experiment.n, REPEATS[-1]), np.bool_)
+    inside = segments.branch == 0
+    exposed[segments.node[inside], segments.coordinate[inside]] = True
+    ever = np.logical_or.accumulate(exposed, axis=1)
+    return Repeats(ever[:, np.array(REPEATS) - 1].mean(axis=0))
+
+
+def observe_finish(experiment: Experiment, seed: int, k: int) -> Finish:
+    """One run, ended in two ways."""
+    results = [perform(experiment, seed, k, stop=stop, record="all").result for stop in (Exact(), CERTIFIED)]
+    return Finish(
+        np.array([_bits_a_node(result) for result in results]),
+        np.array([len(result.exposed) / experiment.n for result in results]),
+        np.array([result.rounds for result in results]),
+    )
+
+
+def observe_limits(experiment: Experiment, seed: int, k: int) -> EndPositions:
+    """One draw of data, run with many z(0); any point between the two middle values is right."""
+    run = perform(experiment, seed, k, copies=REPEATS[-1])
+    low, high = run.truth.answer
+    return EndPositions(np.clip((run.result.value - low) / (high - low), 0, 1))
+
+
+def _bits_a_node(result: Result) -> float:
+    """Of all nodes, exposed or not, to an eavesdropper on z(0) in the clear."""
+    return audit(result.trace, Adversary(), _PRIOR).mean_bits
+
+
+# What it shows
+
+
+def claims(data: Data) -> list[Claim]:
+    """What the paper says or leaves out, held against the audit."""
+    return [
+        judge(
+            "A node that never sends its value gives nothing away, I = 0 (mean bits on such nodes, z(0) in the clear).",
+            over(data.bits, lambda bits: _mean_over_nodes(bits.clear)),
+            _is_nothing,
+        ),
+        judge(
+            "The same where z(0) is sealed (mean bits on such nodes).",
+            over(data.bits, lambda bits: _mean_over_nodes(bits.sealed)),
+            _is_nothing,
+        ),
+        judge(
+            "Sealing z(0) saves bits on such nodes (mean bits saved, run by run).",
+            over(data.bits, lambda bits: _mean_over_nodes(bits.clear - bits.sealed)),
+            is_positive,
+        ),
+        judge(
+            f"Repeats compose (gain in the share of exposed nodes from 1 run to {REPEATS[-1]} on the same data).",
+            over(data.repeats, lambda repeats: mean_of(repeats.exposed[:, -1] - repeats.exposed[:, 0], within=(0, 1))),
+            is_positive,
+        ),
+        judge(
+            "The exact finish tells no more than running on (share of runs with no more bits, the search included).",
+            over(data.finish, lambda finish: share_of(finish.bits[:, 0] <= finish.bits[:, 1] + _ROUNDING)),
+            is_everywhere,
+        ),
+        judge(
+            "It takes fewer rounds of messages (ratio, geometric mean).",
+            over(data.finish, lambda finish: geometric_mean_of(finish.rounds[:, 0] / finish.rounds[:, 1])),
+            lambda ratio: ratio.high < 1,
+        ),
+        judge(
+            "For an even number of nodes the answer depends on z(0) (range of the answers from 100 z(0) on the same "
+            "data, as a share of the gap between the two middle values).",
+            over(data.limits, lambda limits: mean_of(np.ptp(limits.position, axis=1), within=(0, 1))),
+            lambda width: width.low > _TOLD_APART,
+        ),
+    ]
+
+
+def draw(data: Data) -> Figure:
+    """Five panels, in the order of the claims."""
+    figure, axes = panels(
+        "bits on nodes that never send their value",
+        f"the same, node by node (c = {FIFTEEN.c:g}, σ = {SIGMA[1]:g})",
+        "repeats on the same data, fresh z(0)",
+        "the exact finish against running on",
+        f"even n = {EVEN[0].n}: answers from {REPEATS[-1]} z(0)",
+        rows=2,
+    )
+    painters: tuple[Callable[[Axes, Data], None], ...] = (
+        _draw_bits, _draw_spread_of_bits, _draw_repeats, _draw_finish, _draw_limits
+    )  # fmt: skip
+    for paint, each in zip(painters, axes, strict=True):
+        paint(each, data)
+    return figure
+
+
+def rows(data: Data) -> list[Row]:
+    """A row a number of every part; `place` is where in the run it belongs, such as to which node."""
+    return [
+        {"part": part, "at": experiment.apart_from(next(iter(found))), "what": name, "run": run}
+        | {"place": " ".join(map(str, place)), "value": float(value)}
+        for part, found in vars(data).items()
+        for experiment, seen in found.items()
+        for name, array in seen._asdict().items()
+        for (run, *place), value in np.ndenumerate(array)
+        if not np.isnan(value)
+    ]
+
+
+def _mean_over_nodes(bits: Array) -> Interval:
+    """Of the nodes that count, in every run; then over the runs, which are independent as nodes are not."""
+    return mean_of(np.nanmean(bits, axis=1))
+
+
+def _is_nothing(bits: Interval) -> bool:
+    return bits.high <= _NOTHING
+
+
+# Panels
+
+
+def _draw_bits(axes: Axes, data: Data) -> None:
+    for sigma, colour, marker in zip(SIGMA, COLOURS, MARKERS, strict=False):
+        found = [data.bits[replace(FIFTEEN, c=c, sigma=sigma)] for c in C]
+        for init, line, face in (("clear", "--", "white"), ("sealed", "-", colour)):
+            bits = [_mean_over_nodes(getattr(each, init)) for each in found]
+            style: dict[str, Any] = {"marker": marker, "markersize": 5, "markerfacecolor": face, "linewidth": 1.4}
+            label = f"σ = {sigma:g}, z(0) {init}"
+            axes.plot(C, [each.value for each in bits], line, color=colour, label=label, **style)
+            for c, each in zip(C, bits, strict=True):
+                draw_interval(axes, c, each, colour)
+    axes.axhline(0, color="black", linestyle=(0, (5, 3)), linewidth=1.1, label="Theorem 1: I = 0")
+    axes.set(xlabel="c", ylabel="bits, mean over nodes and runs", xscale="log", ylim=(-0.1, None))
+    axes.set_xticks(C, [f"{c:g}" for c in C])
+    axes.minorticks_off()
+    legend_below(axes, columns=2)
+
+
+def _draw_spread_of_bits(axes: Axes, data: Data) -> None:
+    found = data.bits[replace(FIFTEEN, sigma=SIGMA[1])]
+    for name, bits, colour in (("clear", found.clear, VERMILION), ("sealed", found.sealed, BLUE)):
+        _draw_share_below(axes, bits[np.isfinite(bits)], f"z(0) {name}", colour)
+    axes.axvline(0, color="black", linestyle=(0, (5, 3)), linewidth=1.1, label="Theorem 1: I = 0")
+    axes.set(xlabel="bits", ylabel="share of such nodes with fewer", ylim=(0, 1.01), xlim=(-0.1, None))
+    legend_below(axes)
+
+
+def _draw_repeats(axes: Axes, data: Data) -> None:
+    for (experiment, repeats), colour, marker in zip(data.repeats.items(), COLOURS, MARKERS, strict=False):
+        shares = [mean_share_of(column) for column in repeats.exposed.T]
+        style: dict[str, Any] = {"marker": marker, "markersize": 5, "linewidth": 1.5, "color": colour}
+        label = f"{experiment.kind}, σ = {experiment.sigma:g}"
+        axes.plot(REPEATS, [share.value for share in shares], label=label, **style)
+        for times, share in zip(REPEATS, shares, strict=True):
+            draw_interval(axes, times, share, colour)
+    axes.set(xlabel="runs", ylabel="share of nodes that have sent their value", xscale="log", ylim=(0, 1.01))
+    axes.set_xticks(REPEATS, [str(times) for times in REPEATS])
+    axes.minorticks_off()
+    legend_below(axes, columns=2)
+
+
+def _draw_finish(axes: Axes, data: Data) -> None:
+    for (experiment, finish), colour, marker in zip(data.finish.items(), COLOURS, MARKERS, strict=False):
+        style: dict[str, Any] = {"marker": marker, "color": colour, "markersize": 4.5, "linewidth": 0}
+        axes.plot(finish.rounds.T, finish.bits.T, color=colour, linewidth=0.5, alpha=0.5)
+        axes.plot(finish.rounds[:, 0], finish.bits[:, 0], label=_start(experiment), **style)
+        axes.plot(finish.rounds[:, 1], finish.bits[:, 1], markerfacecolor="white", **style)
+    axes.plot([], [], "o", color=GREY, markersize=4.5, label="exact finish")
+    axes.plot([], [], "o", color=GREY, markersize=4.5, markerfacecolor="white", label="run on to 1e-6")
+    axes.set(xlabel="rounds", ylabel="bits a node, all nodes", xscale="log", ylim=(0, None))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    legend_below(axes, columns=2)
+
+
+def _start(experiment: Experiment) -> str:
+    return f"{experiment.kind}, μ = {show(experiment.mu)}, σ = {show(experiment.sigma)}"
+
+
+def _draw_limits(axes: Axes, data: Data) -> None:
+    position = data.limits[EVEN[0]].position[:12]
+    for row, answers in enumerate(position):
+        axes.plot(answers, np.full(answers.size, row), "|", color=BLUE, markersize=11, alpha=0.6)
+    axes.plot([], [], "|", color=BLUE, markersize=11, label="answer of a run")
+    axes.axvline(0.5, color="black", linestyle=(0, (5, 3)), linewidth=1.1, label="mean of the two middle values")
+    axes.set(xlabel="0: lower middle value; 1: higher", ylabel="draw of data", xlim=(-0.03, 1.03))
+    axes.set_yticks(range(len(position)), [str(row + 1) for row in range(len(position))])
+    legend_below(axes)
+
+
+def _draw_share_below(axes: Axes, samples: Array, name: str, colour: str) -> None:
+    """The share of samples up to each."""
+    ranked = np.sort(samples)
+    share = np.arange(1, ranked.size + 1) / ranked.size
+    axes.plot(ranked, share, drawstyle="steps-post", color=colour, linewidth=1.6, label=name)

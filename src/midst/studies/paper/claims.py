@@ -1,0 +1,177 @@
+"""Claims: a sentence, what was measured for it, and whether that bears it out.
+
+Rules:
+- The value of a claim is what was measured at the paper's own setting. The cases follow it over a range, each judged
+  by the same rule: a claim may hold at the one and fail in the other, and then both are said.
+- low and high are the ends of a 95% confidence interval over the runs; they equal the value where nothing was sampled.
+- Runs that all agree prove nothing of the next one: an interval of what has bounds has a width also then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import chdtri, stdtrit
+
+from midst.studies.paper.runs import Experiment
+
+Measured = TypeVar("Measured")
+
+_LEVEL = 0.95
+_Z = 1.959963984540054  # of the normal distribution, at that level
+
+AS_DRAWN = "as drawn"  # the case that is the paper's own setting
+
+
+class Interval(NamedTuple):
+    """A number that was measured, and how surely."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """A claim at one point of its range.
+
+    Attributes:
+        at: which point.
+        value: what was measured.
+        low: lower end of its confidence interval.
+        high: upper end.
+        holds: whether the claim does, there.
+    """
+
+    at: str
+    value: float
+    low: float
+    high: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim.
+
+    Attributes:
+        text: the claim and what its value is, in one sentence.
+        value: what was measured at the paper's own setting.
+        low: lower end of its confidence interval.
+        high: upper end.
+        holds: whether the claim does, there.
+        cases: the same over a range of what the paper leaves open.
+    """
+
+    text: str
+    value: float
+    low: float
+    high: float
+    holds: bool
+    cases: tuple[Case, ...] = ()
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """Where in the range the claim does not hold."""
+        return tuple(case.at for case in self.cases if not case.holds)
+
+
+def judge(text: str, measured: Mapping[str, Interval], holds: Callable[[Interval], bool]) -> Claim:
+    """A claim from what was measured.
+
+    Args:
+        text: the claim.
+        measured: at the paper's own setting first, then over the range.
+        holds: the rule by which an interval bears the claim out.
+    """
+    first, *others = (Case(at, *interval, holds(interval)) for at, interval in measured.items())
+    return Claim(text, first.value, first.low, first.high, first.holds, tuple(others))
+
+
+def over(measured: Mapping[Experiment, Measured], statistic: Callable[[Measured], Interval]) -> dict[str, Interval]:
+    """A statistic of every experiment, each named by what sets it apart from the first."""
+    base = next(iter(measured))
+    return {each.apart_from(base) or AS_DRAWN: statistic(found) for each, found in measured.items()}
+
+
+# Rules
+
+
+def is_everywhere(share: Interval) -> bool:
+    """Whether all trials hit."""
+    return share.value == 1.0
+
+
+def is_positive(gain: Interval) -> bool:
+    """Whether a gain is surely above zero."""
+    return gain.low > 0
+
+
+# Intervals
+
+
+def exactly(value: float) -> Interval:
+    """A number that was not sampled."""
+    return Interval(float(value), float(value), float(value))
+
+
+def mean_of(samples: ArrayLike, within: tuple[float, float] | None = None) -> Interval:
+    """The mean of what independent runs gave, by Student's t.
+
+    That has no width where all n runs agree. Then anything else has a chance of q = 1 − 0.05^(1/n) at most, at this
+    level, and the mean lies within q of the way to either bound. What has no bounds is taken not to agree by chance.
+
+    Args:
+        samples: one number a run.
+        within: least and greatest possible number.
+    """
+    array = np.asarray(samples, np.float64)
+    mean = float(array.mean())
+    if within is not None and np.ptp(array) == 0:
+        unseen = -np.expm1(np.log1p(-_LEVEL) / array.size)
+        return Interval(mean, *(float(mean + unseen * (end - mean)) for end in within))
+    reach = float(stdtrit(array.size - 1, (1 + _LEVEL) / 2) * array.std(ddof=1) / np.sqrt(array.size))
+    return Interval(mean, mean - reach, mean + reach)
+
+
+def geometric_mean_of(ratios: ArrayLike) -> Interval:
+    """The same for ratios, whose logarithms are averaged."""
+    return Interval(*(float(end) for end in np.exp(mean_of(np.log(ratios)))))
+
+
+def mean_share_of(samples: ArrayLike) -> Interval:
+    """The mean of shares, which lie between 0 and 1.
+
+    Near an end, where the rare run that lies far from the others is easily missed, Student's t is much too sure. Two
+    more runs at either end are taken in there, as Agresti and Coull do for hits; towards the middle, ever fewer.
+    """
+    array = np.asarray(samples, np.float64)
+    mean = float(array.mean())
+    more = 2 * (1 - 2 * mean) ** 2
+    size = array.size + 2 * more
+    middle = (float(array.sum()) + more) / size
+    squares = float(((array - middle) ** 2).sum()) + more * (middle**2 + (1 - middle) ** 2)
+    reach = float(stdtrit(size - 1, (1 + _LEVEL) / 2) * np.sqrt(squares / (size - 1) / size))
+    least = mean_of(array, within=(0, 1)) if np.ptp(array) == 0 else exactly(mean)
+    return Interval(mean, max(0.0, min(least.low, middle - reach)), min(1.0, max(least.high, middle + reach)))
+
+
+def share_of(hits: ArrayLike) -> Interval:
+    """The share of independent trials that hit, by Wilson's score: an interval also where all or none did."""
+    array = np.asarray(hits, np.bool_)
+    n, share = array.size, float(array.mean())
+    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    reach = _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return Interval(share, float(max(0.0, min(middle - reach, share))), float(min(1.0, max(middle + reach, share))))
+
+
+def variance_of(samples: ArrayLike) -> Interval:
+    """The mean square of independent normal samples around zero, by χ²."""
+    array = np.asarray(samples, np.float64)
+    total = float((array**2).sum())
+    low, high = (total / float(chdtri(array.size, tail)) for tail in ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
+    return Interval(total / array.size, low, high)

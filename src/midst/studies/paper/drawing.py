@@ -1,0 +1,101 @@
+"""What the pictures share: colours that stay apart for the colour-blind, legends outside the data, trajectories.
+
+Importing this needs matplotlib; only its object interface is used, so no setting of the user's is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+from string import ascii_lowercase
+
+import numpy as np
+
+from midst.errors import MissingExtra
+from midst.studies.paper.claims import Interval
+from midst.studies.paper.runs import show
+from midst.types import Array, Bools
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.ticker import LogLocator
+except ImportError:
+    raise MissingExtra("matplotlib", "plot") from None
+
+__all__ = ["Axes", "Figure", "LogLocator"]  # what the figures need of matplotlib, behind one guard
+
+# Okabe and Ito
+BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9"
+COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
+MARKERS = ("o", "s", "^", "D", "v", "P")
+GREY = "#777777"
+
+
+def panels(*titles: str, width: float = 5.4, height: float = 4.6, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Axes in rows, lettered from (a)."""
+    columns = -(-len(titles) // rows)
+    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, wspace=0.04, hspace=0.06)
+    figure = Figure(figsize=(width * columns, height * rows), layout=layout)
+    every = list(figure.subplots(rows, columns).flat)
+    row, over = every[: len(titles)], every[len(titles) :]
+    for axes in over:
+        axes.remove()
+    for letter, axes, title in zip(ascii_lowercase, row, titles, strict=False):
+        axes.set_title(f"({letter}) {title}", fontsize=10, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+        axes.grid(axis="y", color="#E5E5E5", linewidth=0.6)
+        axes.set_axisbelow(True)
+    return figure, row
+
+
+def legend_below(axes: Axes, columns: int = 3) -> None:
+    """A legend under the axes, where it covers no data."""
+    axes.legend(
+        ncols=columns,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.14),
+        frameon=False,
+        fontsize=8,
+        columnspacing=1.3,
+        handlelength=1.8,
+    )
+
+
+def draw_trajectories(axes: Axes, x: Array, inside: Bools, median: float, names: Sequence[str] = ()) -> None:
+    """x_i over the iterations, a broad shade behind each stretch in which a node sends the value it holds.
+
+    Args:
+        axes: where.
+        x: shape (iterations, n).
+        inside: when a node sends the value it holds, likewise.
+        median: of what they hold.
+        names: of the nodes, for a legend; none for an inset.
+    """
+    iteration = np.arange(1, len(x) + 1)
+    for i, colour in zip(range(x.shape[1]), cycle(COLOURS), strict=False):
+        plateau = np.where(inside[:, i], x[:, i], np.nan)
+        axes.plot(iteration, plateau, color=colour, linewidth=9, alpha=0.3, solid_capstyle="round", zorder=1)
+        axes.plot(iteration, x[:, i], color=colour, linewidth=1.3, zorder=3)
+    axes.axhline(median, color="black", linestyle=(0, (5, 3)), linewidth=1.1, zorder=4)
+    if names:
+        for name, colour in zip(names, cycle(COLOURS), strict=False):
+            axes.plot([], [], color=colour, linewidth=1.3, label=name)
+        axes.plot([], [], color=GREY, linewidth=9, alpha=0.3, label="while $i$ sends what it holds")
+        axes.plot([], [], color="black", linestyle=(0, (5, 3)), linewidth=1.1, label=f"median {show(median, '.3f')}")
+        axes.set(xlabel="iteration", ylabel="$x_i$")
+
+
+def draw_interval(axes: Axes, at: float, interval: Interval, colour: str = "black") -> None:
+    """A confidence interval as a bar with caps."""
+    reach = [[max(0.0, interval.value - interval.low)], [max(0.0, interval.high - interval.value)]]
+    axes.errorbar([at], [interval.value], yerr=reach, fmt="none", ecolor=colour, elinewidth=1.2, capsize=4, zorder=5)
+
+
+def draw_ceiling(axes: Axes, n: int) -> None:
+    """The share that no run with an odd number of nodes can exceed."""
+    axes.axhline(
+        1 - 1 / n, color="black", linestyle=(0, (1, 2)), linewidth=1.1, label="all but the median's holder", zorder=1
+    )

@@ -1,0 +1,112 @@
+"""Fig. 1: started near the median, the nodes find it, and only its holder has to show its value.
+
+Five nodes on a random geometric graph, μ = 0, σ² = 0.01. The paper shows one draw; `claims` also says how often other
+draws look like it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from midst.studies.paper.choices import CLOSE, NEAR, perform_drawn, plan
+from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
+from midst.studies.paper.drawing import BLUE, Figure, draw_trajectories, legend_below, panels
+from midst.studies.paper.runs import Experiment, Outcome, Row, StudySettings, measure, observe, show
+from midst.types import Array, Bools
+
+RANGE = tuple(
+    [replace(NEAR, c=c) for c in (0.3, 3.0, 10.0)]
+    + [replace(NEAR, radius=radius) for radius in (0.6, 1.0)]
+    + [replace(NEAR, sigma=1.0), replace(NEAR, n=15)]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The numbers of the figure.
+
+    Attributes:
+        values: s_i of the draw that is shown.
+        median: of them.
+        x: x_i(t), shape (iterations, n).
+        inside: whether node i sent s_i itself, likewise.
+        measured: many draws, the paper's setting first.
+    """
+
+    values: Array
+    median: float
+    x: Array
+    inside: Bools
+    measured: dict[Experiment, Outcome]
+
+    @property
+    def error(self) -> Array:
+        """Of the whole network, over t."""
+        return np.asarray(np.linalg.norm(self.x - self.median, axis=1))
+
+    @property
+    def exposed(self) -> Bools:
+        """Who sent its own value in the draw that is shown."""
+        return np.asarray(self.inside.any(axis=0))
+
+
+def run(settings: StudySettings) -> Data:
+    """The draw that is shown, and many more."""
+    truth, _, result = perform_drawn(NEAR, settings)
+    trace = result.trace
+    measured = measure(observe, plan(NEAR, RANGE, settings), settings)
+    return Data(truth.values, float(truth.answer[0]), trace.x, trace.inside, measured)
+
+
+def claims(data: Data) -> list[Claim]:
+    """What the paper says of the figure."""
+    others = int(data.exposed[data.values != data.median].sum())
+    return [
+        judge(
+            "The nodes converge to the exact median (share of runs that end with every x_i within 1e-6 of it).",
+            over(data.measured, lambda found: share_of(found.error <= CLOSE)),
+            is_everywhere,
+        ),
+        judge(
+            "In the draw shown, every node but the median's holder keeps x_i ≠ s_i (how many others do not).",
+            {"the draw shown": exactly(others)},
+            lambda count: count.value == 0,
+        ),
+        judge(
+            "The same is true of every draw (share of runs in which only the median's holder sends its own value).",
+            over(data.measured, lambda found: share_of(found.exposed.sum(axis=1) == 1)),
+            is_everywhere,
+        ),
+        judge(
+            "The holder of the median sends it in every run (share of runs).",
+            over(data.measured, lambda found: share_of(found.exposed[found.side == 0])),
+            is_everywhere,
+        ),
+    ]
+
+
+def draw(data: Data) -> Figure:
+    """The error of the network, and what every node sent."""
+    figure, (left, right) = panels("error of the whole network", "what each node sent")
+    left.semilogy(np.arange(1, len(data.x) + 1), data.error, color=BLUE, linewidth=1.5)
+    left.axhline(CLOSE, color="black", linestyle=(0, (1, 2)), linewidth=1.1, label="where Figs. 3 and 4 stop")
+    left.set(xlabel="iteration", ylabel=r"$\Vert x - s_{\mathrm{med}} \Vert_2$", xlim=(1, len(data.x)))
+    legend_below(left)
+    names = [f"$s_{{{i + 1}}}$ = {show(value, '.3f')}" for i, value in enumerate(data.values)]
+    draw_trajectories(right, data.x, data.inside, data.median, names)
+    right.set(xscale="log", xlim=(1, len(data.x)))
+    right.xaxis.set_major_formatter("{x:,.0f}")
+    legend_below(right)
+    return figure
+
+
+def rows(data: Data) -> list[Row]:
+    """X of the draw that is shown: a row an iteration."""
+    return [
+        {"iteration": t + 1, "error": float(data.error[t])}
+        | {f"x_{i + 1}": float(x) for i, x in enumerate(data.x[t])}
+        | {f"inside_{i + 1}": int(flag) for i, flag in enumerate(data.inside[t])}
+        for t in range(len(data.x))
+    ]

@@ -1,0 +1,16 @@
+"""Sweeps: the same experiment over a grid of settings, many runs of each.
+
+| file    | one idea                                                                           |
+|---------|------------------------------------------------------------------------------------|
+| spec    | what is asked for: a TOML file, checked whole before anything runs                  |
+| cells   | one cell of the grid: its runs, as rows of a table                                 |
+| workers | cells in this process, in several, or on a cluster                                 |
+| folder  | what is done and what is left, in a folder that a killed sweep can be resumed from |
+
+Run k of cell j draws everything from child (j, k) of the seed, so the numbers do not depend on who computes them.
+"""
+
+from midst.studies.sweep.folder import Report, run_sweep
+from midst.studies.sweep.spec import GridPoint, Spec, read_spec
+
+__all__ = ["GridPoint", "Report", "Spec", "read_spec", "run_sweep"]

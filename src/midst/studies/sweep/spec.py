@@ -1,0 +1,331 @@
+"""What a sweep is to do: a TOML file.
+
+    runs = 100                                   # of every cell
+    seed = 1
+    stop = "certified"                           # or "exact", of an iteration; also tolerance, limit, iterations
+
+    [grid]                                       # a value, or a list of them; the cells are all combinations
+    graph = ["ring", {kind = "rgg", radius = 0.4}]
+    n = [15, 51]
+    method = ["consensus", "search"]
+    arity = [1, 3]                               # of a search; of an iteration c, theta, mu, sigma:
+    c = [1.0, 10.0]                              # c, mu, sigma: chosen as in `solve` where not given
+    sigma = 0.1
+    objective = ["median", 0.9, "mean"]          # a number is a quantile
+    prior = "normal:0,1"                         # what values are drawn from, and what an adversary believes
+    adversary = ["none", "eavesdropper sealed"]  # as for `midst audit`, and whether z(0) is sealed; none: no audit
+
+Rules:
+- Everything is checked here, each cell to the point where it could start: nothing is refused once a sweep has begun.
+- A key nobody knows is refused: a misspelt parameter would otherwise be left at its default in silence.
+- What a method has no use for does not make more cells of it: a search is swept over arities, and not over c.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from midst import graphs
+from midst.errors import InputError
+from midst.graphs.generators import expected_edges
+from midst.graphs.graph import physical_memory, show_bytes
+from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_stop, rules_of
+from midst.objectives import TAUS, Mean, Objective, Quantile
+from midst.privacy.adversaries import Adversary, parse_adversary
+from midst.privacy.priors import parse_prior
+from midst.problems import Problem
+from midst.system import settle
+
+_RUN = ("stop", "tolerance", "limit", "iterations")
+_DEFAULTS = {
+    "graph": "rgg",
+    "n": 15,
+    "method": "consensus",
+    "arity": 3,
+    "c": None,
+    "theta": 0.5,
+    "mu": None,
+    "sigma": None,
+    "objective": "median",
+    "prior": "normal:0,1",
+    "adversary": "none",
+}
+_BYTES_AN_EDGE = 200  # at the peak of building a graph and starting a run, both directions together
+_BYTES_A_NODE = 300
+_BYTES_A_ROW = 300  # of the table
+_SHARE = 0.8  # of the memory that a sweep may take
+_TRIED = 200_000  # edges and nodes up to which a graph is made once to see whether it can be
+
+
+@dataclass(frozen=True)
+class GridPoint:
+    """One point of the grid.
+
+    Attributes:
+        number: which.
+        kind: of the graph.
+        options: of the graph, by name.
+        n: how many nodes.
+        method: "consensus" or "search".
+        arity: of a search.
+        c: convergence parameter, like all below `None` where it is to be chosen.
+        theta: averaging constant; like the others, None of a search.
+        mu: mean of z(0).
+        sigma: standard deviation of z(0).
+        objective: "median", "maximum", "minimum", "mean", or a number for a quantile.
+        prior: what the values are drawn from.
+        adversary: who listens, or "none".
+    """
+
+    number: int
+    kind: str
+    options: tuple[tuple[str, Any], ...]
+    n: int
+    method: MethodName
+    arity: int | None
+    c: float | None
+    theta: float | None
+    mu: float | None
+    sigma: float | None
+    objective: str | float
+    prior: str
+    adversary: str
+
+    @property
+    def graph(self) -> str:
+        """The graph in words."""
+        return " ".join([self.kind, *(f"{name}={value}" for name, value in self.options)])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of its method."""
+        return {name: getattr(self, name) for name in ("method", "arity", "c", "theta", "mu", "sigma")}
+
+    def make_method(self, problem: Problem, options: Mapping[str, Any]) -> Method:
+        """How its runs find their answers.
+
+        Args:
+            problem: one of them.
+            options: of the sweep: stop, tolerance, limit, iterations.
+        """
+        if self.method == "search":
+            return Search(self.arity or 3)
+        stop = make_stop(problem, *(options.get(name) for name in ("stop", "tolerance", "iterations")))
+        limit = {"limit": options["limit"]} if "limit" in options else {}
+        theta = 0.5 if self.theta is None else self.theta
+        return Consensus(self.c, theta, self.mu, self.sigma, stop=stop, **limit)
+
+    def make_graph(self, rng: graphs.Seed) -> graphs.Graph:
+        """The graph of a run."""
+        return graphs.make(self.kind, self.n, rng=rng, **dict(self.options))
+
+    def find(self) -> Objective:
+        """What is to be found; where there are two answers, the lower."""
+        if self.objective == "mean":
+            return Mean()
+        return Quantile(TAUS.get(str(self.objective), self.objective), "low")  # type: ignore[arg-type]
+
+    def listener(self) -> Adversary | None:
+        """Who listens."""
+        if self.adversary == "none":
+            return None
+        who, _, init = self.adversary.partition(" ")
+        return parse_adversary(who, init or "clear")  # type: ignore[arg-type]
+
+    @property
+    def edges(self) -> float:
+        """About how many edges its graph has in memory, which is estimated from them."""
+        return expected_edges(self.kind, self.n, **dict(self.options))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A sweep.
+
+    Attributes:
+        runs: of every cell.
+        seed: of everything random.
+        options: of `solve`, for all runs.
+        cells: the grid.
+    """
+
+    runs: int
+    seed: int
+    options: dict[str, Any]
+    cells: tuple[GridPoint, ...]
+
+
+def read_spec(path: str | Path) -> Spec:
+    """The sweep a file asks for.
+
+    Raises:
+        InputError: it cannot be read, or is not as it must be.
+    """
+    try:
+        with open(path, "rb") as file:
+            return parse_spec(tomllib.load(file))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
+
+
+def parse_spec(given: Mapping[str, Any]) -> Spec:
+    """The sweep, checked.
+
+    Raises:
+        InputError: a key is unknown, a list is empty, or a cell could not start.
+    """
+    _refuse_unknown(given, ("runs", "seed", "grid", *_RUN), "")
+    runs, seed = _whole("runs", given.get("runs", 100), 1), _whole("seed", given.get("seed", 1), 0)
+    grid = given.get("grid")
+    if not isinstance(grid, dict) or not grid:
+        raise InputError("the grid is empty; add a table [grid] with graph, n, c, …")
+    _refuse_unknown(grid, tuple(_DEFAULTS), "grid.")
+    axes = [_axis(name, grid.get(name, default)) for name, default in _DEFAULTS.items()]
+    every = [_cell(*values) for values in itertools.product(*axes)]
+    different = {repr(cell): cell for cell in every}.values()
+    cells = tuple(replace(cell, number=number) for number, cell in enumerate(different))
+    spec = Spec(runs, seed, {name: given[name] for name in _RUN if name in given}, cells)
+    _check_options(spec.options)
+    for cell in cells:
+        _try(cell, spec.options)
+    return spec
+
+
+def check_memory(spec: Spec, at_once: int, available: int | None = None) -> None:
+    """Refuse what would not fit.
+
+    Args:
+        spec: the sweep.
+        at_once: so many cells are computed at a time.
+        available: bytes; this machine's if not given.
+
+    Raises:
+        InputError: with the estimate.
+    """
+    available = available or physical_memory()
+    table = len(spec.cells) * spec.runs * _BYTES_A_ROW
+    largest = max(spec.cells, key=memory)
+    needed = table + at_once * memory(largest)
+    if needed > _SHARE * available:
+        what = f"{len(spec.cells):,} cells of {spec.runs:,} runs, {at_once} at once, the largest {largest.graph}"
+        size = f"{largest.n:,} nodes and about {largest.edges:.2g} edges in memory"
+        raise InputError(
+            f"{what} with {size}: about {show_bytes(needed)} of memory, "
+            f"and there are {show_bytes(available)}; try fewer nodes or workers"
+        )
+
+
+def memory(cell: GridPoint) -> float:
+    """About how many bytes a run of a cell takes."""
+    return cell.edges * _BYTES_AN_EDGE + cell.n * _BYTES_A_NODE
+
+
+def _axis(name: str, given: Any) -> list[Any]:
+    values = given if isinstance(given, list) else [given]
+    if not values:
+        raise InputError(f"grid.{name} is an empty list: no cells; give at least one value")
+    return values
+
+
+def _cell(
+    graph: Any, n: Any, method: Any, arity: Any, c: Any, theta: Any, mu: Any, sigma: Any, *names: Any
+) -> GridPoint:
+    """A cell without its number; what its method has no use for is left out."""
+    objective, prior, adversary = names
+    if method not in METHODS:
+        raise InputError(f"grid.method must be {' or '.join(METHODS)}{_near(method, METHODS)}")
+    described = {"kind": graph} if isinstance(graph, str) else graph
+    if not isinstance(described, dict) or not isinstance(described.get("kind"), str):
+        raise InputError('grid.graph must be kinds such as "ring", or tables such as {kind = "rgg", radius = 0.4}')
+    options = tuple(sorted((name, value) for name, value in described.items() if name != "kind"))
+    if {"n", "rng"} & dict(options).keys():
+        raise InputError("grid.graph: n and seed are keys of their own")
+    for name, value in (("c", c), ("theta", theta), ("mu", mu), ("sigma", sigma)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise InputError(f"grid.{name} must be numbers")
+    if objective not in (*TAUS, "mean") and (isinstance(objective, bool) or not isinstance(objective, int | float)):
+        near = _near(objective, (*TAUS, "mean"))
+        raise InputError(f"grid.objective must be {', '.join(TAUS)}, mean, or a number for a quantile{near}")
+    if not isinstance(prior, str) or not isinstance(adversary, str):
+        raise InputError("grid.prior and grid.adversary must be words, as for midst audit")
+    searches = method == "search"
+    return GridPoint(
+        number=0,
+        kind=described["kind"],
+        options=options,
+        n=_whole("grid.n", n, 2),
+        method=method,
+        arity=_whole("grid.arity", arity, 1) if searches else None,
+        c=None if searches else c,
+        theta=None if searches else theta,
+        mu=None if searches else mu,
+        sigma=None if searches else sigma,
+        objective=objective,
+        prior=prior,
+        adversary=adversary,
+    )
+
+
+def _try(cell: GridPoint, options: Mapping[str, Any]) -> None:
+    """Everything about a cell that can be refused, refused now."""
+    who, _ = cell.listener(), parse_prior(cell.prior)
+    if cell.kind not in graphs.KINDS:
+        cell.make_graph(0)
+    try:
+        small = max(cell.edges, cell.n) <= _TRIED
+    except (TypeError, ValueError):
+        small = True  # an option that is no number: let the graph say so
+    graph = cell.make_graph(0) if small else graphs.ring(3)
+    if who is not None and small:
+        who.check(graph)
+    problem = Problem(graph, np.arange(graph.n, dtype=float), objective=cell.find())
+    method = cell.make_method(problem, options)
+    if isinstance(method, Search):
+        rules_of(problem, method)
+    else:
+        settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name in ("limit", "iterations"):
+        _whole(name, options.get(name, 1), 1)
+    if options.get("stop", "exact") not in ("exact", "certified"):
+        raise InputError("stop must be 'exact' or 'certified'")
+    tolerance = options.get("tolerance", 1.0)
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < math.inf:
+        raise InputError("tolerance must be a positive number")
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for name in given:
+        if name not in known:
+            raise InputError(f"unknown key {where}{name}{_near(name, known)}; the keys are {', '.join(known)}")
+
+
+def _near(name: Any, known: tuple[str, ...]) -> str:
+    return "".join(f"; did you mean {near}?" for near in get_close_matches(str(name), known, n=1))
+
+
+def _whole(name: str, number: Any, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise InputError(f"{name} must be a whole number of at least {least}")
+    return number
+
+
+def described(spec: Spec) -> Iterator[dict[str, Any]]:
+    """The cells as plain values, for the manifest."""
+    for cell in spec.cells:
+        yield {name: value for name, value in vars(cell).items() if name not in ("kind", "options")} | {
+            "graph": cell.graph
+        }
