@@ -1,0 +1,3 @@
+"""A transport by its name, and the largest frame that it must carry."""
+
+from __future__ import annotations

@@ -1,0 +1,14 @@
+"""Array types, once: what NumPy keeps its numbers in, by what they are for.
+
+`Array` also stands for a float or a JAX array where a docstring says so (`protocol/step.py`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Branch = NDArray[np.int8]  # −1 where x < s, 0 where x = s was sent, +1 where x > s

@@ -1,0 +1,33 @@
+"""Dependencies point one way."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import midst
+
+ROOT = Path(midst.__file__).parent
+ORDER = """
+    _version errors types files workers graphs objectives protocol problems system methods trace result recorder
+    net simnet engines privacy dp solving federated plots studies explorer cli __main__
+""".split()
+SIDEWAYS = {("result", "plots"), ("errors", "result"), ("plots", "studies")}  # on call, or for a type checker only
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "midst":
+            parts = node.module.split(".")
+            yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+
+
+def test_every_module_imports_only_what_comes_before_it():
+    for path in ROOT.rglob("*.py"):
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        assert room in ORDER, f"{room} has no place in the order"
+        for other in imports(path):
+            ok = other == room or ORDER.index(other) < ORDER.index(room) or (room, other) in SIDEWAYS
+            assert ok, f"{path.relative_to(ROOT)} imports {other}, which comes after it"
