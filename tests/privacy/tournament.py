@@ -141,10 +141,10 @@ def play(seed: int) -> list[tuple[str, str, str, float, float, float]]:
     try:
         leak = audit(setting.trace, setting.adversary, setting.prior, float(cells[0]))
         seen = view(setting.trace, setting.adversary)
+        allowed = best_beliefs(seen, priors, cells)
     except InputError:  # too short for a sealed audit, or weights that no audit weighs
         return []
     exact = leak.kind in ("exact", "sampled")
-    allowed = best_beliefs(seen, priors, cells)
     rows = []
     for name, attack in {**ATTACKS, **GUESSES}.items():
         beliefs = {i: each.posterior for i, each in allowed.items() if each.attack == name == "sides"}
