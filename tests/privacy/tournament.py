@@ -33,6 +33,7 @@ from midst.trace import Trace
 from midst.workers import spread
 
 RELATIVE = 0.01  # the resolution, of the prior's scale
+ROUNDING = 0.01  # bits: what cells at the ends of an interval can make
 KINDS = ("ring", "path", "star", "complete", "rgg")
 
 
@@ -209,7 +210,7 @@ def _is_at_least_zero(numbers: list[float], deviations: float = 5.0) -> bool:
         return False
     if len(numbers) < 30:  # too few to tell from chance
         return True
-    return float(np.mean(numbers)) >= -deviations * float(np.std(numbers)) / math.sqrt(len(numbers)) - 1e-9
+    return float(np.mean(numbers)) >= -deviations * float(np.std(numbers)) / math.sqrt(len(numbers)) - ROUNDING
 
 
 def main(count: int, workers: int = 2, show: Callable[[str], None] = print) -> int:
