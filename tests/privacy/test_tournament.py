@@ -72,7 +72,7 @@ def test_a_posterior_that_is_too_sure_is_found_out(monkeypatch):
 
 
 def _sharpened(posterior):
-    raised = np.array([piece.probability**3 for piece in posterior.pieces])
+    raised = np.array([piece.probability**12 for piece in posterior.pieces])
     pairs = zip(raised / raised.sum(), posterior.pieces, strict=True)
     return tuple(Piece(float(p), piece.lower, piece.upper) for p, piece in pairs)
 
