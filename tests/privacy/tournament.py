@@ -24,7 +24,7 @@ import numpy as np
 import midst
 from midst import Adversary, After, Consensus, Exact, Problem, Quantile, Search, graphs
 from midst.errors import InputError
-from midst.privacy.attack import ATTACKS, Attack, best_beliefs
+from midst.privacy.attack import ATTACKS, Attack, best_beliefs, read_messages
 from midst.privacy.audit import audit
 from midst.privacy.posterior import Piece, Posterior, cell, log_mass
 from midst.privacy.priors import Laplace, Normal, Prior, Uniform
@@ -141,7 +141,7 @@ def play(seed: int) -> list[tuple[str, str, str, float, float, float]]:
     priors, cells = [setting.prior] * n, np.full(n, RELATIVE * setting.prior.scale)
     try:
         leak = audit(setting.trace, setting.adversary, setting.prior, float(cells[0]))
-        seen = view(setting.trace, setting.adversary)
+        seen = read_messages(view(setting.trace, setting.adversary))
         allowed = best_beliefs(seen, priors, cells)
     except InputError:  # too short for a sealed audit, or weights that no audit weighs
         return []

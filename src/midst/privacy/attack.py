@@ -45,19 +45,17 @@ _RELATIVE_TOLERANCE = 0.1
 
 def by_branches(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """Bounds, or the value, of nodes all of whose z are known."""
-    sights = (sight for sight in track(view) if isinstance(sight, Branches))
-    return {sight.node: _between(priors, sight.node, sight.lower, sight.upper, sight.value) for sight in sights}
+    return _believe(view, priors, Branches)
 
 
 def by_sides(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The hypotheses of sealed z(0), weighed."""
-    tracked = replace(view, sights=tuple(sight for sight in track(view) if isinstance(sight, Offset)))
-    return {i: mixture.posterior for i, mixture in posteriors(tracked, priors).items()}
+    return _believe(view, priors, Offset)
 
 
 def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The value of a node that was heard twice in a row with the same message."""
-    heard = (sight for sight in track(view) if isinstance(sight, Heard) and sight.value is not None)
+    heard = (sight for sight in view.sights if isinstance(sight, Heard) and sight.value is not None)
     return {sight.node: _between(priors, sight.node, value=sight.value) for sight in heard}
 
 
@@ -143,9 +141,10 @@ class Belief:
 
 
 def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Belief]:
-    """Of each node the belief that tells most; a node of which nothing is learnt has none."""
+    """Of each node the belief that tells most, by the raw messages; a node of which nothing is learnt has none."""
     if not view.public.iterations:
         return _name("totals", by_totals(view, priors, cells))
+    view = read_messages(view)
     found = _name("branches", by_branches(view, priors, cells))
     if searched(view) and are_apart(view) and view.published is not None:
         before = {i: belief.posterior for i, belief in found.items()}
@@ -157,6 +156,16 @@ def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Bel
             beliefs = ATTACKS[name](view, priors, cells)
             found |= _name(name, {i: each for i, each in beliefs.items() if i in missing})
     return found
+
+
+def read_messages(view: View) -> View:
+    """The same view with its sights read from the raw messages, where it has them."""
+    return replace(view, sights=track(view))
+
+
+def _believe(view: View, priors: list[Prior], kind: type[Branches | Offset]) -> Beliefs:
+    some = replace(view, sights=tuple(sight for sight in view.sights if isinstance(sight, kind)))
+    return {i: mixture.posterior for i, mixture in posteriors(some, priors).items()}
 
 
 def _name(name: str, beliefs: Beliefs) -> dict[int, Belief]:

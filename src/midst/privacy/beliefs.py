@@ -18,8 +18,7 @@ def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[in
     found = sealed_posteriors(view, priors, method)
     for sight in view.sights:
         if isinstance(sight, Branches):
-            ends = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
-            found[sight.node] = Mixture(single(priors[sight.node], sight.node, *ends))
+            found[sight.node] = Mixture(single(priors[sight.node], sight.node, *sight.ends))
     return found
 
 

@@ -101,7 +101,7 @@ def tell(view: View) -> Told:
     for sight in view.sights:
         if not isinstance(sight, Branches):
             raise InputError("runs are joined for an eavesdropper on clear z(0), which bounds what others learn")
-        bounds[sight.node] = (sight.lower, sight.upper) if sight.value is None else (sight.value, sight.value)
+        bounds[sight.node] = sight.ends
     return Told(nodes, bounds, view.published)
 
 

@@ -35,7 +35,7 @@ def track(view: View) -> tuple[Sight, ...]:
         if left + right == 0 or isinstance(sight, Unseen):
             found.append(sight)
         elif isinstance(sight, Heard):
-            found.append(track_plateaus(i, x))
+            found.append(track_plateaus(i, x) if view.public.sigma > 0 else sight)
         elif isinstance(sight, Branches):
             found.append(_track_branches(i, x, q[:, i], left, right))
         else:

@@ -94,12 +94,12 @@ def view_of_search(trace: Trace, adversary: Adversary, public: Published | None)
 
 def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
     """What the messages of the iteration tell."""
-    corrupt = np.zeros(trace.graph.n, np.bool_)
-    corrupt[list(adversary.corrupt)] = True
+    corrupt = _is_corrupt(trace.graph, adversary)
     honest = np.flatnonzero(~corrupt)
     surrounded = _count_neighbours(trace.graph, ~corrupt) == 0
-    near = is_near(trace.graph, adversary)
+    near = _count_neighbours(trace.graph, corrupt) > 0
     everybody = hears_everybody(trace, adversary)
+    known = corrupt[trace.graph.source] | corrupt[trace.graph.target] | (run.public.sigma == 0)
     if run.smooth or (adversary.eavesdrops and adversary.init == "clear") or (everybody and run.public.sigma == 0):
         if run.smooth and not (adversary.eavesdrops and adversary.init == "clear"):
             raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")
@@ -112,14 +112,14 @@ def _messages(trace: Trace, adversary: Adversary, run: Run) -> View:
         sights = [run.branches(i) if surrounded[i] else run.heard(i) if near[i] else Unseen(i) for i in honest.tolist()]
         if not run.has_messages:
             return View(adversary, run.public, tuple(sights))
-        sums = run.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
-        return View(adversary, run.public, tuple(sights), np.where(near | corrupt, run.messages(), np.nan), sums)
+        return View(
+            adversary, run.public, tuple(sights), np.where(near | corrupt, run.messages(), np.nan), run.sums(known)
+        )
     if trace.parameters["theta"] != 0.5:
         raise InputError("sealed z(0) is audited for theta = 0.5 only; this trace has another theta")
     if trace.iterations < SHORTEST:
         raise InputError(f"sealed z(0) is audited from {SHORTEST} iterations on; run longer")
-    sums = run.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
-    x = run.messages()
+    sums, x = run.sums(known), run.messages()
     q = offsets(run.public, x, *sums)
     sights = [run.branches(i) if surrounded[i] else run.offset(i, x[:, i], q[:, i]) for i in honest.tolist()]
     return View(adversary, run.public, tuple(sights), x, sums)
@@ -132,16 +132,13 @@ def hears_everybody(trace: Trace, adversary: Adversary) -> bool:
     """
     if adversary.eavesdrops:
         return True
-    near = is_near(trace.graph, adversary)
-    near[list(adversary.corrupt)] = True
-    return bool(near.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= SHORTEST
+    corrupt = _is_corrupt(trace.graph, adversary)
+    beside = corrupt | (_count_neighbours(trace.graph, corrupt) > 0)
+    return bool(beside.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= SHORTEST
 
 
-def is_near(graph: Graph, adversary: Adversary) -> NDArray[np.bool_]:
-    """Which nodes have a corrupt neighbour."""
-    corrupt = np.zeros(graph.n, np.bool_)
-    corrupt[list(adversary.corrupt)] = True
-    return np.asarray(_count_neighbours(graph, corrupt) > 0)
+def _is_corrupt(graph: Graph, adversary: Adversary) -> NDArray[np.bool_]:
+    return np.isin(np.arange(graph.n), adversary.corrupt)
 
 
 def _count_neighbours(graph: Graph, among: NDArray[np.bool_]) -> NDArray[np.int64]:
