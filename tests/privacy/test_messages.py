@@ -18,6 +18,7 @@ from midst.methods import After, rules_of
 from midst.privacy.adversaries import Adversary
 from midst.privacy.messages import Messages
 from midst.privacy.observations import Branches, Heard, Shifted
+from midst.privacy.tracking import track
 from midst.privacy.views import SHORTEST, view
 from midst.protocol.node import Message
 from midst.protocol.participant import Statement
@@ -41,7 +42,8 @@ def settings_of_a_run(draw):
     adversary = Adversary(corrupt, eavesdrops, draw(st.sampled_from(["clear", "sealed"])))
     stop = draw(st.sampled_from([After(4), After(30), Exact()]))
     c, sigma = draw(st.sampled_from([0.3, 1.0, 3.0])), draw(st.sampled_from([0.0, 0.1, 1.0]))
-    method = draw(st.sampled_from([Search(arity=3), Search(arity=1), Consensus(c=c, sigma=sigma, stop=stop)]))
+    mu = draw(st.sampled_from([0.0, -2.5]))
+    method = draw(st.sampled_from([Search(arity=3), Search(arity=1), Consensus(c=c, mu=mu, sigma=sigma, stop=stop)]))
     return problem, adversary, method
 
 
@@ -53,7 +55,7 @@ def recorded(problem, adversary, method, seed):
         messages, rules = Messages(problem, None, adversary), rules_of(problem, method)
         search_problem(problem, rules, messages.hear)
         return result, messages.view(rules, own)
-    parameters = settle(problem, c=method.c, sigma=method.sigma)
+    parameters = settle(problem, c=method.c, mu=method.mu, sigma=method.sigma)
     messages = Messages(problem, parameters, adversary)
     system = assemble(problem, parameters, result.trace.z0)
     steps = iterate(system, messages.hear)
@@ -142,3 +144,13 @@ def test_certified_runs_too():
     for mine, other in zip(view(result.trace, adversary).observations, heard.observations, strict=True):
         assert_same(mine, other, 1e-9)
         assert isinstance(mine, Shifted)  # a member of the coalition is everybody's neighbour
+
+
+def test_without_noise_a_coalition_reads_what_the_run_did():
+    """At sigma = 0 every z(0) is public, and x may repeat by chance: neither may mislead the reading."""
+    values = np.random.default_rng(1)
+    for seed in range(20):
+        problem = Problem(graphs.ring(9), values.normal(size=9))
+        result = midst.solve(problem, Consensus(mu=-2.5, sigma=0.0, stop=After(40)), rng=seed)
+        seen = view(result.trace, Adversary((0, 3), False))
+        assert track(seen) == seen.observations

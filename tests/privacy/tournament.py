@@ -24,7 +24,7 @@ import numpy as np
 import midst
 from midst import Adversary, After, Consensus, Exact, Problem, Quantile, Search, graphs
 from midst.errors import InputError
-from midst.privacy.attack import ATTACKS, Attack, best_beliefs
+from midst.privacy.attack import ATTACKS, Attack, best_beliefs, read_messages
 from midst.privacy.audit import audit
 from midst.privacy.posterior import Piece, Posterior, cell, log_mass
 from midst.privacy.priors import Laplace, Normal, Prior, Uniform
@@ -33,6 +33,7 @@ from midst.trace import Trace
 from midst.workers import run_in_parallel
 
 RELATIVE = 0.01  # the resolution, of the prior's scale
+ROUNDING = 0.01  # bits: what cells at the ends of an interval can make
 KINDS = ("ring", "path", "star", "complete", "rgg")
 
 
@@ -142,7 +143,7 @@ def play(seed: int) -> list[tuple[str, str, str, float, float, float]]:
     priors, cells = [setting.prior] * n, np.full(n, RELATIVE * setting.prior.scale)
     try:
         leak = audit(setting.trace, setting.adversary, setting.prior, float(cells[0]))
-        seen = view(setting.trace, setting.adversary)
+        seen = read_messages(view(setting.trace, setting.adversary))
         allowed = best_beliefs(seen, priors, cells)
     except InputError:  # too short for a sealed audit, or weights that no audit weighs
         return []
@@ -211,7 +212,7 @@ def _is_at_least_zero(numbers: list[float], deviations: float = 5.0) -> bool:
         return False
     if len(numbers) < 30:  # too few to tell from chance
         return True
-    return float(np.mean(numbers)) >= -deviations * float(np.std(numbers)) / math.sqrt(len(numbers)) - 1e-9
+    return float(np.mean(numbers)) >= -deviations * float(np.std(numbers)) / math.sqrt(len(numbers)) - ROUNDING
 
 
 def main(count: int, workers: int = 2, show: Callable[[str], None] = print) -> int:

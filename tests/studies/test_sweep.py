@@ -70,7 +70,7 @@ def test_methods_are_swept_over_what_they_use(tmp_path):
         searched = row["method"] == "search"
         assert (int(row["iterations"]) == 0) == searched
         assert int(row["exposed"]) == 0 or not searched
-        assert int(row["rounds"]) == int(row["iterations"]) + (int(row["probes"]) + 2) * 3
+        assert int(row["rounds"]) == int(row["iterations"]) + (not searched) + (int(row["probes"]) + 2) * 3
 
 
 def test_objectives_priors_and_adversaries(tmp_path):

@@ -132,8 +132,8 @@ class _Sum:
 def composed_epsilon(laplace: Mapping[float, int], precision: float, delta: float) -> float:
     """An ε that so many Laplace runs of each ε, with Gaussian runs of this precision in all, keep to at this δ.
 
-    At most about a thousandth too large, but for δ near 1; infinite where the Gaussian is beyond every grid, for its
-    own ε is then above ten million, and where δ is beyond the digits of a float.
+    At most about a thousandth, and δ, too large, but for δ near 1; infinite where the Gaussian is beyond every grid,
+    for its own ε is then above ten million, and where δ is beyond the digits of a float.
 
     Args:
         laplace: how many runs of which ε, each at most `LARGEST`.

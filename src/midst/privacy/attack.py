@@ -45,25 +45,20 @@ _RELATIVE_TOLERANCE = 0.1
 
 def by_branches(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """Bounds, or the value, of nodes all of whose z are known."""
-    observations = (observation for observation in track(view) if isinstance(observation, Branches))
-    return {
-        observation.node: _between(priors, observation.node, observation.lower, observation.upper, observation.value)
-        for observation in observations
-    }
+    return _believe(view, priors, Branches)
 
 
 def by_sides(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The hypotheses of sealed z(0), weighed."""
-    tracked = replace(
-        view, observations=tuple(observation for observation in track(view) if isinstance(observation, Shifted))
-    )
-    return {i: mixture.posterior for i, mixture in posteriors(tracked, priors).items()}
+    return _believe(view, priors, Shifted)
 
 
 def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The value of a node that was heard twice in a row with the same message."""
     heard = (
-        observation for observation in track(view) if isinstance(observation, Heard) and observation.value is not None
+        observation
+        for observation in view.observations
+        if isinstance(observation, Heard) and observation.value is not None
     )
     return {observation.node: _between(priors, observation.node, value=observation.value) for observation in heard}
 
@@ -150,9 +145,10 @@ class Belief:
 
 
 def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Belief]:
-    """Of each node the belief that tells most; a node of which nothing is learnt has none."""
+    """Of each node the belief that tells most, by the raw messages; a node of which nothing is learnt has none."""
     if not view.public.iterations:
         return _name("totals", by_totals(view, priors, cells))
+    view = read_messages(view)
     found = _name("branches", by_branches(view, priors, cells))
     if searched(view) and are_apart(view) and view.published is not None:
         before = {i: belief.posterior for i, belief in found.items()}
@@ -164,6 +160,18 @@ def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Bel
             beliefs = ATTACKS[name](view, priors, cells)
             found |= _name(name, {i: each for i, each in beliefs.items() if i in missing})
     return found
+
+
+def read_messages(view: View) -> View:
+    """The same view with its observations read from the raw messages, where it has them."""
+    return replace(view, observations=track(view))
+
+
+def _believe(view: View, priors: list[Prior], kind: type[Branches | Shifted]) -> Beliefs:
+    some = replace(
+        view, observations=tuple(observation for observation in view.observations if isinstance(observation, kind))
+    )
+    return {i: mixture.posterior for i, mixture in posteriors(some, priors).items()}
 
 
 def _name(name: str, beliefs: Beliefs) -> dict[int, Belief]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -67,6 +67,8 @@ class Leakage:
         upper: upper bound; the same as `lower` if the value is known.
         bits: KL(posterior ‖ prior) at the resolution.
         bits_error: standard error of `bits` by sampling; 0 where nothing was sampled.
+        at_least: bits that the best attack here achieves (`attack.py`): the same as `bits` but for an upper bound. What
+            was learnt lies between the two, on average over runs.
         resolution: width of the cells to which values are told apart, one a node.
         floor: bits that the answer alone gives away, however it was found; NaN where that is not known (see `notes`).
         excess: bits − floor.
@@ -74,8 +76,6 @@ class Leakage:
             whose value is not certain, after each step.
         searched: whether the answer was searched for, without any iteration.
         notes: what the reader should know besides.
-        at_least: bits that the best attack here achieves (`attack.py`): the same as `bits` but for an upper bound. What
-            was learnt lies between the two, on average over runs.
     """
 
     adversary: Adversary
@@ -88,17 +88,13 @@ class Leakage:
     upper: Array
     bits: Array
     bits_error: Array
+    at_least: Array
     resolution: Array
     floor: Array
     excess: Array
     share_over_time: Array
     notes: tuple[str, ...]
     searched: bool = False
-    at_least: Array = field(default_factory=lambda: np.empty(0))
-
-    def __post_init__(self) -> None:
-        if len(self.at_least) != len(self.bits):
-            object.__setattr__(self, "at_least", self.bits)
 
     def __repr__(self) -> str:
         return (
@@ -224,8 +220,13 @@ def audit(
     leakage = measure(view(trace, stronger, coordinate), prior, resolution)
     if stronger == adversary:
         return leakage
-    note = f"upper bound on average over runs: as if the adversary were an eavesdropper, z(0) {stronger.init}"
-    achieved = _achieve(trace, adversary, coordinate, prior, leakage.resolution)
+    return _as_bound(leakage, adversary, _achieve(trace, adversary, coordinate, prior, leakage.resolution))
+
+
+def _as_bound(leakage: Leakage, adversary: Adversary, achieved: Array) -> Leakage:
+    """The report on a stronger adversary as a bound on what this one learns."""
+    init = leakage.adversary.init
+    note = f"upper bound on average over runs: as if the adversary were an eavesdropper, z(0) {init}"
     return replace(leakage, adversary=adversary, kind="upper bound", at_least=achieved, notes=(note, *leakage.notes))
 
 
@@ -271,9 +272,7 @@ def audit_together(
     leakage = measure(see_together([view(trace, heard, coordinate) for trace in traces]), prior, resolution)
     if heard == adversary:
         return leakage
-    note = "upper bound on average over runs: as if the adversary were an eavesdropper, z(0) clear"
-    achieved = _achieve(traces[0], adversary, coordinate, prior, leakage.resolution)
-    return replace(leakage, adversary=adversary, kind="upper bound", at_least=achieved, notes=(note, *leakage.notes))
+    return _as_bound(leakage, adversary, _achieve(traces[0], adversary, coordinate, prior, leakage.resolution))
 
 
 def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
@@ -332,6 +331,7 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         numbers["upper"],
         numbers["bits"],
         numbers["error"],
+        numbers["bits"],
         cells,
         floor,
         numbers["bits"] - floor,
@@ -362,6 +362,7 @@ def _measure_search(view: View, priors: list[Prior], cells: Array) -> Leakage:
         np.where(honest, 1.0, np.nan),
         np.where(honest, -np.inf, np.nan),
         np.where(honest, np.inf, np.nan),
+        nothing,
         nothing,
         nothing,
         cells,

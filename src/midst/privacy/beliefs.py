@@ -18,12 +18,7 @@ def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[in
     found = sealed_posteriors(view, priors, method)
     for observation in view.observations:
         if isinstance(observation, Branches):
-            ends = (
-                (observation.lower, observation.upper)
-                if observation.value is None
-                else (observation.value, observation.value)
-            )
-            found[observation.node] = Mixture(single(priors[observation.node], observation.node, *ends))
+            found[observation.node] = Mixture(single(priors[observation.node], observation.node, *observation.ends))
     return found
 
 

@@ -41,20 +41,18 @@ def read_plateaus(public: Public, x: Array) -> dict[int, float]:
         public: what everybody knows.
         x: the messages, shape (t, n); NaN of nodes that are not heard.
     """
-    if public.theta != 0.5 or public.curvature.any():
+    if public.theta != 0.5 or public.curvature.any() or public.sigma == 0:
         return {}
-    heard = ~np.isnan(x[0])
-    largest = float(np.abs(x[:, heard]).max())
     found: dict[int, float] = {}
     for i, (numbers, noise) in invert(public, x).items():
-        value = _plateau(numbers, noise * largest)
+        value = _plateau(numbers, noise)
         if value is not None and public.left[i] + public.right[i] > 0:
             found[i] = value
     return found
 
 
 def invert(public: Public, x: Array) -> dict[int, tuple[Array, float]]:
-    """Of each node that is not heard but can be told apart: Lᵐ x, and how much of the largest x rounding can make.
+    """Of each node that is not heard but can be told apart: Lᵐ x, and how much of it rounding can make.
 
     True at the iterations in which every node on the way keeps its branch; see the module's docstring.
     """
@@ -86,7 +84,7 @@ def invert(public: Public, x: Array) -> dict[int, tuple[Array, float]]:
             used = np.abs(solve[k]) > _ZERO
             numbers[:, i], wrong[:, i] = rest[:, rows] @ solve[k], unsure[:, rows[used]].any(axis=1)
             noise[i], known[i] = grown[k], True
-            found[i] = np.where(wrong[:, i], np.nan, numbers[:, i]), float(grown[k])
+            found[i] = np.where(wrong[:, i], np.nan, numbers[:, i]), float(grown[k]) * largest
     return found
 
 

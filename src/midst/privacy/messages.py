@@ -32,7 +32,7 @@ from midst.engines.searching import SearchStep, places_of, probes_of
 from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
-from midst.privacy.observations import Branches, Heard, Observation, Public, Shifted, Unseen, shifted_subgradients
+from midst.privacy.observations import Branches, Heard, Observation, Shifted, Unseen, shifted_subgradients
 from midst.privacy.published import ELSEWHERE, published
 from midst.privacy.trace_reader import TraceReader
 from midst.privacy.tracking import track
@@ -44,15 +44,11 @@ from midst.protocol.participant import Statement
 from midst.protocol.search import Rules, SearchState
 from midst.system import Parameters
 from midst.trace import Trace
-from midst.types import Array
+from midst.types import Array, Bools
 
 
 class Messages:
-    """What one adversary has received of a run on one number a node.
-
-    Attributes:
-        maxima: the levels that were told on, by the round of their frame.
-    """
+    """What one adversary has received of a run on one number a node."""
 
     def __init__(self, problem: Problem, parameters: Parameters | None, adversary: Adversary) -> None:
         """Nothing heard yet.
@@ -68,7 +64,6 @@ class Messages:
         self._edge = {ends: k for k, ends in enumerate(zip(graph.source.tolist(), graph.target.tolist(), strict=True))}
         self._numbers: dict[tuple[int, ...], float] = {}
         self._statements: dict[tuple[int, int], Statement] = {}
-        self.maxima: dict[tuple[int, int, int], Array] = {}
 
     def hear(self, i: int, j: int, said: Message | Statement | tuple[int, Array]) -> None:
         """Take note of what i has sent to j, if the adversary hears it: a number, a statement, or a round's maxima.
@@ -77,17 +72,17 @@ class Messages:
             InputError: nothing accounts for such a message, or it contradicts another one.
         """
         party = i in self._adversary.corrupt or j in self._adversary.corrupt
+        heard = party or self._adversary.eavesdrops
         match said:
             case Message(round=round, number=number) if np.ndim(number) == 0 and (i, j) in self._edge:
                 sealed = round == 0 and self._adversary.init == "sealed"
-                if party or (self._adversary.eavesdrops and not sealed):
+                if party or (heard and not sealed):
                     self._note(self._numbers, (i, j) if round == 0 else (i, j, round - 1), float(number))
             case Statement() if said.kind in (b"A", b"C", b"F"):
-                if party or self._adversary.eavesdrops:
+                if heard:
                     self._note(self._statements, (said.step, said.signer), said)
-            case (int(round), np.ndarray() as level):
-                if party or self._adversary.eavesdrops:
-                    self.maxima[i, j, round] = level
+            case (int(), np.ndarray()):
+                pass  # maxima, which follow from every x
             case _:
                 raise InputError(f"no view accounts for a {type(said).__name__} from node {i} to node {j}")
 
@@ -102,11 +97,12 @@ class Messages:
         about = published(heard, self._adversary)
         if not heard.iterations:
             return view_of_search(heard, self._adversary, about)
-        public = TraceReader(heard, 0).public
-        x, z0 = heard.x, heard.z0
-        assert z0 is not None
-        observations, sums = _look(public, self._adversary, x, z0)
-        bare = View(self._adversary, public, observations, x, sums)
+        reader = TraceReader(heard, 0)
+        assert reader.z0 is not None
+        known = ~np.isnan(reader.z0)
+        sums = reader.sums(known)
+        bare = View(self._adversary, reader.public, (), heard.x, sums)
+        bare = replace(bare, observations=_look(bare, known))
         return replace(bare, observations=track(bare), published=about)
 
     def _note(self, known: dict[Any, Any], place: tuple[int, ...], said: Any) -> None:
@@ -118,7 +114,7 @@ class Messages:
         problem, graph = self._problem, self._problem.graph
         times = [key[2] + 1 for key in self._numbers if len(key) == 3]
         x = np.full((max(times, default=0), graph.n), np.nan)
-        z0 = np.full(len(graph.source), np.nan)
+        z0 = self._public_z0()
         unit = 1.0 if self._parameters is None else float(self._parameters.unit)
         for key, number in self._numbers.items():
             if len(key) == 2:
@@ -142,6 +138,13 @@ class Messages:
         )
         return trace if rules is None else replace(trace, **self._searched(rules, own))
 
+    def _public_z0(self) -> Array:
+        """What everybody knows of z(0) beforehand: all of it where sigma is 0, else nothing."""
+        graph, parameters = self._problem.graph, self._parameters
+        if parameters is None or parameters.sigma > 0:
+            return np.full(len(graph.source), np.nan)
+        return np.asarray(graph.sign * float(parameters.mu), np.float64)
+
     def _searched(self, rules: Rules, own: Mapping[int, float]) -> dict[str, Any]:
         """What the statements make public: their sums, question by question."""
         search = SearchState.begin(rules)
@@ -161,25 +164,18 @@ class Messages:
         return {"probes": probes, "answer": (answer,), "places": places}
 
 
-def _look(
-    public: Public, adversary: Adversary, x: Array, z0: Array
-) -> tuple[tuple[Observation, ...], tuple[Array, Array]]:
-    """Of each honest node the kind of observation that the messages allow, and the sums as far as they are known."""
+def _look(view: View, known: Bools) -> tuple[Observation, ...]:
+    """Of each honest node the kind of observation that the messages allow, and the z(0) that are known."""
+    public, x = view.public, view.messages
+    assert x is not None
+    assert view.sums is not None
     graph = public.graph
-    z0 = np.where(np.isnan(z0), graph.sign * public.mu, z0) if public.sigma == 0 else z0
-    known = ~np.isnan(z0)
-    signed = np.where(known, graph.sign * z0, 0.0)
-    sums = (
-        np.bincount(graph.source, signed, graph.n).astype(np.float64),
-        np.bincount(graph.source, signed[graph.reverse], graph.n).astype(np.float64),
-    )
-    q = shifted_subgradients(public, x, *sums)
-    both = known & known[graph.reverse]
-    told = np.bincount(graph.source, both, graph.n) == graph.degree  # every z of its edges
+    q = shifted_subgradients(public, x, *view.sums)
+    told = np.bincount(graph.source, known & known[graph.reverse], graph.n) == graph.degree  # every z of its edges
     heard, followed = ~np.isnan(x[0]), ~np.isnan(q[-1])
     observations: list[Observation] = []
     for i in range(graph.n):
-        if i in adversary.corrupt:
+        if i in view.adversary.corrupt:
             continue
         if not heard[i]:
             observations.append(Unseen(i))
@@ -193,4 +189,4 @@ def _look(
             observations.append(replace(observation, shift=float(q[1, i])) if weightless else observation)
         else:
             observations.append(Heard(i, float(x[-1, i])))
-    return tuple(observations), sums
+    return tuple(observations)

@@ -85,6 +85,11 @@ class Branches:
     value: float | None = None
     inside: Spans = ()
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which numbers the value lies; the value twice where it is known."""
+        return (self.lower, self.upper) if self.value is None else (self.value, self.value)
+
 
 @dataclass(frozen=True, repr=False)
 class Shifted:

@@ -101,11 +101,7 @@ def tell(view: View) -> Told:
     for observation in view.observations:
         if not isinstance(observation, Branches):
             raise InputError("runs are joined for an eavesdropper on clear z(0), which bounds what others learn")
-        bounds[observation.node] = (
-            (observation.lower, observation.upper)
-            if observation.value is None
-            else (observation.value, observation.value)
-        )
+        bounds[observation.node] = observation.ends
     return Told(nodes, bounds, view.published)
 
 

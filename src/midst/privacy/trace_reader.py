@@ -86,9 +86,9 @@ class TraceReader:
         return Branches(node, last, value=value, inside=((0, self.public.iterations),))
 
     def heard(self, node: int) -> Heard:
-        """Plateaus of a node of which only x is heard."""
+        """Plateaus of a node of which only x is heard; without noise x can repeat by chance, and tells nothing."""
         last = float(self._last[node])
-        if self._weightless(node):
+        if self._weightless(node) or self.public.sigma == 0:
             return Heard(node, last)
         part = self._segments(node)
         inside = (part.branch == 0) & (part.stop - part.start >= 2)

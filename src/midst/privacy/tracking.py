@@ -34,7 +34,7 @@ def track(view: View) -> tuple[Observation, ...]:
         if left + right == 0 or isinstance(observation, Unseen):
             found.append(observation)
         elif isinstance(observation, Heard):
-            found.append(track_plateaus(i, x))
+            found.append(track_plateaus(i, x) if view.public.sigma > 0 else observation)
         elif isinstance(observation, Branches):
             found.append(_track_branches(i, x, q[:, i], left, right))
         else:

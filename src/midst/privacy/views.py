@@ -94,12 +94,12 @@ def view_of_search(trace: Trace, adversary: Adversary, public: Published | None)
 
 def _messages(trace: Trace, adversary: Adversary, reader: TraceReader) -> View:
     """What the messages of the iteration tell."""
-    corrupt = np.zeros(trace.graph.n, np.bool_)
-    corrupt[list(adversary.corrupt)] = True
+    corrupt = _is_corrupt(trace.graph, adversary)
     honest = np.flatnonzero(~corrupt)
     surrounded = _count_neighbours(trace.graph, ~corrupt) == 0
-    near = is_near(trace.graph, adversary)
+    near = _count_neighbours(trace.graph, corrupt) > 0
     everybody = hears_everybody(trace, adversary)
+    known = corrupt[trace.graph.source] | corrupt[trace.graph.target] | (reader.public.sigma == 0)
     if (
         reader.smooth
         or (adversary.eavesdrops and adversary.init == "clear")
@@ -120,16 +120,18 @@ def _messages(trace: Trace, adversary: Adversary, reader: TraceReader) -> View:
         ]
         if not reader.has_messages:
             return View(adversary, reader.public, tuple(observations))
-        sums = reader.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
         return View(
-            adversary, reader.public, tuple(observations), np.where(near | corrupt, reader.messages(), np.nan), sums
+            adversary,
+            reader.public,
+            tuple(observations),
+            np.where(near | corrupt, reader.messages(), np.nan),
+            reader.sums(known),
         )
     if trace.parameters["theta"] != 0.5:
         raise InputError("sealed z(0) is audited for theta = 0.5 only; this trace has another theta")
     if trace.iterations < SHORTEST:
         raise InputError(f"sealed z(0) is audited from {SHORTEST} iterations on; run longer")
-    sums = reader.sums(corrupt[trace.graph.source] | corrupt[trace.graph.target])
-    x = reader.messages()
+    sums, x = reader.sums(known), reader.messages()
     q = shifted_subgradients(reader.public, x, *sums)
     observations = [
         reader.branches(i) if surrounded[i] else reader.shifted(i, x[:, i], q[:, i]) for i in honest.tolist()
@@ -144,16 +146,13 @@ def hears_everybody(trace: Trace, adversary: Adversary) -> bool:
     """
     if adversary.eavesdrops:
         return True
-    near = is_near(trace.graph, adversary)
-    near[list(adversary.corrupt)] = True
-    return bool(near.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= SHORTEST
+    corrupt = _is_corrupt(trace.graph, adversary)
+    beside = corrupt | (_count_neighbours(trace.graph, corrupt) > 0)
+    return bool(beside.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= SHORTEST
 
 
-def is_near(graph: Graph, adversary: Adversary) -> Bools:
-    """Which nodes have a corrupt neighbour."""
-    corrupt = np.zeros(graph.n, np.bool_)
-    corrupt[list(adversary.corrupt)] = True
-    return np.asarray(_count_neighbours(graph, corrupt) > 0)
+def _is_corrupt(graph: Graph, adversary: Adversary) -> Bools:
+    return np.isin(np.arange(graph.n), adversary.corrupt)
 
 
 def _count_neighbours(graph: Graph, among: Bools) -> Ints:

@@ -1,3 +1,0 @@
-"""What a running participant tells whoever watches it."""
-
-from __future__ import annotations
