@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import Parameter, signature
 
 import networkx as nx
 import numpy as np
@@ -292,3 +293,11 @@ def test_a_value_that_is_tiny_beside_the_scale_keeps_its_last_bit():
     values = [0.0, -12.0, -3.301103330593192e-307]
     result = midst.median(values, "complete", rng=3)
     assert result.value == values[2]
+
+
+@pytest.mark.parametrize("find", [midst.median, midst.quantile, midst.max, midst.min, midst.mean])
+def test_every_option_of_problem_and_solve_is_one_of_the_short_forms(find):
+    shown = set(signature(find).parameters) - {"values", "tau", "graph", "side"}
+    known = set(signature(Problem).parameters) | set(signature(solve).parameters)
+    assert shown == known - {"graph", "values", "objective", "problem"}
+    assert not any(each.kind is Parameter.VAR_KEYWORD for each in signature(find).parameters.values())

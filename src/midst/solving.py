@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from inspect import Parameter, signature
 from time import monotonic
-from typing import Any
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.engines import ENGINES, SEARCHES
@@ -38,7 +41,7 @@ from midst.methods import (
 )
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, Values, check_lists, check_values
-from midst.protocol.certificate import Closeness, Prover
+from midst.protocol.certificate import Certificate, Closeness, Prover
 from midst.protocol.search import Rules
 from midst.recorder import Record, Recorder, check_record
 from midst.result import Result, Standing
@@ -99,34 +102,17 @@ def solve(
 def _by_search(problem: Problem, method: Search, engine: str, keep_values: bool) -> Result:
     found = _search(problem, rules_of(problem, method), engine)
     nothing = (0, problem.graph.n, *problem.values.shape[1:])
-    trace = Trace(
-        graph=problem.graph,
-        objective=problem.objective,
-        whole_weights=problem.whole_weights,
-        unit_weight=problem.unit_weight,
+    trace = _trace(
+        problem,
+        found,
+        keep_values,
         parameters={"arity": method.arity, "spacing": method.spacing},
         iterations=0,
         t=np.empty(0, np.int64),
         x=np.empty(nothing),
         branch=np.empty(nothing, np.int8),
-        **_public_part(problem, found),
-        values=problem.values if keep_values else None,
     )
-    return Result(
-        value=found.value,
-        objective=problem.title,
-        method="search",
-        iterations=0,
-        rounds=found.searched.rounds,
-        probes=len(found.searched.steps),
-        certified=True,
-        certificate=None,
-        standing=found.standing,
-        exposed=(),
-        error=float(np.max(problem.distance(found.value))),
-        trace=trace,
-        _problem=problem,
-    )
+    return _result(problem, trace, found.value, found, rounds=0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,14 +136,6 @@ def _search(problem: Problem, rules: Rules, engine: str) -> _SearchOutcome:
     proofs = [searched.search.proof(goal) for goal in goals]
     standing = tuple(Standing(below, total - below - above, above) for below, above, total in proofs)
     return _SearchOutcome(searched, tuple(map(searched.search.value, goals)), standing, problem.values.shape[1:])
-
-
-def _public_part(problem: Problem, found: _SearchOutcome) -> dict[str, Any]:
-    """What a trace keeps of a search."""
-    probes = probes_of(problem.keys, found.searched.steps)
-    answers = [problem.keys.key(value) for value in found.values]
-    places = places_of(probes, answers, problem.value_keys)
-    return {"probes": probes, "answer": found.values, "places": places, "owners": problem.owners}
 
 
 # By consensus
@@ -193,40 +171,25 @@ def _by_consensus(
     found = None
     if rules is not None and close is not None and ended:
         found = _search(problem, replace(rules, opening=_opening(problem, close, parameters)), engine)
-    certificate = None if rules is not None else prover.certificate(x, unit)
-    value = _middle(x, unit) if found is None else found.value
     kept, frames, branches = recorder.frames(t, x, branch)
-    trace = Trace(
-        graph=problem.graph,
-        objective=problem.objective,
-        whole_weights=problem.whole_weights,
-        unit_weight=problem.unit_weight,
+    trace = _trace(
+        problem,
+        found,
+        keep_values,
         parameters=parameters.to_dict(),
         iterations=t + 1,
         t=kept,
         x=np.multiply(frames, unit, out=frames),
         branch=branches,
         segments=recorder.segments(t + 1, unit),
-        **({} if found is None else _public_part(problem, found)),
         seed=int(rng) if isinstance(rng, int | np.integer) and method.z0 is None else None,
         z0=None if isinstance(start, Sums) or record not in ("all", "audit") else start,
-        values=problem.values if keep_values else None,
     )
-    result = Result(
-        value=value,
-        objective=problem.title,
-        method="consensus",
-        iterations=t + 1,
-        rounds=t + 1 + (0 if found is None else 1 + found.searched.rounds),  # z(0) takes one
-        probes=0 if found is None else len(found.searched.steps),
-        certified=found is not None or (certificate is not None and certificate.holds),
-        certificate=certificate,
-        standing=None if found is None else found.standing,
-        exposed=tuple(np.unique(np.nonzero(recorder.seen_inside)[0]).tolist()),
-        error=float(np.max(problem.distance(value))),
-        trace=trace,
-        _problem=problem,
-    )
+    value = _middle(x, unit) if found is None else found.value
+    certificate = None if rules is not None else prover.certificate(x, unit)
+    exposed = tuple(np.unique(np.nonzero(recorder.seen_inside)[0]).tolist())
+    rounds = t + 1 + (found is not None)  # z(0) takes one
+    result = _result(problem, trace, value, found, rounds, certificate, exposed)
     if result.certified or isinstance(stop, After):
         return result, None
     wanted = "a certificate" if rules is None else "x close enough for a search"
@@ -300,12 +263,99 @@ def _opening(problem: Problem, close: Closeness, parameters: Parameters) -> tupl
     return tuple(opening_thresholds(problem.keys, *one) for one in each)
 
 
+# What both leave
+
+
+def _trace(problem: Problem, found: _SearchOutcome | None, keep_values: bool, **run: Any) -> Trace:
+    """The record of a run: what is public of the problem, what the iteration did, and what a search asked."""
+    searched: dict[str, Any] = {}
+    if found is not None:
+        probes = probes_of(problem.keys, found.searched.steps)
+        answers = [problem.keys.key(value) for value in found.values]
+        places = places_of(probes, answers, problem.value_keys)
+        searched = {"probes": probes, "answer": found.values, "places": places, "owners": problem.owners}
+    return Trace(
+        graph=problem.graph,
+        objective=problem.objective,
+        whole_weights=problem.whole_weights,
+        unit_weight=problem.unit_weight,
+        values=problem.values if keep_values else None,
+        **searched,
+        **run,
+    )
+
+
+def _result(
+    problem: Problem,
+    trace: Trace,
+    value: float | Array,
+    found: _SearchOutcome | None,
+    rounds: int,
+    certificate: Certificate | None = None,
+    exposed: tuple[int, ...] = (),
+) -> Result:
+    """What people see of a run, of which the iteration took so many rounds."""
+    return Result(
+        value=value,
+        objective=problem.title,
+        method="consensus" if trace.iterations else "search",
+        iterations=trace.iterations,
+        rounds=rounds + (0 if found is None else found.searched.rounds),
+        probes=0 if found is None else len(found.searched.steps),
+        certified=found is not None or (certificate is not None and certificate.holds),
+        certificate=certificate,
+        standing=None if found is None else found.standing,
+        exposed=exposed,
+        error=float(np.max(problem.distance(value))),
+        trace=trace,
+        _problem=problem,
+    )
+
+
 # For one line
 
 
-def median(
-    values: Values, graph: Any = "ring", *, side: Side = "low", method: MethodLike | None = None, **options: Any
-) -> Result:
+class ProblemOptions(TypedDict, total=False):
+    """What `Problem` takes besides graph, values and objective."""
+
+    weights: ArrayLike | None
+    weight_unit: float | None
+    scale: ArrayLike | None
+    bounds: tuple[ArrayLike, ArrayLike] | None
+    resolution: float | str | Fraction | None
+    pooled: bool
+
+
+class SolveOptions(TypedDict, total=False):
+    """What `solve` takes besides the problem."""
+
+    method: MethodLike | None
+    engine: str
+    rng: RNG
+    record: Record
+    keep_values: bool
+    throw: bool
+    progress: Progress | None
+
+
+class Options(ProblemOptions, SolveOptions, total=False):
+    """What `median` and the others take besides values and graph."""
+
+
+Finder = TypeVar("Finder", bound=Callable[..., Result])
+
+
+def _with_options(function: Finder) -> Finder:
+    """Shows the options in the signature, where help() and the completion of notebooks look."""
+    shown, known = signature(function), {**signature(Problem).parameters, **signature(solve).parameters}
+    named = [each for each in shown.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+    options = [known[name].replace(kind=Parameter.KEYWORD_ONLY) for name in Options.__annotations__]
+    function.__signature__ = shown.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
+    return function
+
+
+@_with_options
+def median(values: Values, graph: Any = "ring", *, side: Side = "low", **options: Unpack[Options]) -> Result:
     """The median of values held by the nodes of a graph.
 
     Args:
@@ -313,56 +363,51 @@ def median(
         graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
         side: an even number of values has two medians: "low", "high", their "midpoint", at a public resolution, or
             "any" point between them, as in the paper.
-        method: "consensus" (the paper's iteration) or "search" (nobody is exposed), or one of `Consensus`, `Search`.
-        **options: of `Problem` (weights, weight_unit, scale, bounds, resolution, pooled) and of `solve` (rng, engine,
-            record …).
+        **options: of `Problem` (weights, weight_unit, scale, bounds, resolution, pooled) and of `solve` (method, rng,
+            engine, record …).
 
     >>> import midst
     >>> midst.median([3.0, 1.0, 2.0], graph="complete", rng=7).certified
     True
     """
-    return _find(values, graph, Quantile(0.5, side), method, options)
+    return _find(values, graph, Quantile(0.5, side), options)
 
 
+@_with_options
 def quantile(
-    values: Values,
-    tau: float,
-    graph: Any = "ring",
-    *,
-    side: Side = "low",
-    method: MethodLike | None = None,
-    **options: Any,
+    values: Values, tau: float, graph: Any = "ring", *, side: Side = "low", **options: Unpack[Options]
 ) -> Result:
     """The τ-quantile of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Quantile(tau, side), method, options)
+    return _find(values, graph, Quantile(tau, side), options)
 
 
-def maximum(values: Values, graph: Any = "ring", *, method: MethodLike | None = None, **options: Any) -> Result:
+@_with_options
+def maximum(values: Values, graph: Any = "ring", **options: Unpack[Options]) -> Result:
     """The maximum of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Quantile(1), method, options)
+    return _find(values, graph, Quantile(1), options)
 
 
-def minimum(values: Values, graph: Any = "ring", *, method: MethodLike | None = None, **options: Any) -> Result:
+@_with_options
+def minimum(values: Values, graph: Any = "ring", **options: Unpack[Options]) -> Result:
     """The minimum of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Quantile(0), method, options)
+    return _find(values, graph, Quantile(0), options)
 
 
-def mean(values: Values, graph: Any = "ring", *, method: MethodLike | None = None, **options: Any) -> Result:
+@_with_options
+def mean(values: Values, graph: Any = "ring", **options: Unpack[Options]) -> Result:
     """The mean of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Mean(), method, options)
+    return _find(values, graph, Mean(), options)
 
 
-def _find(
-    values: Values, graph: Any, objective: Objective, method: MethodLike | None, options: dict[str, Any]
-) -> Result:
-    of_problem = {name: options.pop(name) for name in list(options) if name in _OF_PROBLEM}
-    nodes = int(check_lists(values)[1][-1]) + 1 if of_problem.get("pooled") else len(check_values(values))
+def _find(values: Values, graph: Any, objective: Objective, options: Options) -> Result:
+    of_problem: dict[str, Any] = {}
+    of_solve: dict[str, Any] = {}
+    for name, option in options.items():
+        (of_problem if name in ProblemOptions.__annotations__ else of_solve)[name] = option
+    nodes = int(check_lists(values)[1][-1]) + 1 if options.get("pooled") else len(check_values(values))
     if isinstance(graph, str):
         graph = graphs.make(graph, nodes, rng=streams(options.get("rng")).graph)
-    return solve(Problem(_as_graph(graph), values, objective=objective, **of_problem), method, **options)
-
-
-_OF_PROBLEM = ("weights", "weight_unit", "scale", "bounds", "resolution", "pooled")
+    return solve(Problem(_as_graph(graph), values, objective=objective, **of_problem), **of_solve)
 
 
 def _as_graph(graph: Any) -> graphs.Graph:

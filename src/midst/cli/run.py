@@ -122,47 +122,25 @@ def command(
 ) -> None:
     """Find a median, a quantile or a mean over a graph."""
     _check_files(save, keep_values, plot, show_values, record, inputs=(graph, values, weights))
-    sought = _objective(objective, quantile, side)
-    known = parse_bounds(bounds)
+    sought, known = _objective(objective, quantile, side), parse_bounds(bounds)
+    public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
     seed = secrets.randbits(32) if seed is None else seed
-    drawn = streams(seed)
-    numbers = read_values(values, pooled, nodes)
-    network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
-    numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
-    given_weights = None if weights is None else read_numbers(weights)
-    noiseless = Problem(
-        network,
-        numbers,
-        weights=given_weights,
-        objective=sought,
-        scale=scale,
-        bounds=known,
-        resolution=resolution,
-        pooled=pooled,
-    )
+    noiseless = _read_problem(graph, nodes, values, weights, seed, public)
     mechanism = None if dp is None else parse_mechanism(dp)
     problem = noiseless if mechanism is None else privatise(noiseless, mechanism, seed)
     names: tuple[MethodName, ...] = METHODS if method == "both" else (method,)
     if len(names) > 1 and (save is not None or ledger is not None):
         raise InputError("--save and --ledger are of one run; leave them out, or choose one --method")
+    if ledger is not None and record == "none":
+        raise InputError("--ledger needs what --record none leaves out; try --record audit")
     methods = {name: _method(name, problem, parameters, alone=len(names) == 1) for name in names}
-    kept: Any = int(record) if record.isdecimal() else record
     account = None
     if ledger is not None:
-        if record == "none":
-            raise InputError("--ledger needs what --record none leaves out; try --record audit")
         account = open_account(ledger, noiseless, ledger_node, parse_prior(prior), mechanism, over_budget)
-    results, failure = {}, None
-    for name, how in sorted(methods.items(), reverse=True):  # the search first: it refuses before anything is run
-        try:
-            with _progress(parameters["iterations"]) as progress:
-                result = solve(
-                    problem, how, engine=engine, rng=seed, record=kept, keep_values=keep_values, progress=progress
-                )
-        except NotCertified as error:
-            result, failure = error.result, error
-        # with noise on the values, what the answer is off by includes what the noise costs
-        results[name] = replace(result, error=float(noiseless.distance(result.value).max()))
+    kept: Any = int(record) if record.isdecimal() else record
+    results, failure = _solve(problem, methods, engine, seed, kept, keep_values, parameters["iterations"])
+    # with noise on the values, what the answer is off by includes what the noise costs
+    results = {n: replace(r, error=float(noiseless.distance(r.value).max())) for n, r in results.items()}
     try:
         if account is not None:
             account.book(results[names[0]])
@@ -229,6 +207,39 @@ def _method(name: MethodName, problem: Problem, parameters: dict[str, Any], alon
         return Search(**own)
     stop = make_stop(problem, *(own.pop(each, None) for each in ("stop", "tolerance", "iterations")))
     return Consensus(**own, stop=stop)
+
+
+def _read_problem(
+    graph: str, nodes: int | None, values: str | None, weights: str | None, seed: int, public: dict[str, Any]
+) -> Problem:
+    """Graph, values and weights, read or drawn."""
+    drawn = streams(seed)
+    numbers = read_values(values, public["pooled"], nodes)
+    network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
+    numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
+    return Problem(network, numbers, weights=None if weights is None else read_numbers(weights), **public)
+
+
+def _solve(
+    problem: Problem,
+    methods: dict[MethodName, Method],
+    engine: str,
+    seed: int,
+    record: Any,
+    keep_values: bool,
+    iterations: int | None,
+) -> tuple[dict[MethodName, Result], NotCertified | None]:
+    """A result by each method, and what failed."""
+    results, failure = {}, None
+    for name, how in sorted(methods.items(), reverse=True):  # the search first: it refuses before anything is run
+        try:
+            with _progress(iterations) as progress:
+                results[name] = solve(
+                    problem, how, engine=engine, rng=seed, record=record, keep_values=keep_values, progress=progress
+                )
+        except NotCertified as error:
+            results[name], failure = error.result, error
+    return results, failure
 
 
 # What people see
