@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ class Batch:
         c: convergence parameters.
         theta: averaging constant.
         S: of the first iteration, and
-        R: likewise (see `update.next_sums`).
+        R: likewise (see `step.next_sums`).
         whole_weights: weights, in units.
         needed_below: at least so many units of weight must have s ≤ x in a proof, and
         needed_above: so many s ≥ x.
@@ -278,16 +278,46 @@ def _columns(columns: Sequence[NDArray[Any]], nodes: int, absent: float = 0.0) -
     return np.ascontiguousarray(np.column_stack(padded))
 
 
-def join(graphs: Sequence[Graph]) -> tuple[Ints, Ints, Ints]:
-    """Source, target and run of every directed edge of graphs side by side."""
-    run = np.repeat(np.arange(len(graphs)), [2 * graph.edges for graph in graphs])
+def join(graphs: Sequence[Graph], nodes: int) -> tuple[Array | None, tuple[Ints, Ints]]:
+    """The edges of graphs side by side.
+
+    Returns:
+        Where that is the faster way to sum over the neighbours, a matrix a run, (nodes, nodes, runs); and the ends of
+        every directed edge, as places in an array of all nodes and runs.
+    """
+    runs, run = len(graphs), np.repeat(np.arange(len(graphs)), [2 * graph.edges for graph in graphs])
     source, target = (np.concatenate([getattr(graph, end) for graph in graphs]) for end in ("source", "target"))
-    return source, target, run
+    dense = None
+    if nodes * nodes * runs <= _PER_ENTRY * len(run):
+        dense = np.zeros((nodes, nodes, runs))
+        dense[source, target, run] = 1.0
+    return dense, (source * runs + run, target * runs + run)
 
 
-def is_dense(nodes: int, runs: int, edges: int) -> bool:
-    """Whether a matrix of all pairs a run is the faster way to sum over the neighbours in each of them."""
-    return nodes * nodes * runs <= _PER_ENTRY * edges
+def some_of(part: Any, which: Bools) -> Any:
+    """Some of the runs: of an array the last axis, of a tuple one a run, of a record those of its parts."""
+    match part:
+        case np.ndarray():
+            return part.compress(which, axis=-1)
+        case tuple():
+            return tuple(one for one, here in zip(part, which, strict=True) if here)
+        case None | bool() | float():
+            return part
+    return replace(part, **{entry.name: some_of(getattr(part, entry.name), which) for entry in fields(part)})
+
+
+def beside(part: Any, other: Any) -> Any:
+    """These runs and those, of whatever `some_of` takes."""
+    match part:
+        case np.ndarray():
+            return np.concatenate([part, other], axis=-1)
+        case tuple():
+            return part + other
+        case None | bool() | float():
+            return part
+    return replace(
+        part, **{entry.name: beside(getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
+    )
 
 
 def z0_streams(rng: RNG | Sequence[RNG], runs: int) -> list[np.random.Generator]:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from midst.engines.batches import Batch, is_dense, join
+from midst.engines.batches import Batch, join
 from midst.errors import InputError, MissingExtra
 from midst.graphs import Graph
 from midst.methods import Certified, Exact, Stop
@@ -740,14 +740,11 @@ class DeviceRuns:
     def _lists(self, graphs: Sequence[Graph]) -> Any:
         n = self._n
         if len(graphs) > 1:
-            source, target, run = join(graphs)
-            if is_dense(n, len(graphs), len(run)):
-                dense = np.zeros((n, n, len(graphs)))
-                dense[source, target, run] = 1.0
+            dense, (source, target) = join(graphs, n)
+            if dense is not None:
                 return Neighbours(dense=self.put(dense))
-            start = source * len(graphs) + run
-            order = np.argsort(start, kind="stable")
-            return Neighbours(joined=(self.put(start[order]), self.put((target * len(graphs) + run)[order])))
+            order = np.argsort(source, kind="stable")
+            return Neighbours(joined=(self.put(source[order]), self.put(target[order])))
         (graph,) = graphs
         if graph.is_complete:
             return Neighbours()

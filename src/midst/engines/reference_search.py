@@ -13,11 +13,11 @@ from secrets import token_bytes
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from midst.engines.searching import Searched, SearchStep
+from midst.engines.searching import Searched
 from midst.problems import Problem
 from midst.protocol.masks import SECRET_BYTES
 from midst.protocol.participant import INSTANCE_BYTES, Agreement, Holding, Participant, Statement, Verifier
-from midst.protocol.search import Rules, SearchState
+from midst.protocol.search import Rules, SearchState, SearchStep
 
 
 class KeyNotary:

@@ -32,7 +32,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import ceil, sqrt
 from sys import float_info
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from midst.protocol.keys import MODULUS, Keys
 
@@ -154,6 +154,13 @@ class KeySum:
 
 QuestionPart = Cells | KeySum
 Question = tuple[QuestionPart, ...]
+
+
+class SearchStep(NamedTuple):
+    """A question and the totals that answer it."""
+
+    question: Question
+    totals: tuple[int, ...]
 
 
 def contribution(question: Question, keys: Sequence[Sequence[int]], weight: int) -> list[int]:
