@@ -274,15 +274,12 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
 
 def probes_of(keys: Keys, steps: Sequence[SearchStep]) -> tuple[Probe, ...]:
     """What a search made public, but for the answer: the totals of the cells of every bracket asked about."""
-    found = []
-    for number, (question, totals) in enumerate(steps):
-        start = 0
-        for part in question:
-            told = totals[start : start + part.numbers]
-            start += part.numbers
-            if isinstance(part, Cells):
-                found.append(Probe(number, part.coordinate, keys, part.edges, tuple(told)))
-    return tuple(found)
+    return tuple(
+        Probe(number, part.coordinate, keys, part.edges, totals)
+        for number, step in enumerate(steps)
+        for part, totals in step.parts()
+        if isinstance(part, Cells)
+    )
 
 
 def places_of(probes: Sequence[Probe], answers: Sequence[int], keys: Words) -> Ints:

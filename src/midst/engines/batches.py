@@ -227,9 +227,11 @@ def _batch(
 ) -> Batch:
     """Systems side by side: many of one number a node, or one of a coordinate a run."""
     nodes = group.nodes
+    # A node that is not there has S = R = a = 0 and cd = 0 and keeps them; [low, high] is then [0, 0] / 1, so x = 0.
+    # With s = 1 above it, it is never inside; with no weight, it has no say in a proof.
     local = [system.terms for system in systems]
     terms = Terms(
-        s=_columns([part.s for part in local], nodes, 1.0),  # above the interval [0, 0], and so never inside it
+        s=_columns([part.s for part in local], nodes, 1.0),
         above=_columns([part.above for part in local], nodes),
         below=_columns([part.below for part in local], nodes),
         weight=_columns([part.weight for part in local], nodes, 1.0),

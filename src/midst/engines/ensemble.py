@@ -5,7 +5,7 @@ Rules:
   same search (`ensemble_search.py`), which has no iteration before it or follows one.
 - Arrays are (n, runs): a neighbour sum is then one matrix product, and every other operation goes along the runs.
 - As many runs are under way as have arrays that stay in the cache. One that is done is written to the result; when
-  enough of them are, the others close ranks and the next ones join, so that a few long runs hold up nobody.
+  enough of them are, the others are copied together and the next ones join, so that a few long runs hold up nobody.
 - Graphs may differ in size (`batches.py`); what is said of a node that a run does not have is nothing.
 - What an audit wants to know of a run is gathered on the way: when each node first sent its value, and the bounds that
   an observer who knows z(0) has on it (the greatest x sent from below it, the least from above).
@@ -49,7 +49,7 @@ from midst.types import Array, Bools, Branch, Ints
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
 _NUMBERS = 16_000  # in an array at a time: less than the 128 KiB from which malloc asks the system for every array
-_CLOSE_RANKS = 0.8  # as soon as less than this share is still running
+_SHARE_RUNNING = 0.8  # with less than this, those that have ended are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,7 +365,7 @@ def _drive(
             runs.running &= ~done
         runs.step(neighbour_sum)
         # Those that have ended are computed on: to take them out costs a copy of everything, worth it for many at once.
-        if ended and runs.running.sum() < _CLOSE_RANKS * len(runs.running):
+        if ended and runs.running.sum() < _SHARE_RUNNING * len(runs.running):
             runs = some_of(runs, runs.running)
             room = at_once - len(runs.row)
             if waiting.size:

@@ -6,7 +6,7 @@ Rules:
 - `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a single
   rank: the same float64 operations in the same order, and whole numbers that are never rounded.
 - Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
-  the result; when enough of them are, the others close ranks and the next ones join.
+  the result; when enough of them are, the others are copied together and the next ones join.
 - In `search_runs` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is then
   its own bits, those below the sign inverted where it is negative.
 - A threshold that is left out is one at a: nothing lies between a and it.
@@ -42,7 +42,7 @@ from midst.types import Array, Bools, Ints
 _FEW = 127  # rows: compared one by one, and counted in a byte; with more, binary search
 _NUMBERS = 240_000  # in an array of keys at a time: two megabytes, and calls cost little beside the work
 _LEAST_AT_ONCE = 1_000  # runs: with fewer, most of the time goes to calls
-_CLOSE_RANKS = 0.8  # as soon as less than this share is still running
+_SHARE_RUNNING = 0.8  # with no more than this, those that are done are left out
 _LOW_BITS = np.int64(SIGN - 1)
 _WHOLE = 2.0**53  # up to here every whole number is a float
 _SMALL = 1e-15  # from here on powers of ten of any use are floats
@@ -351,7 +351,7 @@ def _drive(
     under_way, begun = begin(0, min(at_once, runs)), min(at_once, runs)
     while True:
         _write(under_way, result)
-        if under_way.running.sum() <= _CLOSE_RANKS * len(under_way.running):
+        if under_way.running.sum() <= _SHARE_RUNNING * len(under_way.running):
             under_way = some_of(under_way, under_way.running)
             room = min(at_once - len(under_way.row), runs - begun)
             if room:
