@@ -126,12 +126,12 @@ class Together(NamedTuple):
         """All of them go together."""
         return [Group(np.arange(self.runs), self.problem.graph.n)]
 
-    def run(self, k: int) -> Problem:
-        """One of the runs by itself."""
+    def run(self, k: Ints | int) -> Problem:
+        """One of the runs by itself, or some together."""
         part = copy(self.problem)
         part.values, part.scale, part.centre = (held[..., k] for held in (part.values, part.scale, part.centre))
         part.bounds = None if part.bounds is None else (part.bounds[0][k], part.bounds[1][k])
-        part.__dict__.pop("answer", None)
+        part.__dict__.pop("answer", None)  # of all runs
         return part
 
     def diameters(self, which: Ints) -> Ints:
@@ -140,9 +140,7 @@ class Together(NamedTuple):
 
     def prepare(self, chunk: Ints, group: Group, settings: BatchSettings, rngs: Sequence[np.random.Generator]) -> Batch:
         """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
-        part = copy(self.problem)
-        part.values, part.scale, part.centre = (held[..., chunk] for held in (part.values, part.scale, part.centre))
-        part.__dict__.pop("answer", None)
+        part = self.run(chunk)
         parameters = settings.settle(part, chunk)
         z0 = draw_z0(part, parameters, _OneARun(rngs))  # type: ignore[arg-type]
         return _batch([part], [parameters], [assemble(part, parameters, z0)], settings, group)

@@ -117,6 +117,8 @@ def _watch(t: Any, x: Any, branch: Any, first: Any, lower: Any, upper: Any) -> t
 
 
 def _hold(S: Any, R: Any, held: int) -> tuple[Any, ...]:
+    # At θ = ½ `next_sums` is S' = ½(S − R) − c·a and R' = −½(S − R) − cd·x: of S and R it needs the difference only,
+    # and P and −P have the same one. That is an array less, or a register less a node.
     return (0.5 * (S - R),) if held == 1 else (S, R)
 
 
@@ -398,6 +400,7 @@ def _finish_kernel(last_ref: Any, close_ref: Any, s_ref: Any, *refs: Any, progra
     def iteration(now: tuple[Any, ...]) -> tuple[Any, ...]:
         t, left, *about, state = now
         due = (t + 2) % epoch == 0  # the next one is sampled
+        # The order matters: runs end on the x of iteration t, before the step, and only then the x of t + 1 is sampled.
         left = lax.cond(due, lambda left, *about: end(t, state, left, *about), lambda left, *about: left, left, *about)
         state = step(t, state)
         about = lax.cond(due, lambda *about: sample(state, *about), lambda *about: about, *about)
