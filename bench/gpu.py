@@ -96,11 +96,12 @@ def ensemble(kind, dtype, runs, steps, half, bounds, check=False):
     c = jnp.ones(runs, dtype)
     cd = jnp.asarray(graph.degree, dtype)[:, None]
     local = Terms(on_device[0], jnp.asarray(-1.0, dtype), jnp.asarray(1.0, dtype), cd, cd)
-    state, _ = gpu.begin(on_device[1], local, on_device[2])
-    options = {"small": small, "theta": 0.5, "half": half, "bounds": bounds}
+    state = gpu.begin(on_device[1], local, on_device[2])
+    theta = 0.5 if half else 0.4  # at ½ the half difference of S and R is enough
+    program = gpu.DeviceProgram(theta, small=small, bounds=bounds)
 
     def work(steps=steps):
-        return gpu.advance_small(state, jnp.int32(0), on_device[0], c, steps=steps, **options)
+        return program.advance(state, jnp.int32(0), steps, ((on_device[0],), c, None))
 
     if check:
         some = slice(0, 64)
@@ -116,7 +117,7 @@ def ensemble(kind, dtype, runs, steps, half, bounds, check=False):
             R[:, some].copy(),
             terms,
             np.ones(64),
-            0.5,
+            theta,
             neighbour_sum(graph, blocks, None, np.float64),
             blocks,
         )
@@ -145,11 +146,9 @@ def memory_bound(kind, runs, steps):
     s, S, R = (jnp.asarray(rng.normal(size=(15, runs))) for _ in range(3))
     cd = jnp.asarray(graph.degree, jnp.float64)[:, None]
     terms = (s, jnp.float64(-1), jnp.float64(1), cd, cd)
-    state, _ = gpu.begin(S, Terms(*terms), R)
+    state, program = gpu.begin(S, Terms(*terms), R), gpu.DeviceProgram(0.5)
     lists = gpu.Neighbours(lists=jnp.asarray(gpu.lists_of(graph)))
-    took = seconds(
-        lambda: gpu.advance(state, jnp.int32(0), terms, jnp.ones(runs), lists, theta=0.5, steps=steps, smooth=False), 3
-    )
+    took = seconds(lambda: program.advance(state, jnp.int32(0), steps, (terms, jnp.ones(runs), lists)), 3)
     report(f"the same by array operations, {kind}-15 float64", runs * steps / took, "run-iterations/s")
 
 
@@ -204,12 +203,11 @@ def large(kind, n, dtype, copy, bounds=False, steps=20, plain=False, cusparse=Fa
     terms = (s, -one, one, 8 * one, 8 * one)
 
     def begin():
-        return gpu.begin(S + 0, Terms(*terms), R + 0)[0]
+        return gpu.begin(S + 0, Terms(*terms), R + 0)
 
     def advance(state, steps):
-        return gpu.advance_large(
-            state, jnp.int32(0), terms, one, lists, theta=0.5, steps=steps, half=True, bounds=bounds
-        )
+        program = gpu.DeviceProgram(0.5, nodes=n, bounds=bounds)
+        return program.advance(state, jnp.int32(0), steps, (terms, one, lists))
 
     if plain or n <= 10**6:
         columns = tuple(term[:, None] for term in terms)
@@ -217,7 +215,7 @@ def large(kind, n, dtype, copy, bounds=False, steps=20, plain=False, cusparse=Fa
         neighbours = gpu.Neighbours(lists=lists)
 
         def by_arrays(steps, state=start_state):
-            return gpu.advance(state, jnp.int32(0), columns, one, neighbours, theta=0.5, steps=steps, smooth=False)
+            return gpu.DeviceProgram(0.5).advance(state, jnp.int32(0), steps, (columns, one, neighbours))
 
         expected, found = by_arrays(6).x[:, 0], advance(begin(), 6).x
         report(f"{name}: largest difference from array operations after 6", float(jnp.abs(expected - found).max()), "")

@@ -16,7 +16,6 @@ look at the ratios.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -38,7 +37,7 @@ import bench.ping
 import msgspec
 import numpy as np
 from bench.mpyc import CHARTER, put_down
-from bench.tables import table
+from bench.tables import run_parts
 
 from midst import graphs
 from midst.graphs import Graph
@@ -266,25 +265,5 @@ PARTS: dict[str, Callable[[bool], Iterator[Row]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see whether everything runs")
-    parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that no process is left
-    options.out.mkdir(parents=True, exist_ok=True)
-    about = {"cores": len(os.sched_getaffinity(0)), "load_before": os.getloadavg()[0], "python": sys.version.split()[0]}
-    print(f"{about}", flush=True)
-    parts: dict[str, list[Row]] = {}
-    page = []
-    for name in options.only:
-        parts[name] = list(PARTS[name](options.quick))
-        page.append(f"## {name}\n\n{table(parts[name])}\n")
-        print(f"\n{page[-1]}", flush=True)
-    (options.out / "network.json").write_text(json.dumps({"about": about, "parts": parts}, indent=1))
-    (options.out / "network.md").write_text("\n".join(page))
-
-
 if __name__ == "__main__":
-    main()
+    run_parts("network", PARTS)

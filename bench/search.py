@@ -18,19 +18,15 @@ first few searches of every kind are done once more by participants with masks, 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from math import erf, log2, sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench import rounds
-from bench.tables import table
+from bench.tables import run_parts
 from numpy.typing import NDArray
 
 from midst import After, Consensus, Problem, Search, graphs, solve
@@ -87,13 +83,13 @@ def bits(state: SearchState) -> float:
     (points,), n = state.known, state.rules.total
     bracket = state.bracket(state.tracks[0])
     whole = below(BOUNDS[1]) - below(BOUNDS[0])
-    told = 0.0
+    learnt = 0.0
     for (a, up_to_a), (b, up_to_b) in pairwise(points):
         share = (up_to_b - up_to_a) / n
         if share and b != bracket.b:
             low, high = (state.rules.keys.value(max(key, points[0][0] + 1)) for key in (a, b))
-            told += share * log2(share * whole / (below(high) - below(low)))
-    return told
+            learnt += share * log2(share * whole / (below(high) - below(low)))
+    return learnt
 
 
 def below(x: float) -> float:
@@ -106,8 +102,8 @@ def usual(n: int, method: Search, runs: int) -> tuple[float, int, float]:
     """Mean and worst number of probes, and mean bits, of N(0, 1) data between ±10."""
     draws = (np.random.default_rng([n, run]).normal(size=n) for run in range(runs))
     found = [search(values, BOUNDS, method, run < REPEATED) for run, values in enumerate(draws)]
-    probes, told = np.array([(state.steps, bits(state)) for state in found]).T
-    return float(probes.mean()), int(probes.max()), float(told.mean())
+    probes, learnt = np.array([(state.steps, bits(state)) for state in found]).T
+    return float(probes.mean()), int(probes.max()), float(learnt.mean())
 
 
 def over_graphs(quick: bool) -> Iterator[Row]:
@@ -118,9 +114,9 @@ def over_graphs(quick: bool) -> Iterator[Row]:
         row: Row = {"graph": family, "diameter": diameter}
         for spacing in SPACINGS:
             for arity in ARITIES:
-                probes, _, told = usual(n, Search(arity, spacing), 20 if quick else 300)
+                probes, _, learnt = usual(n, Search(arity, spacing), 20 if quick else 300)
                 row[f"by {spacing}, K = {arity}: probes, hops, bits"] = (
-                    f"{probes:.1f}, {probes * diameter:.0f}, {told:.2f}"
+                    f"{probes:.1f}, {probes * diameter:.0f}, {learnt:.2f}"
                 )
         yield row
 
@@ -128,8 +124,8 @@ def over_graphs(quick: bool) -> Iterator[Row]:
 def over_sizes(quick: bool) -> Iterator[Row]:
     """One row a number of participants."""
     for n in SIZES[:3] if quick else SIZES:
-        probes, most, told = usual(n, Search(), 20 if quick else 300)
-        yield {"participants": n, "probes": probes, "most": most, "bits": round(told, 3)}
+        probes, most, learnt = usual(n, Search(), 20 if quick else 300)
+        yield {"participants": n, "probes": probes, "most": most, "bits": round(learnt, 3)}
 
 
 # Hard data
@@ -227,22 +223,5 @@ PARTS: dict[str, Callable[[bool], Iterator[Row]]] = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="few runs, to see whether everything runs")
-    parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    options = parser.parse_args(arguments)
-    options.out.mkdir(parents=True, exist_ok=True)
-    parts: dict[str, list[Row]] = {}
-    page = []
-    for name in options.only:
-        parts[name] = list(PARTS[name](options.quick))
-        page.append(f"## {name}\n\n{table(parts[name])}\n")
-        print(f"{page[-1]}", flush=True)
-    (options.out / "search.json").write_text(json.dumps({"cores": os.cpu_count(), "parts": parts}, indent=1))
-    (options.out / "search.md").write_text("\n".join(page))
-
-
 if __name__ == "__main__":
-    main()
+    run_parts("search", PARTS)

@@ -12,7 +12,7 @@ import midst
 ROOT = Path(midst.__file__).parent
 ORDER = """
     _version errors types files workers graphs objectives protocol problems system methods trace result recorder
-    net simnet engines privacy dp solving federated plots studies explorer cli __main__
+    net simnet privacy engines dp solving federated plots studies explorer cli __main__
 """.split()
 SIDEWAYS = {("result", "plots"), ("errors", "result"), ("plots", "studies")}  # on call, or for a type checker only
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,13 +129,39 @@ class Aggregate:
         return self.exposed / (self.clients * self.coordinates)
 
 
+class Options(TypedDict, total=False):
+    """What is public, and how a run goes; none has to be given.
+
+    Attributes:
+        weights: one a client, public, such as how many examples it trained on; 1 each if not given.
+        scale: public: about how far the clients' numbers lie from each other. One number for all coordinates, or the
+            structure of an update with a number or an array for each parameter.
+        bounds: public: a lower and an upper bound, each like `scale`.
+        rng: a seed or a generator from which z(0) is drawn, and the graph, where only its kind is given.
+        throw: raise `NotCertified` if a coordinate ends without its proof; False returns a result that says so.
+        memory: bytes of working memory at most, beside the updates and the answer: it decides how many coordinates are
+            solved at a time.
+        most: refuse more (client, coordinate) pairs than this.
+        progress: told after every chunk how many coordinates of how many are done.
+    """
+
+    weights: ArrayLike | None
+    scale: Update | None
+    bounds: tuple[Update, Update] | None
+    rng: RNG
+    throw: bool
+    memory: int
+    most: int
+    progress: Progress | None
+
+
 def coordinate_median(
     updates: Sequence[Update],
     graph: Graph | str,
     method: Method | MethodName | None = None,
     *,
     side: Literal["low", "high"] = "low",
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Aggregate:
     """The median of every coordinate of the clients' updates.
 
@@ -145,7 +171,7 @@ def coordinate_median(
         method: how it is found: `midst.Consensus(…)`, the paper's iteration, by which many are exposed, or
             `midst.Search()`, by which nobody is; consensus if not given.
         side: which of the two medians of an even number of clients. NumPy's is the mean of the two.
-        **options: of `coordinate_quantile`: weights, scale, bounds, rng, progress …
+        **options: weights, scale, bounds, rng, progress …: see `Options`.
 
     >>> import numpy as np
     >>> from midst.federated import coordinate_median
@@ -166,14 +192,7 @@ def coordinate_quantile(
     method: Method | MethodName | None = None,
     *,
     side: Literal["low", "high"] = "low",
-    weights: ArrayLike | None = None,
-    scale: Update | None = None,
-    bounds: tuple[Update, Update] | None = None,
-    rng: RNG = None,
-    throw: bool = True,
-    memory: int = _MEMORY,
-    most: int = _MOST,
-    progress: Progress | None = None,
+    **options: Unpack[Options],
 ) -> Aggregate:
     """The τ-quantile of every coordinate of the clients' updates; see `coordinate_median`.
 
@@ -183,16 +202,7 @@ def coordinate_quantile(
         graph: who talks to whom.
         method: as in `midst.solve`, the same for every coordinate; its stop is exact.
         side: which of two answers, where τ times the total weight is a whole number.
-        weights: one a client, public, such as how many examples it trained on; 1 each if not given.
-        scale: public: about how far the clients' numbers lie from each other. One number for all coordinates, or the
-            structure of an update with a number or an array for each parameter.
-        bounds: public: a lower and an upper bound, each like `scale`.
-        rng: a seed or a generator from which z(0) is drawn, and the graph, where only its kind is given.
-        throw: raise `NotCertified` if a coordinate ends without its proof; False returns a result that says so.
-        memory: bytes of working memory at most, beside the updates and the answer: it decides how many coordinates are
-            solved at a time.
-        most: refuse more (client, coordinate) pairs than this.
-        progress: told after every chunk how many coordinates of how many are done.
+        **options: see `Options`.
 
     Returns:
         The answer as NumPy arrays in the structure of an update, each of the dtype that NumPy would give to the
@@ -203,59 +213,84 @@ def coordinate_quantile(
             nothing was run.
         NotCertified: a coordinate was not proved within the limit; the error's `result` is the `Aggregate`.
     """
+    if unknown := options.keys() - Options.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
     if side not in ("low", "high"):
         raise InputError(f"side must be 'low' or 'high', not {side!r}")
-    method = make_method("consensus" if method is None else method)
+    method = make_method(method)
     if isinstance(method, Consensus) and not isinstance(method.stop, Exact | None):
         raise InputError("an aggregate is one of the clients' numbers; leave stop out, or give midst.Exact()")
-    cost = _SEARCH if isinstance(method, Search) else _CONSENSUS
-    objective = Quantile(tau, side)
+    plan = _plan(updates, Quantile(tau, side), graph, _SEARCH if isinstance(method, Search) else _CONSENSUS, options)
+    aggregate = _run(plan, updates[0], method, _generator(options.get("rng")), options.get("progress"))
+    if options.get("throw", True) and not aggregate.certified:
+        unproved = sum(not chunk.certified for chunk in aggregate.chunks)
+        where = f"{unproved} of {len(aggregate.chunks)} chunks have a coordinate that was not proved within the limit"
+        raise NotCertified(f"{where}; try a larger one, a scale closer to the data, or a search", cast(Any, aggregate))
+    return aggregate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Plan:
+    """What is to be found, checked; and which coordinates are solved at a time."""
+
+    parameters: list[_Parameter]
+    objective: Quantile
+    graph: Graph
+    weights: ArrayLike | None
+    scales: list[Leaf] | None
+    ends: list[list[Leaf]] | None
+    cuts: list[tuple[int, int]]
+
+    def problem(self, places: list[_Place]) -> Problem:
+        """The problem of some coordinates, with everything about them checked."""
+        clients = zip(*(parameter.leaves for parameter in self.parameters), strict=True)
+        values = np.stack([_gather(leaves, places) for leaves in clients])
+        scale = None if self.scales is None else _gather(self.scales, places)
+        known = None if self.ends is None else (_gather(self.ends[0], places), _gather(self.ends[1], places))
+        for place in places:
+            part = None if known is None else (known[0][place.here], known[1][place.here])
+            _check(values[:, place.here], self.parameters[place.parameter], part)
+        return Problem(self.graph, values, weights=self.weights, objective=self.objective, scale=scale, bounds=known)
+
+
+def _plan(updates: Sequence[Update], objective: Quantile, graph: Graph | str, cost: _Cost, options: Options) -> _Plan:
+    """Everything checked, each coordinate too: nothing is refused once the first run has begun."""
     parameters = _align(updates)
     clients, total = len(updates), sum(parameter.size for parameter in parameters)
+    most, scale, bounds = options.get("most", _MOST), options.get("scale"), options.get("bounds")
     if clients * total > most:
         raise InputError(_too_many(clients, total, parameters, most, cost))
     if isinstance(graph, str):
-        graph = graphs.make(graph, clients, rng=streams(rng).graph)
+        graph = graphs.make(graph, clients, rng=streams(options.get("rng")).graph)
     if not isinstance(graph, Graph):
         raise InputError("graph must be a midst.Graph or the name of a kind; try midst.graphs.from_networkx(G)")
-    step = _coordinates_at_once(graph, memory, cost)
+    step = _coordinates_at_once(graph, options.get("memory", _MEMORY), cost)
     scales = None if scale is None else _one_a_leaf(scale, parameters, "scale")
     ends = None if bounds is None else [_one_a_leaf(end, parameters, "bounds", in_dtype=True) for end in _pair(bounds)]
-
-    def problem_of(places: list[_Place]) -> Problem:
-        """The problem of some coordinates, with everything about them checked."""
-        values = np.stack([_gather([parameter.leaves[i] for parameter in parameters], places) for i in range(clients)])
-        known_scale = None if scales is None else _gather(scales, places)
-        known = None if ends is None else (_gather(ends[0], places), _gather(ends[1], places))
-        for place in places:
-            part = None if known is None else (known[0][place.here], known[1][place.here])
-            _check(values[:, place.here], parameters[place.parameter], part)
-        return Problem(graph, values, weights=weights, objective=objective, scale=known_scale, bounds=known)
-
     cuts = [(start, min(start + step, total)) for start in range(0, total, step)]
+    plan = _Plan(parameters, objective, graph, options.get("weights"), scales, ends, cuts)
     for start, stop in cuts:
-        checked = problem_of(_places(parameters, start, stop))
-    drawn = _generator(rng)
-    answers = [np.empty(parameter.shape, parameter.dtype) for parameter in parameters]
-    exposed = np.zeros(clients, np.int64)
-    chunks = []
-    for start, stop in cuts:
-        places = _places(parameters, start, stop)
-        found = solve_ensemble(problem_of(places), method, rng=drawn, bounds=False)
+        plan.problem(_places(parameters, start, stop))
+    return plan
+
+
+def _run(plan: _Plan, update: Update, method: Method, rng: np.random.Generator, progress: Progress | None) -> Aggregate:
+    """Every chunk after the other, and the answers in the structure of an update."""
+    answers = [np.empty(parameter.shape, parameter.dtype) for parameter in plan.parameters]
+    exposed, chunks = np.zeros(plan.graph.n, np.int64), []
+    for start, stop in plan.cuts:
+        places = _places(plan.parameters, start, stop)
+        problem = plan.problem(places)
+        found = solve_ensemble(problem, method, rng=rng, bounds=False)
         for place in places:
             answers[place.parameter].flat[place.there] = found.value[place.here]
         sent = found.exposed.sum(axis=0)
         exposed += sent
         chunks.append(Chunk(start, stop, bool(found.certified.all()), int(found.rounds.max()), int(sent.sum())))
         if progress is not None:
-            progress(stop, total)
-    value = _rebuild(updates[0], iter(answers))
-    aggregate = Aggregate(value, checked.title, clients, total, tuple(chunks), exposed, checked.public)
-    if throw and not aggregate.certified:
-        unproved = sum(not chunk.certified for chunk in chunks)
-        where = f"{unproved} of {len(chunks)} chunks have a coordinate that was not proved within the limit"
-        raise NotCertified(f"{where}; try a larger one, a scale closer to the data, or a search", cast(Any, aggregate))
-    return aggregate
+            progress(stop, plan.cuts[-1][1])
+    value = _rebuild(update, iter(answers))
+    return Aggregate(value, problem.title, plan.graph.n, stop, tuple(chunks), exposed, problem.public)
 
 
 def _generator(rng: RNG) -> np.random.Generator:

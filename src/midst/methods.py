@@ -135,17 +135,17 @@ class Search:
 Method = Consensus | Search
 
 
-def make_method(name: MethodName | Method) -> Method:
-    """A method by its name.
+def make_method(method: MethodName | Method | None) -> Method:
+    """A method by its name; consensus if not given.
 
     Raises:
         InputError: there is none of that name.
     """
-    if isinstance(name, Consensus | Search):
-        return name
-    if name not in METHODS:
-        raise InputError(f"method must be 'consensus' or 'search', or one of midst's own, not {name!r}")
-    return Consensus() if name == "consensus" else Search()
+    if isinstance(method, Consensus | Search):
+        return method
+    if method is not None and method not in METHODS:
+        raise InputError(f"method must be 'consensus' or 'search', or one of midst's own, not {method!r}")
+    return Search() if method == "search" else Consensus()
 
 
 def search_rules(

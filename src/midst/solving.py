@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.engines import ENGINES, SEARCHES
-from midst.engines.searching import Searched, places_of, probes_of
+from midst.engines.searching import Searched
 from midst.errors import InputError, NotCertified
 from midst.methods import (
     CLOSE,
@@ -46,7 +46,7 @@ from midst.protocol.search import Rules
 from midst.recorder import Record, Recorder, check_record
 from midst.result import Result, Standing
 from midst.system import RNG, Parameters, Sums, assemble, check_z0, draw_z0, settle, streams
-from midst.trace import Trace
+from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Branch
 
 Progress = Callable[[int, float], None]
@@ -83,7 +83,7 @@ def solve(
         InputError: the input is refused; nothing was run.
         NotCertified: the iteration did not come to its stop within `limit` iterations. A search always does.
     """
-    chosen = Consensus() if method is None else make_method(method)
+    chosen = make_method(method)
     known = SEARCHES if isinstance(chosen, Search) else ENGINES
     if engine not in known:
         raise InputError(f"there is no engine {engine!r} for {chosen.name}; try one of {', '.join(known)}")

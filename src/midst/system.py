@@ -32,7 +32,7 @@ _SIGMA = 0.1  # the paper's sigma² = 0.01
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sums:
-    """All that the node form needs of z(0), where it was not drawn edge by edge; see `update.next_sums`.
+    """All that the node form needs of z(0), where it was not drawn edge by edge; see `step.next_sums`.
 
     Attributes:
         S: S(0), one row a node.

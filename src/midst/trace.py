@@ -28,7 +28,8 @@ from midst.errors import TraceError
 from midst.files import write_whole
 from midst.graphs import Graph
 from midst.objectives import Mean, Objective, Quantile
-from midst.protocol.keys import Floats, Grid, Keys
+from midst.protocol.keys import Floats, Grid, Keys, Words
+from midst.protocol.search import Cells, SearchStep
 from midst.types import Array, Bools, Branch, Ints
 
 FORMAT = 2  # of the file; a change of meaning counts up
@@ -266,3 +267,38 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
     if trace.x.shape[:2] != kept or trace.branch.shape != trace.x.shape or len(trace.whole_weights) != graph.n:
         raise ValueError("shapes disagree")
     return trace
+
+
+# What a search made public
+
+
+def probes_of(keys: Keys, steps: Sequence[SearchStep]) -> tuple[Probe, ...]:
+    """What a search made public, but for the answer: the totals of the cells of every bracket asked about."""
+    return tuple(
+        Probe(number, part.coordinate, keys, part.edges, totals)
+        for number, step in enumerate(steps)
+        for part, totals in step.parts()
+        if isinstance(part, Cells)
+    )
+
+
+def places_of(probes: Sequence[Probe], answers: Sequence[int], keys: Words) -> Ints:
+    """Where each value lies among all that was made public; see `Trace.places`.
+
+    An edge that several probes share counts once.
+
+    Args:
+        probes: of the search.
+        answers: of each coordinate, the key of what was found.
+        keys: of the values, (N, m), or (N,) of one coordinate.
+    """
+    places = np.empty(keys.shape, np.int64)
+    for k, (own, found) in enumerate(zip(_columns(keys), _columns(places), strict=True)):
+        edges = {edge for probe in probes if probe.coordinate == k for edge in probe.edges}
+        edges.update((answers[k] - 1, answers[k]))
+        found[:] = np.searchsorted(np.array(sorted(edges), np.uint64), own, "left")
+    return places
+
+
+def _columns(array: NDArray[Any]) -> list[NDArray[Any]]:
+    return [array] if array.ndim == 1 else list(array.T)

@@ -123,11 +123,12 @@ def test_parameters_a_run():
 
 def several_of(problem, seeds):
     """The problem and some others like it: one of the values is the answer, and bounds or a resolution may be known."""
-    objective = problem.objective if problem.has_one_value else Quantile(0.5, "low")
     rng = np.random.default_rng(seeds)
     low, high = problem.values.min(), problem.values.max()
     known = [{}, {"bounds": (low - 1, high + 2)}, {"resolution": "0.01"}, {"scale": 1.0}]
-    weights = problem.whole_weights * problem.unit_weight
+    weights = problem.whole_weights * problem.unit_weight  # which may be rounded to other whole numbers
+    rounded = Problem(problem.graph, problem.values, weights=weights, objective=problem.objective)
+    objective = problem.objective if rounded.has_one_value else Quantile(0.5, "low")
     return [
         Problem(problem.graph, rng.permutation(problem.values), weights=weights, objective=objective, **each)
         for each in (known[k] for k in rng.integers(0, 4, 4))

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from search_strategies import KINDS, SPACINGS, cases, data, play, rules_of
 
 from midst.engines import searching
-from midst.engines.searching import places_of, probes_of, roundest_of, search_runs, search_values
+from midst.engines.searching import roundest_of, search_runs, search_values
 from midst.protocol.keys import Floats, first_bracket, make_keys
 from midst.protocol.search import Cells, Goal, roundest
+from midst.trace import places_of, probes_of
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 small = st.integers(-9999, 9999).map(float) | st.integers(-9999, 9999).map(lambda k: k / 100)
@@ -90,17 +91,16 @@ def many(draw):
     weight[0] = np.maximum(weight[0], weight.max() or 2)
     totals = weight.sum(axis=0)
     ranks = 1 + (rng.random(runs) * totals).astype(np.int64)
-    opening = asked = None
+    opening = None
     if draw(st.booleans()):
         opening = rng.choice(own.reshape(-1), (runs, draw(st.integers(1, 4))))
-        asked = rng.random(opening.shape) < 0.7 if draw(st.booleans()) else None
     options = {"arity": draw(st.integers(1, 7)), "spacing": draw(st.sampled_from(SPACINGS))}
     rules = []
     for k in range(runs):
-        first = () if opening is None else tuple((opening[k] if asked is None else opening[k][asked[k]]).tolist())
+        first = () if opening is None else tuple(opening[k].tolist())
         given_first = {"goals": (Goal(0, (int(ranks[k]),)),), "opening": (first,) if first else ()}
         rules.append(rules_of(keys, [own], weight[:, k], bounds, **given_first, **options))
-    options |= {"weights": None if given_weights == "none" else weight, "opening": opening, "asked": asked}
+    options |= {"weights": None if given_weights == "none" else weight, "opening": opening}
     return (keys, own, a, b, ranks), options, rules, weight
 
 

@@ -1436,8 +1436,8 @@ _MANY_SEARCHES = [
     Bug(
         "many runs: an opening may be taken for a tie",
         "engines/searching.py",
-        "tied & ~opened",
-        "tied",
+        "if not opened:",
+        "if True:",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
@@ -1484,7 +1484,7 @@ _MANY_SEARCHES = [
     ),
     Bug(
         "the answer has no place of its own",
-        "engines/searching.py",
+        "trace.py",
         "edges.update((answers[k] - 1, answers[k]))",
         "edges.update((answers[k],))",
         (_SEARCHING + "test_probes_and_places_tell_what_was_made_public",),

@@ -73,7 +73,7 @@ def carry(
     """x(0), x(1), … from S(0) and R(0).
 
     Args:
-        S: see `update.next_sums`.
+        S: see `step.next_sums`.
         R: likewise.
         terms: the local objectives.
         c: the convergence parameter.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ class Batch:
         c: convergence parameters.
         theta: averaging constant.
         S: of the first iteration, and
-        R: likewise (see `update.next_sums`).
+        R: likewise (see `step.next_sums`).
         whole_weights: weights, in units.
         needed_below: at least so many units of weight must have s ≤ x in a proof, and
         needed_above: so many s ≥ x.
@@ -126,12 +126,12 @@ class Together(NamedTuple):
         """All of them go together."""
         return [Group(np.arange(self.runs), self.problem.graph.n)]
 
-    def run(self, k: int) -> Problem:
-        """One of the runs by itself."""
+    def run(self, k: Ints | int) -> Problem:
+        """One of the runs by itself, or some together."""
         part = copy(self.problem)
         part.values, part.scale, part.centre = (held[..., k] for held in (part.values, part.scale, part.centre))
         part.bounds = None if part.bounds is None else (part.bounds[0][k], part.bounds[1][k])
-        part.__dict__.pop("answer", None)
+        part.__dict__.pop("answer", None)  # of all runs
         return part
 
     def diameters(self, which: Ints) -> Ints:
@@ -140,9 +140,7 @@ class Together(NamedTuple):
 
     def prepare(self, chunk: Ints, group: Group, settings: BatchSettings, rngs: Sequence[np.random.Generator]) -> Batch:
         """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
-        part = copy(self.problem)
-        part.values, part.scale, part.centre = (held[..., chunk] for held in (part.values, part.scale, part.centre))
-        part.__dict__.pop("answer", None)
+        part = self.run(chunk)
         parameters = settings.settle(part, chunk)
         z0 = draw_z0(part, parameters, _OneARun(rngs))  # type: ignore[arg-type]
         return _batch([part], [parameters], [assemble(part, parameters, z0)], settings, group)
@@ -227,9 +225,11 @@ def _batch(
 ) -> Batch:
     """Systems side by side: many of one number a node, or one of a coordinate a run."""
     nodes = group.nodes
+    # A node that is not there has S = R = a = 0 and cd = 0 and keeps them; [low, high] is then [0, 0] / 1, so x = 0.
+    # With s = 1 above it, it is never inside; with no weight, it has no say in a proof.
     local = [system.terms for system in systems]
     terms = Terms(
-        s=_columns([part.s for part in local], nodes, 1.0),  # above the interval [0, 0], and so never inside it
+        s=_columns([part.s for part in local], nodes, 1.0),
         above=_columns([part.above for part in local], nodes),
         below=_columns([part.below for part in local], nodes),
         weight=_columns([part.weight for part in local], nodes, 1.0),
@@ -278,16 +278,46 @@ def _columns(columns: Sequence[NDArray[Any]], nodes: int, absent: float = 0.0) -
     return np.ascontiguousarray(np.column_stack(padded))
 
 
-def join(graphs: Sequence[Graph]) -> tuple[Ints, Ints, Ints]:
-    """Source, target and run of every directed edge of graphs side by side."""
-    run = np.repeat(np.arange(len(graphs)), [2 * graph.edges for graph in graphs])
+def join(graphs: Sequence[Graph], nodes: int) -> tuple[Array | None, tuple[Ints, Ints]]:
+    """The edges of graphs side by side.
+
+    Returns:
+        Where that is the faster way to sum over the neighbours, a matrix a run, (nodes, nodes, runs); and the ends of
+        every directed edge, as places in an array of all nodes and runs.
+    """
+    runs, run = len(graphs), np.repeat(np.arange(len(graphs)), [2 * graph.edges for graph in graphs])
     source, target = (np.concatenate([getattr(graph, end) for graph in graphs]) for end in ("source", "target"))
-    return source, target, run
+    dense = None
+    if nodes * nodes * runs <= _PER_ENTRY * len(run):
+        dense = np.zeros((nodes, nodes, runs))
+        dense[source, target, run] = 1.0
+    return dense, (source * runs + run, target * runs + run)
 
 
-def is_dense(nodes: int, runs: int, edges: int) -> bool:
-    """Whether a matrix of all pairs a run is the faster way to sum over the neighbours in each of them."""
-    return nodes * nodes * runs <= _PER_ENTRY * edges
+def some_of(part: Any, which: Bools) -> Any:
+    """Some of the runs: of an array the last axis, of a tuple one a run, of a record those of its parts."""
+    match part:
+        case np.ndarray():
+            return part.compress(which, axis=-1)
+        case tuple():
+            return tuple(one for one, here in zip(part, which, strict=True) if here)
+        case None | bool() | float():
+            return part
+    return replace(part, **{entry.name: some_of(getattr(part, entry.name), which) for entry in fields(part)})
+
+
+def beside(part: Any, other: Any) -> Any:
+    """These runs and those, of whatever `some_of` takes."""
+    match part:
+        case np.ndarray():
+            return np.concatenate([part, other], axis=-1)
+        case tuple():
+            return part + other
+        case None | bool() | float():
+            return part
+    return replace(
+        part, **{entry.name: beside(getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
+    )
 
 
 def z0_streams(rng: RNG | Sequence[RNG], runs: int) -> list[np.random.Generator]:

@@ -5,7 +5,7 @@ Rules:
   same search (`ensemble_search.py`), which has no iteration before it or follows one.
 - Arrays are (n, runs): a neighbour sum is then one matrix product, and every other operation goes along the runs.
 - As many runs are under way as have arrays that stay in the cache. One that is done is written to the result; when
-  enough of them are, the others close ranks and the next ones join, so that a few long runs hold up nobody.
+  enough of them are, the others are copied together and the next ones join, so that a few long runs hold up nobody.
 - Graphs may differ in size (`batches.py`); what is said of a node that a run does not have is nothing.
 - What an audit wants to know of a run is gathered on the way: when each node first sent its value, and the bounds that
   an observer who knows z(0) has on it (the greatest x sent from below it, the least from above).
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -28,9 +28,10 @@ from midst.engines.batches import (
     BatchSettings,
     Group,
     Together,
-    is_dense,
+    beside,
     join,
     one_a_run,
+    some_of,
     source_of,
     z0_streams,
 )
@@ -48,7 +49,7 @@ from midst.types import Array, Bools, Branch, Ints
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
 _NUMBERS = 16_000  # in an array at a time: less than the 128 KiB from which malloc asks the system for every array
-_CLOSE_RANKS = 0.8  # as soon as less than this share is still running
+_SHARE_RUNNING = 0.8  # with less than this, those that have ended are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,43 +128,29 @@ def solve_ensemble(
         InputError: the input is refused; nothing was run.
         MissingExtra: a device is asked for, and JAX is not installed.
     """
-    source = source_of(problems)
-    method = make_method("consensus" if method is None else method)
+    source, method = source_of(problems), make_method(method)
     workers = whole_number("workers", workers)
     if isinstance(method, Search):
         if device is not None:
             raise InputError("a search runs on the CPU; leave device= out")
         return _search(source, method, workers)
-    settings = _settings(source, method, bounds)
-    drawn = z0_streams(rng, source.runs)
+    settings, drawn = _settings(source, method, bounds), z0_streams(rng, source.runs)
     groups = source.groups()
     result, starts = _blank(source.runs, groups[0].nodes, _fill), _Starts.blank(source.runs)
 
-    def prepare(which: Ints, group: Group) -> Batch:
-        return source.prepare(which, group, settings, [drawn[k] for k in which.tolist()])
+    def work(share: Group) -> None:
+        def prepare(which: Ints) -> Batch:
+            return source.prepare(which, share, settings, [drawn[k] for k in which.tolist()])
 
-    def finish(which: Ints) -> None:
-        """The searches of those that have come close."""
-        which = which[starts.known[which]]
-        if which.size:
-            _write_search(source, which, Search(), starts.of(which), result)
+        if device is not None:
+            _run_on_device(share.runs, prepare(share.runs), settings, device, dtype, result, starts)
+        else:
+            _drive(prepare, share, settings, result, starts)
+        close = share.runs[starts.known[share.runs]]
+        if close.size:
+            _write_search(source, close, Search(), starts.of(close), result)
 
-    if device is not None:
-        for group in groups:
-            _run_on_device(group.runs, prepare(group.runs, group), settings, device, dtype, result, starts)
-            finish(group.runs)
-        return result
-
-    def drive(share: Group) -> None:
-        at_once = max(1, _NUMBERS // share.nodes)
-
-        def begin(which: Ints) -> _RunningBatch:
-            return _RunningBatch.begin(which, prepare(which, share), settings.stop)
-
-        _drive(begin, share.runs, at_once, settings, result, starts)
-        finish(share.runs)
-
-    _in_threads(drive, groups, workers)
+    _in_threads(work, groups, workers if device is None else 1)
     return result
 
 
@@ -359,58 +346,33 @@ class _RunningBatch:
 
 
 def _drive(
-    begin: Callable[[Ints], _RunningBatch],
-    rows: Ints,
-    at_once: int,
-    settings: BatchSettings,
-    result: EnsembleResult,
-    starts: _Starts,
+    prepare: Callable[[Ints], Batch], share: Group, settings: BatchSettings, result: EnsembleResult, starts: _Starts
 ) -> None:
     """Runs one after the other, so many at once, to their rows of the result."""
-    runs, waiting = begin(rows[:at_once]), rows[at_once:]
+    at_once = max(1, _NUMBERS // share.nodes)
+
+    def begin(which: Ints) -> _RunningBatch:
+        return _RunningBatch.begin(which, prepare(which), settings.stop)
+
+    runs, waiting = begin(share.runs[:at_once]), share.runs[at_once:]
     neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
     while True:
         runs.seen.see(runs.t, runs.x, runs.branch, settings.bounds)
         done = runs.done(settings)
         ended = done.any()
         if ended:
-            _write(_some_of(runs, done), result, starts)
+            _write(some_of(runs, done), result, starts)
             runs.running &= ~done
         runs.step(neighbour_sum)
-        if ended and runs.running.sum() < _CLOSE_RANKS * len(runs.running):
-            runs = _some_of(runs, runs.running)
+        # Those that have ended are computed on: to take them out costs a copy of everything, worth it for many at once.
+        if ended and runs.running.sum() < _SHARE_RUNNING * len(runs.running):
+            runs = some_of(runs, runs.running)
             room = at_once - len(runs.row)
             if waiting.size:
-                runs, waiting = _beside(runs, begin(waiting[:room])), waiting[room:]
+                runs, waiting = beside(runs, begin(waiting[:room])), waiting[room:]
             if not runs.row.size:
                 return
             neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
-
-
-def _some_of(part: Any, which: Bools) -> Any:
-    """Some of the runs: of an array the last axis, of a tuple one a run, of a record those of its parts."""
-    match part:
-        case np.ndarray():
-            return part.compress(which, axis=-1)
-        case tuple():
-            return tuple(one for one, here in zip(part, which, strict=True) if here)
-        case None | bool() | float():
-            return part
-    return replace(part, **{entry.name: _some_of(getattr(part, entry.name), which) for entry in fields(part)})
-
-
-def _beside(part: Any, other: Any) -> Any:
-    """These runs and those, of whatever `_some_of` takes."""
-    match part:
-        case np.ndarray():
-            return np.concatenate([part, other], axis=-1)
-        case tuple():
-            return part + other
-        case None | bool() | float():
-            return part
-    return replace(
-        part, **{entry.name: _beside(getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
-    )
 
 
 def _run_on_device(
@@ -440,14 +402,10 @@ def sum_in_each(graphs: Sequence[Graph], nodes: int) -> Callable[[Array], Array]
     alike = all(graph is graphs[0] or (graph.is_complete and graphs[0].is_complete) for graph in graphs)
     if alike and all(graph.n == nodes for graph in graphs):
         return sum_over_neighbours(graphs[0])
-    source, target, run = join(graphs)
-    runs = len(graphs)
-    if is_dense(nodes, runs, len(run)):
-        dense = np.zeros((nodes, nodes, runs))
-        dense[source, target, run] = 1.0
+    runs, (dense, ends) = len(graphs), join(graphs, nodes)
+    if dense is not None:
         return lambda x: np.asarray(np.einsum("ijr,jr->ir", dense, x))
-    ends = source * runs + run, target * runs + run
-    joined = sparse.csr_array((np.ones(len(run)), ends), shape=(nodes * runs, nodes * runs))
+    joined = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(nodes * runs, nodes * runs))
     return lambda x: np.asarray(joined @ x.reshape(-1)).reshape(x.shape)
 
 

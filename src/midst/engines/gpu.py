@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from midst.engines.batches import Batch, is_dense, join
+from midst.engines.batches import Batch, join
 from midst.errors import InputError, MissingExtra
 from midst.graphs import Graph
 from midst.methods import Certified, Exact, Stop
@@ -47,17 +47,16 @@ _WIDEST = 64  # neighbours in a list at most: each is a line of the program
 _RUNS = 128  # a program
 _NODES = 512  # a program
 
-Lists = tuple[tuple[int, ...], ...]
-
-
 _ROUNDING = 16  # times the precision: see `certificate.ROUNDING`
+
+Arrays = tuple[Any, Any, Any]  # terms (s, above, below, weight, cd), c, and the neighbours as `Neighbours` or lists
 
 
 class DeviceState(NamedTuple):
     """Where the runs stand, in working units.
 
     Attributes:
-        S: see `update.next_sums`.
+        S: see `step.next_sums`.
         R: likewise.
         x: of the last iteration.
         first_inside: the first iteration in which each node sent its value, or `NEVER`.
@@ -101,11 +100,11 @@ def find_device(kind: str) -> Any:
         raise InputError(f"JAX finds no {kind} on this machine; leave device= out to run on the CPU") from None
 
 
-def begin(S: Any, terms: Terms, R: Any) -> tuple[DeviceState, Any]:
-    """Iteration 0, and the branch there."""
+def begin(S: Any, terms: Terms, R: Any) -> DeviceState:
+    """Iteration 0."""
     x, branch = next_x(S, terms)
     blank = jnp.full(x.shape, NEVER, jnp.int32), jnp.full_like(x, -jnp.inf), jnp.full_like(x, jnp.inf)
-    return DeviceState(S, R, x, *_watch(0, x, branch, *blank)), branch
+    return DeviceState(S, R, x, *_watch(0, x, branch, *blank))
 
 
 def _watch(t: Any, x: Any, branch: Any, first: Any, lower: Any, upper: Any) -> tuple[Any, Any, Any]:
@@ -117,8 +116,10 @@ def _watch(t: Any, x: Any, branch: Any, first: Any, lower: Any, upper: Any) -> t
     )
 
 
-def _hold(S: Any, R: Any, half: bool) -> tuple[Any, ...]:
-    return (0.5 * (S - R),) if half else (S, R)
+def _hold(S: Any, R: Any, held: int) -> tuple[Any, ...]:
+    # At θ = ½ `next_sums` is S' = ½(S − R) − c·a and R' = −½(S − R) − cd·x: of S and R it needs the difference only,
+    # and P and −P have the same one. That is an array less, or a register less a node.
+    return (0.5 * (S - R),) if held == 1 else (S, R)
 
 
 def _sums(held: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -128,6 +129,51 @@ def _sums(held: tuple[Any, ...]) -> tuple[Any, Any]:
 def _like(array: Any) -> Any:
     described: Any = jax.ShapeDtypeStruct
     return described(array.shape, array.dtype)
+
+
+class Small(NamedTuple):
+    """A graph and slopes that all runs share; without nodes where they do not, or are not in registers.
+
+    Attributes:
+        lists: the neighbours of each node.
+        above: of each node; see `step.Terms`.
+        below: likewise.
+    """
+
+    lists: tuple[tuple[int, ...], ...] = ()
+    above: tuple[float, ...] = ()
+    below: tuple[float, ...] = ()
+
+
+class DeviceProgram(NamedTuple):
+    """What shapes a program: its constants.
+
+    Attributes:
+        theta: averaging constant.
+        smooth: see `step.Terms`.
+        small: of runs in registers.
+        nodes: of the one large graph; None where arrays are (n, runs).
+        bounds: keep lower and upper up to date, in the kernels.
+        interpret: run these without a GPU, slowly.
+    """
+
+    theta: float
+    smooth: bool = False
+    small: Small = Small()
+    nodes: int | None = None
+    bounds: bool = True
+    interpret: bool = False
+
+    @property
+    def held(self) -> int:
+        """How many sums a node are carried: at θ = ½ the half difference of S and R, else both."""
+        return 1 if self.theta == 0.5 else 2
+
+    def advance(self, state: DeviceState, t: Any, steps: int, arrays: Arrays) -> DeviceState:
+        """From iteration t to t + steps."""
+        how = advance_small if self.small.lists else advance if self.nodes is None else advance_large
+        after: DeviceState = how(state, t, arrays, program=self, steps=steps)
+        return after
 
 
 # Any runs
@@ -174,175 +220,110 @@ def lists_of(graph: Graph) -> np.ndarray[Any, np.dtype[np.int32]]:
     return lists
 
 
-@partial(jax.jit, static_argnames=("theta", "steps", "smooth"))
-def advance(
-    state: DeviceState,
-    t: Any,
-    terms: tuple[Any, ...],
-    c: Any,
-    neighbours: Neighbours,
-    *,
-    theta: float,
-    steps: int,
-    smooth: bool,
-) -> DeviceState:
+@partial(jax.jit, static_argnames=("program", "steps"))
+def advance(state: DeviceState, t: Any, arrays: Arrays, *, program: DeviceProgram, steps: int) -> DeviceState:
     """From iteration t to t + steps, by operations on whole arrays."""
+    terms, c, neighbours = arrays
+    local = Terms(*(*terms, program.smooth))
 
     def step(k: Any, state: DeviceState) -> DeviceState:
-        return _step(state, t + k, (terms, c, neighbours), (theta, smooth))[0]
+        S, R = next_sums(state.S, state.R, state.x, neighbours.sum(state.x), local.cd, c, program.theta)
+        x, branch = next_x(S, local)
+        return DeviceState(S, R, x, *_watch(t + k + 1, x, branch, state.first_inside, state.lower, state.upper))
 
     after: DeviceState = lax.fori_loop(0, steps, step, state)
     return after
 
 
-def _step(state: DeviceState, t: Any, arrays: tuple[Any, ...], options: tuple[float, bool]) -> tuple[DeviceState, Any]:
-    """From iteration t to t + 1, and the branch there."""
-    (terms, c, neighbours), (theta, smooth) = arrays, options
-    local = Terms(*(*terms, smooth))
-    S, R = next_sums(state.S, state.R, state.x, neighbours.sum(state.x), local.cd, c, theta)
-    x, branch = next_x(S, local)
-    return DeviceState(S, R, x, *_watch(t + 1, x, branch, state.first_inside, state.lower, state.upper)), branch
-
-
 # Small graphs: a run a thread
 
 
-class Small(NamedTuple):
-    """A graph and slopes that all runs share, as constants of a program.
-
-    Attributes:
-        lists: the neighbours of each node.
-        above: of each node; see `update.Terms`.
-        below: likewise.
-    """
-
-    lists: Lists
-    above: tuple[float, ...]
-    below: tuple[float, ...]
-
-
-@partial(jax.jit, static_argnames=("small", "theta", "steps", "half", "bounds", "interpret"))
-def advance_small(
-    state: DeviceState,
-    t: Any,
-    s: Any,
-    c: Any,
-    *,
-    small: Small,
-    theta: float,
-    steps: int,
-    half: bool,
-    bounds: bool = True,
-    interpret: bool = False,
-) -> DeviceState:
+@partial(jax.jit, static_argnames=("program", "steps"))
+def advance_small(state: DeviceState, t: Any, arrays: Arrays, *, program: DeviceProgram, steps: int) -> DeviceState:
     """From iteration t to t + steps for quantiles over one small graph, with all state in registers.
-
-    In units in which c = 1 (values times c) and with S and R divided by the degree, the step has no division left and
-    needs no number but these of a run: the same lines of `step.py`, with weight, cd = 1 and c = 1 / degree.
 
     Args:
         state: (n, runs); the number of runs a multiple of 128.
         t: iteration, an int32.
-        s: the values, (n, runs).
-        c: of each run.
-        small: the graph and the slopes.
-        theta: averaging constant.
+        arrays: only s, (n, runs), and c, of each run, are looked at.
+        program: the graph and the slopes.
         steps: how many.
-        half: keep the half difference of S and R only; for theta = ½.
-        bounds: keep lower and upper up to date.
-        interpret: run it without a GPU, slowly.
     """
-    given = _to_registers(state, c, small, half, bounds)
-    kernel = partial(_small_kernel, small=small, theta=theta, steps=steps, held=1 if half else 2)
-    out = _call_small(kernel, (jnp.reshape(t, 1), s * c), given, (), interpret)
-    return _from_registers(out, state, c, small, half, bounds)
+    kernel = partial(_small_kernel, program=program, steps=steps)
+    return _in_registers(kernel, (jnp.reshape(t, 1),), state, arrays, program)[0]
 
 
-@partial(jax.jit, static_argnames=("small", "theta", "epoch", "half", "bounds", "interpret"))
+@partial(jax.jit, static_argnames=("program", "epoch"))
 def finish_small(
-    state: DeviceState,
-    last: Any,
-    s: Any,
-    c: Any,
-    close: Any,
-    *,
-    small: Small,
-    theta: float,
-    epoch: int,
-    half: bool,
-    bounds: bool = True,
-    interpret: bool = False,
+    state: DeviceState, last: Any, close: Any, arrays: Arrays, *, program: DeviceProgram, epoch: int
 ) -> tuple[DeviceState, Near]:
     """From iteration 0 to each run's end, in one go: until its nodes know that all x are close.
 
     Args:
         state: of iteration 0; see `advance_small`, and so for all others.
         last: no run goes beyond this iteration, an int32.
-        s: the values.
-        c: of each run.
         close: the greatest spread, of each run.
-        small: the graph and the slopes.
-        theta: averaging constant.
+        arrays: s and c.
+        program: the graph and the slopes.
         epoch: iterations from one sample to the next: the diameter and one.
-        half: keep the half difference of S and R only.
-        bounds: keep lower and upper up to date.
-        interpret: run it without a GPU, slowly.
 
     Returns:
         The state of each run's last iteration, and how it ended.
     """
-    given = _to_registers(state, c, small, half, bounds)
-    kernel = partial(_finish_kernel, small=small, theta=theta, epoch=epoch, held=1 if half else 2)
-    runs = s.shape[1]
-    blank = [jnp.zeros(runs, kind) for kind in (np.int32, np.int32, s.dtype, s.dtype)]
-    *out, known, at, low, high = _call_small(
-        kernel, (jnp.reshape(last, 1), s * c, close * c), given, tuple(blank), interpret
+    kernel, c = partial(_finish_kernel, program=program, epoch=epoch), arrays[1]
+    blank = tuple(jnp.zeros(close.shape, kind) for kind in (np.int32, np.int32, close.dtype, close.dtype))
+    after, (known, at, low, high) = _in_registers(
+        kernel, (jnp.reshape(last, 1), close * c), state, arrays, program, blank
     )
-    return _from_registers(out, state, c, small, half, bounds), Near(known, at, low / c, high / c)
+    return after, Near(known, at, low / c, high / c)
 
 
-def _to_registers(state: DeviceState, c: Any, small: Small, half: bool, bounds: bool) -> tuple[Any, ...]:
-    """What a thread keeps of a run, in units in which c = 1 and cd = 1."""
-    degree = jnp.array([len(near) for near in small.lists], state.x.dtype)[:, None]
-    watched = (state.first_inside, state.lower * c, state.upper * c)[: 3 if bounds else 1]
-    return (*_hold(state.S / degree, state.R / degree, half), state.x * c, *watched)
+def _in_registers(
+    kernel: Any,
+    fixed: tuple[Any, ...],
+    state: DeviceState,
+    arrays: Arrays,
+    program: DeviceProgram,
+    more: tuple[Any, ...] = (),
+) -> tuple[DeviceState, list[Any]]:
+    """A kernel over all runs: the state after it, and what it writes besides.
 
+    In units in which c = 1 (values times c) and with S and R divided by the degree, the step has no division left and
+    needs no number but these of a run: the same lines of `step.py`, with weight, cd = 1 and c = 1 / degree.
 
-def _from_registers(
-    out: Sequence[Any], state: DeviceState, c: Any, small: Small, half: bool, bounds: bool
-) -> DeviceState:
-    """And back."""
-    degree = jnp.array([len(near) for near in small.lists], state.x.dtype)[:, None]
-    held = 1 if half else 2
-    S, R = _sums(tuple(sums * degree for sums in out[:held]))
-    x, first, *between = out[held:]
-    lower, upper = (bound / c for bound in between) if bounds else (state.lower, state.upper)
-    return DeviceState(S, R, x / c, first, lower, upper)
-
-
-def _call_small(
-    kernel: Any, fixed: tuple[Any, ...], given: tuple[Any, ...], more: tuple[Any, ...], interpret: bool
-) -> list[Any]:
-    """A kernel over all runs: what it reads, what it reads and writes, and what it writes besides."""
-    arrays = (*given, *more)
+    Args:
+        kernel: what each thread does.
+        fixed: what it reads before s.
+        state: (n, runs).
+        arrays: s and c.
+        program: the graph and the slopes.
+        more: what it writes besides the state, blank.
+    """
+    (s, *_), c, _ = arrays
+    degree = jnp.array([len(near) for near in program.small.lists], s.dtype)[:, None]
+    watched = (state.first_inside, state.lower * c, state.upper * c)[: 3 if program.bounds else 1]
+    kept = (*_hold(state.S / degree, state.R / degree, program.held), state.x * c, *watched)
     call = pl.pallas_call(
         kernel,
-        out_shape=[_like(array) for array in arrays],
-        grid=(fixed[1].shape[1] // _RUNS,),
-        input_output_aliases={len(fixed) + k: k for k in range(len(arrays))},
+        out_shape=[_like(array) for array in (*kept, *more)],
+        grid=(s.shape[1] // _RUNS,),
+        input_output_aliases={len(fixed) + 1 + k: k for k in range(len(kept) + len(more))},
         compiler_params=triton.CompilerParams(num_warps=_RUNS // 32),
-        interpret=interpret,
+        interpret=program.interpret,
     )
-    out: list[Any] = list(call(*fixed, *arrays))
-    return out
+    out: list[Any] = list(call(*fixed, s * c, *kept, *more))
+    S, R = _sums(tuple(sums * degree for sums in out[: program.held]))
+    x, first, *between = out[program.held : len(kept)]
+    lower, upper = (bound / c for bound in between) if program.bounds else (state.lower, state.upper)
+    return DeviceState(S, R, x / c, first, lower, upper), out[len(kept) :]
 
 
 Registers = tuple[tuple[Any, ...], ...]  # of each array, of each node, 128 runs
 
 
-def _small_step(s_ref: Any, mine: Any, small: Small, theta: float, held: int) -> Any:
+def _small_step(s_ref: Any, mine: Any, program: DeviceProgram) -> Any:
     """The step from iteration t to t + 1, of 128 runs."""
-    nodes = range(len(small.lists))
+    small, held, nodes = program.small, program.held, range(len(program.small.lists))
     degree = [len(near) for near in small.lists]
     terms = [
         Terms(s_ref[i, mine], small.above[i] / degree[i], small.below[i] / degree[i], 1.0, 1.0)  # type: ignore[arg-type]
@@ -351,27 +332,29 @@ def _small_step(s_ref: Any, mine: Any, small: Small, theta: float, held: int) ->
     everybody = all(d == len(nodes) - 1 for d in degree)
 
     def step(t: Any, state: Registers) -> Registers:
+        # The loops over nodes and neighbours are unrolled while this is traced: every number of a run then has a
+        # register of its own, and nothing is indexed. The tuples are the order of `_in_registers`.
         *sums, x, first = state[: held + 2]
         between = state[held + 2 :]
         total = sum(x[1:], start=x[0]) if everybody else None
         after = []
         for i in nodes:
             a = total - x[i] if everybody else sum((x[j] for j in small.lists[i][1:]), start=x[small.lists[i][0]])
-            S, R = next_sums(*_sums(tuple(part[i] for part in sums)), x[i], a, 1.0, 1.0 / degree[i], theta)  # type: ignore[arg-type]
+            S, R = next_sums(*_sums(tuple(part[i] for part in sums)), x[i], a, 1.0, 1.0 / degree[i], program.theta)  # type: ignore[arg-type]
             new, branch = next_x(S, terms[i])
-            kept = between[0][i] if between else new, between[1][i] if between else new
-            seen = _watch(t + 1, new, branch, first[i], *kept)
-            after.append((*_hold(S, R, held == 1), new, *(seen if between else seen[:1])))
+            seen = _watch(t + 1, new, branch, first[i], *(bound[i] for bound in between or (x, x)))
+            after.append((*_hold(S, R, held), new, *seen[: 1 + len(between)]))
         return tuple(zip(*after, strict=True))
 
     return step
 
 
-def _small_kernel(t_ref: Any, s_ref: Any, *refs: Any, small: Small, theta: float, steps: int, held: int) -> None:
-    nodes = range(len(small.lists))
+def _small_kernel(t_ref: Any, s_ref: Any, *refs: Any, program: DeviceProgram, steps: int) -> None:
+    # Inputs and outputs are the same arrays. Each is read once and written once, however many the steps.
+    nodes = range(len(program.small.lists))
     mine = pl.ds(pl.program_id(0) * _RUNS, _RUNS)
     given, out = refs[: len(refs) // 2], refs[len(refs) // 2 :]
-    step, t = _small_step(s_ref, mine, small, theta, held), t_ref[0]
+    step, t = _small_step(s_ref, mine, program), t_ref[0]
     begun = tuple(tuple(ref[i, mine] for i in nodes) for ref in given)
     state = lax.fori_loop(0, steps, lambda k, state: step(t + k, state), begun)
     for ref, rows in zip(out, state, strict=True):
@@ -379,14 +362,12 @@ def _small_kernel(t_ref: Any, s_ref: Any, *refs: Any, small: Small, theta: float
             ref[i, mine] = rows[i]
 
 
-def _finish_kernel(
-    last_ref: Any, s_ref: Any, close_ref: Any, *refs: Any, small: Small, theta: float, epoch: int, held: int
-) -> None:
+def _finish_kernel(last_ref: Any, close_ref: Any, s_ref: Any, *refs: Any, program: DeviceProgram, epoch: int) -> None:
     """A run that has ended is written at once; its thread goes on, to no effect, until all 128 have."""
-    nodes = range(len(small.lists))
+    nodes = range(len(program.small.lists))
     mine = pl.ds(pl.program_id(0) * _RUNS, _RUNS)
     given, out = refs[: len(refs) // 2 - 4], refs[len(refs) // 2 :]
-    step, last, close = _small_step(s_ref, mine, small, theta, held), last_ref[0], close_ref[mine]
+    step, last, close = _small_step(s_ref, mine, program), last_ref[0], close_ref[mine]
     rounding = _ROUNDING * float(np.finfo(s_ref.dtype).eps)
 
     def write(which: Any, known: int, t: Any, state: Registers, low: Any, high: Any) -> None:
@@ -405,7 +386,7 @@ def _finish_kernel(
 
     def sample(state: Registers, near: Any, low: Any, high: Any) -> tuple[Any, ...]:
         """An iteration whose largest and smallest x are told on."""
-        x = state[held]
+        x = state[program.held]
         least, most = reduce(jnp.minimum, x), reduce(jnp.maximum, x)
         room = close + rounding * jnp.maximum(jnp.abs(least), jnp.abs(most))
         found = (most - least <= room) & (near == 0)
@@ -419,6 +400,7 @@ def _finish_kernel(
     def iteration(now: tuple[Any, ...]) -> tuple[Any, ...]:
         t, left, *about, state = now
         due = (t + 2) % epoch == 0  # the next one is sampled
+        # The order matters: runs end on the x of iteration t, before the step, and only then the x of t + 1 is sampled.
         left = lax.cond(due, lambda left, *about: end(t, state, left, *about), lambda left, *about: left, left, *about)
         state = step(t, state)
         about = lax.cond(due, lambda *about: sample(state, *about), lambda *about: about, *about)
@@ -429,6 +411,7 @@ def _finish_kernel(
     t, left, *about, state = lax.while_loop(
         going, iteration, (jnp.int32(0), nobody + 1, nobody, nothing, nothing, begun)
     )
+    # The loop may have run out just before a sample, where those that came close in the last one end as any other.
     left = jnp.where((t + 2) % epoch == 0, end(t, state, left * ((t + 2) % epoch == 0), *about), left)
     pl.when(jnp.max(left) > 0)(lambda: write(left > 0, 0, t, state, *about[1:]))
 
@@ -436,46 +419,29 @@ def _finish_kernel(
 # A large graph: a node a thread
 
 
-@partial(jax.jit, static_argnames=("theta", "steps", "half", "bounds", "interpret"), donate_argnums=0)
-def advance_large(
-    state: DeviceState,
-    t: Any,
-    terms: tuple[Any, ...],
-    c: Any,
-    lists: Any,
-    *,
-    theta: float,
-    steps: int,
-    half: bool,
-    bounds: bool = True,
-    interpret: bool = False,
-) -> DeviceState:
+@partial(jax.jit, static_argnames=("program", "steps"), donate_argnums=0)
+def advance_large(state: DeviceState, t: Any, arrays: Arrays, *, program: DeviceProgram, steps: int) -> DeviceState:
     """From iteration t to t + steps of one run: neighbour sum, step and exposure in one pass over memory each.
 
     Args:
         state: (n,) each; n a multiple of 512. Given up to the result.
         t: iteration, an int32.
-        terms: s, above, below, weight and cd: (n,), or (1,) where it is the same for all nodes.
-        c: (1,).
-        lists: neighbours (width, n); a missing one is n − 1, whose x has to be 0.
-        theta: averaging constant.
+        arrays: terms (n,), or (1,) where they are the same for all nodes; c (1,); neighbours (width, n), a missing one
+            n − 1, whose x has to be 0.
+        program: its constants.
         steps: how many.
-        half: keep the half difference of S and R only; for theta = ½.
-        bounds: keep lower and upper up to date.
-        interpret: run it without a GPU, slowly.
     """
-    n = state.x.shape[0]
-    held = _hold(state.S, state.R, half)
-    watched = (state.first_inside, state.lower, state.upper)[: 3 if bounds else 1]
-    carried = (*held, *watched)
+    terms, c, lists = arrays
+    watched = (state.first_inside, state.lower, state.upper)[: 3 if program.bounds else 1]
+    carried = (*_hold(state.S, state.R, program.held), *watched)
     inputs = 4 + len(terms)
     call = pl.pallas_call(
-        partial(_large_kernel, theta=theta, held=len(held), carried=len(carried)),
+        partial(_large_kernel, program=program, carried=len(carried)),
         out_shape=[_like(array) for array in (*carried, state.x)],
-        grid=(n // _NODES,),
+        grid=(len(state.x) // _NODES,),
         input_output_aliases={inputs + k: k for k in range(len(carried))},
         compiler_params=triton.CompilerParams(num_warps=_NODES // 64),
-        interpret=interpret,
+        interpret=program.interpret,
     )
 
     def step(k: Any, now: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -486,28 +452,28 @@ def advance_large(
         return step(2 * k + 1, step(2 * k, now))
 
     now = lax.fori_loop(0, steps // 2, two, (*carried, state.x))
-    now = step(steps - 1, now) if steps % 2 else now
-    *kept, x = now
-    first, *between = kept[len(held) :]
-    return DeviceState(*_sums(tuple(kept[: len(held)])), x, first, *(between or (state.lower, state.upper)))
+    *kept, x = step(steps - 1, now) if steps % 2 else now
+    first, *between = kept[program.held :]
+    return DeviceState(*_sums(tuple(kept[: program.held])), x, first, *(between or (state.lower, state.upper)))
 
 
 def _large_kernel(
-    t_ref: Any, c_ref: Any, lists_ref: Any, x_ref: Any, *refs: Any, theta: float, held: int, carried: int
+    t_ref: Any, c_ref: Any, lists_ref: Any, x_ref: Any, *refs: Any, program: DeviceProgram, carried: int
 ) -> None:
-    mine = pl.ds(pl.program_id(0) * _NODES, _NODES)
+    # What only its own node reads is written in place. Other programs still read the x of before, so the new one goes
+    # to another array: the last output, and the only one that is no input.
+    mine, held = pl.ds(pl.program_id(0) * _NODES, _NODES), program.held
     given, now, out = refs[:5], refs[5 : 5 + carried], refs[5 + carried :]
     terms = Terms(*(ref[...] if ref.shape == (1,) else ref[mine] for ref in given))
     x: Any = x_ref[mine]
     a: Any = triton.load(x_ref.at[lists_ref[0, mine]])
     for k in range(1, lists_ref.shape[0]):
         a += triton.load(x_ref.at[lists_ref[k, mine]])
-    S, R = next_sums(*_sums(tuple(ref[mine] for ref in now[:held])), x, a, terms.cd, c_ref[...], theta)
+    S, R = next_sums(*_sums(tuple(ref[mine] for ref in now[:held])), x, a, terms.cd, c_ref[...], program.theta)
     new, branch = next_x(S, terms)
     first, *between = (ref[mine] for ref in now[held:])
     seen = _watch(t_ref[0], new, branch, first, *(between or (new, new)))
-    after = (*_hold(S, R, held == 1), *(seen if between else seen[:1]), new)
-    for ref, value in zip(out, after, strict=True):
+    for ref, value in zip(out, (*_hold(S, R, held), *seen[: 1 + len(between)], new), strict=True):
         ref[mine] = value
 
 
@@ -538,74 +504,49 @@ def holds(x: Any, test: Test, *, smooth: bool) -> Any:
     return (spread <= test.tolerance) & enough
 
 
-class DeviceProgram(NamedTuple):
-    """How any runs but those in registers advance, as constants of a program.
+class Ends(NamedTuple):
+    """When runs end.
 
     Attributes:
-        theta: averaging constant.
-        smooth: see `update.Terms`.
-        nodes: of the one large graph; None where arrays are (n, runs).
-        bounds: keep lower and upper up to date, in the kernel.
-        interpret: run that without a GPU.
+        last: no run goes beyond this iteration.
+        diameter: of each run's graph.
+        close: the greatest spread, of each run.
+        present: which nodes there are, (n, runs); None: all.
     """
 
-    theta: float
-    smooth: bool
-    nodes: int | None
-    bounds: bool
-    interpret: bool
-
-    def advance(self, state: DeviceState, t: Any, steps: int, arrays: tuple[Any, Any, Any]) -> DeviceState:
-        """From iteration t to t + steps; the arrays are terms, c and neighbours."""
-        after: DeviceState
-        if self.nodes is None:
-            after = advance(state, t, *arrays, theta=self.theta, steps=steps, smooth=self.smooth)
-        else:
-            kernel: Any = {"half": self.theta == 0.5, "bounds": self.bounds, "interpret": self.interpret}
-            after = advance_large(state, t, *arrays, theta=self.theta, steps=steps, **kernel)
-        return after
+    last: Any
+    diameter: Any
+    close: Any
+    present: Any
 
 
-@partial(jax.jit, static_argnames=("way", "first", "steps"), donate_argnums=0)
+@partial(jax.jit, static_argnames=("program", "first", "steps"), donate_argnums=0)
 def finish(
-    state: DeviceState,
-    last: Any,
-    diameter: Any,
-    close: Any,
-    present: Any,
-    arrays: tuple[Any, Any, Any],
-    *,
-    way: DeviceProgram,
-    first: int,
-    steps: int,
+    state: DeviceState, ends: Ends, arrays: Arrays, *, program: DeviceProgram, first: int, steps: int
 ) -> tuple[DeviceState, Near, Any, Any]:
     """From iteration 0 to each run's end: until its nodes know that all x are close.
 
     Args:
         state: of iteration 0: arrays (n, runs), or (n,) of one run. Given up to the result.
-        last: no run goes beyond this iteration.
-        diameter: of each run's graph.
-        close: the greatest spread, of each run.
-        present: which nodes there are, (n, runs); None: all.
-        arrays: see `DeviceProgram.advance`.
-        way: how to advance.
+        ends: when that is.
+        arrays: see `Arrays`.
+        program: how to advance.
         first: the first iteration that is sampled in any run.
         steps: from there on every so many.
 
     Returns:
         The state of each run, how it ends, which of them have, and the iteration in which the others are: no sample is
-        left between it and `last`.
+        left between it and the last.
     """
-    rounding = _ROUNDING * float(np.finfo(state.x.dtype).eps)
-
-    never = np.iinfo(np.int32).max
+    last, diameter, close, present = ends
+    rounding, never = _ROUNDING * float(np.finfo(state.x.dtype).eps), np.iinfo(np.int32).max
 
     def go_on(now: tuple[Any, ...]) -> Any:
         t, _, left, _ = now
         return left.any() & (t + steps <= last)
 
     def sample(t: Any, state: DeviceState, left: Any, near: Near) -> Near:
-        least, most = _ends(state.x if way.nodes is None else state.x[: way.nodes, None], present)
+        least, most = _ends(state.x if program.nodes is None else state.x[: program.nodes, None], present)
         found = left & ((t + 1) % (diameter + 1) == 0) & (near.at == never)
         found &= most - least <= close + rounding * jnp.maximum(jnp.abs(least), jnp.abs(most))
         low, high = jnp.where(found, least, near.low), jnp.where(found, most, near.high)
@@ -613,8 +554,10 @@ def finish(
 
     def forward(state: DeviceState, t: Any, steps: int, left: Any) -> Any:
         if left.size == 1:
-            return lax.cond(left.all(), lambda state: way.advance(state, t, steps, arrays), lambda state: state, state)
-        return _keep(left, way.advance(state, t, steps, arrays), state)
+            return lax.cond(
+                left.all(), lambda state: program.advance(state, t, steps, arrays), lambda same: same, state
+            )
+        return _keep(left, program.advance(state, t, steps, arrays), state)
 
     def some(now: tuple[Any, ...]) -> tuple[Any, ...]:
         t, state, left, near = now
@@ -625,9 +568,8 @@ def finish(
 
     all_runs, t = jnp.ones(close.shape, np.bool_), jnp.int32(first)
     blank = Near(~all_runs, jnp.full(close.shape, never), jnp.zeros_like(close), jnp.zeros_like(close))
-    state = way.advance(state, jnp.int32(0), first, arrays)
-    begun = t, state, all_runs, sample(t, state, all_runs, blank)
-    t, state, left, near = lax.while_loop(go_on, some, begun)
+    state = program.advance(state, jnp.int32(0), first, arrays)
+    t, state, left, near = lax.while_loop(go_on, some, (t, state, all_runs, sample(t, state, all_runs, blank)))
     return state, near._replace(known=near.at <= last, at=jnp.minimum(near.at, last)), left, t
 
 
@@ -667,13 +609,7 @@ class DeviceOutcome(NamedTuple):
 class DeviceRuns:
     """The runs of a batch, on a device."""
 
-    def __init__(
-        self,
-        batch: Batch,
-        device: Any,
-        dtype: DTypeLike = np.float64,
-        bounds: bool = True,
-    ) -> None:
+    def __init__(self, batch: Batch, device: Any, dtype: DTypeLike = np.float64, bounds: bool = True) -> None:
         """Choose a way and put everything there.
 
         Args:
@@ -683,25 +619,22 @@ class DeviceRuns:
             bounds: keep lower and upper up to date, where leaving them out saves time: in the kernels.
         """
         graphs, terms = batch.graphs, batch.terms
-        self._dtype, self._device = np.dtype(dtype), device
-        self._smooth, (self._n, self._count) = terms.smooth, terms.s.shape
+        self._batch, self._dtype, self._device = batch, np.dtype(dtype), device
+        self._n, self._count = n, count = terms.s.shape
         shared = all(graph is graphs[0] for graph in graphs)
         alike = all((part == part[:, :1]).all() for part in (terms.above, terms.below))
-        self._small: Small | None = None
-        self._large = self._count == 1 and self._n >= _LARGE and graphs[0].degree.max() <= _WIDEST
-        if shared and alike and not terms.smooth and self._n <= _UNROLLED:
-            lists = tuple(tuple(graphs[0].neighbours(i).tolist()) for i in range(self._n))
-            self._small = Small(lists, tuple(terms.above[:, 0].tolist()), tuple(terms.below[:, 0].tolist()))
-        size = (-(-self._count // _RUNS) * _RUNS, self._n)[::-1] if self._small else (self._n, self._count)
-        if self._large:
-            size = (-(-(self._n + 1) // _NODES) * _NODES, 1)
-        self._size = size
-        nodes = self._n if self._large else None
-        self._way = DeviceProgram(batch.theta, terms.smooth, nodes, bounds, interpret=device.platform == "cpu")
-        self._terms = self._broadcast(terms)
-        self._c = self.put(self._pad_runs(batch.c))
-        self._neighbours = None if self._small else self._lists(graphs[:1] if shared else graphs)
-        self._batch = batch
+        small, self._size = Small(), (n, count)
+        self._large = count == 1 and n >= _LARGE and graphs[0].degree.max() <= _WIDEST
+        if shared and alike and not terms.smooth and n <= _UNROLLED:
+            lists = tuple(tuple(graphs[0].neighbours(i).tolist()) for i in range(n))
+            small = Small(lists, tuple(terms.above[:, 0].tolist()), tuple(terms.below[:, 0].tolist()))
+            self._size = n, -(-count // _RUNS) * _RUNS
+        if self._large:  # one node more at least: the one that stands for missing neighbours
+            self._size = -(-(n + 1) // _NODES) * _NODES, 1
+        interpret, nodes = device.platform == "cpu", n if self._large else None
+        self._program = DeviceProgram(batch.theta, terms.smooth, small, nodes, bounds, interpret)
+        neighbours = None if small.lists else self._lists(graphs[:1] if shared else graphs)
+        self._arrays = self._broadcast(terms), self.put(self._pad_runs(batch.c)), neighbours
 
     def run(self, last: int, stop: Stop) -> DeviceOutcome:
         """Every run to its end.
@@ -713,7 +646,7 @@ class DeviceRuns:
         with jax.enable_x64(True):
             mode = "constant" if self._large else "edge"
             S, R = (self.put(self._pad(sums, mode)) for sums in (self._batch.S, self._batch.R))
-            state, _ = begin(S, Terms(*(*self._terms, self._smooth)), R)
+            state = begin(S, Terms(*(*self._arrays[0], self._program.smooth)), R)
             if isinstance(stop, Exact):
                 return self._fetch(*self._run_close(state, last - 1))
             return self._fetch(*self._run_on(state, last - 1, isinstance(stop, Certified)))
@@ -725,7 +658,7 @@ class DeviceRuns:
         while t < final:
             if test is not None:
                 x = state.x[: self._n, None] if self._large else state.x
-                found = left & holds(x, test, smooth=self._smooth)
+                found = left & holds(x, test, smooth=self._program.smooth)
                 left, at = left & ~found, jnp.where(found, t, at)
                 if not left.any():
                     break
@@ -736,19 +669,18 @@ class DeviceRuns:
         return state, at
 
     def _run_close(self, state: DeviceState, final: int) -> tuple[DeviceState, Any, Near]:
-        batch = self._batch
+        batch, program = self._batch, self._program
         close, diameter = (self.put(self._pad_runs(array)) for array in (batch.close, batch.diameter))
         first, alike = int(batch.diameter.min()), bool((batch.diameter == batch.diameter[0]).all())
         if final < first:
             none = jnp.zeros(self._size[1], np.bool_)
             nothing = jnp.zeros(self._size[1], self._dtype)
             return self._advance(state, 0, final), none + final, Near(none, none, nothing, nothing)
-        if self._small is not None:
-            fixed = jnp.int32(final), self._terms[0], self._c, close
-            state, near = finish_small(state, *fixed, epoch=first + 1, **self._in_registers)
+        if program.small.lists:
+            state, near = finish_small(state, jnp.int32(final), close, self._arrays, program=program, epoch=first + 1)
             return state, near.at, near
-        fixed = diameter, close, self._present(), (self._terms, self._c, self._neighbours)
-        state, near, left, t = finish(state, final, *fixed, way=self._way, first=first, steps=first + 1 if alike else 1)
+        ends, steps = Ends(final, diameter, close, self._present()), first + 1 if alike else 1
+        state, near, left, t = finish(state, ends, self._arrays, program=program, first=first, steps=steps)
         steps = final - int(t)
         if steps > 0 and left.any():
             after = self._advance(state, int(t), steps)
@@ -756,9 +688,9 @@ class DeviceRuns:
         return state, near.at, near
 
     def _make_test(self) -> Test:
-        batch = self._batch
+        batch, s = self._batch, self._arrays[0][0]
         return Test(
-            s=self._terms[0][: self._n, None] if self._large else self._terms[0],
+            s=s[: self._n, None] if self._large else s,
             whole_weights=self.put(self._pad_runs(batch.whole_weights)),
             present=self._present(),
             below=self.put(self._pad_runs(batch.needed_below)),
@@ -771,16 +703,7 @@ class DeviceRuns:
 
     def _advance(self, state: DeviceState, t: int, steps: int) -> DeviceState:
         """From iteration t to t + steps."""
-        now, way = jnp.int32(t), self._way
-        if self._small is None:
-            return way.advance(state, now, steps, (self._terms, self._c, self._neighbours))
-        after: DeviceState = advance_small(state, now, self._terms[0], self._c, steps=steps, **self._in_registers)
-        return after
-
-    @property
-    def _in_registers(self) -> dict[str, Any]:
-        theta, bounds, interpret = self._way.theta, self._way.bounds, self._way.interpret
-        return {"small": self._small, "theta": theta, "half": theta == 0.5, "bounds": bounds, "interpret": interpret}
+        return self._program.advance(state, jnp.int32(t), steps, self._arrays)
 
     def _fetch(self, state: DeviceState, at: Any, near: Near | None = None) -> DeviceOutcome:
         def back(array: Any) -> Any:
@@ -811,25 +734,20 @@ class DeviceRuns:
         return padded[:, 0] if self._large else padded
 
     def _broadcast(self, terms: Terms) -> tuple[Any, ...]:
-        if not self._large:
-            return tuple(
-                self.put(self._pad(part)) for part in (terms.s, terms.above, terms.below, terms.weight, terms.cd)
-            )
         rest = (terms.above, terms.below, terms.weight, terms.cd)
+        if not self._large:
+            return tuple(self.put(self._pad(part)) for part in (terms.s, *rest))
         kept = [part[:1, 0] if (part == part[0]).all() else self._pad(part) for part in rest]
         return tuple(map(self.put, (self._pad(terms.s, "constant"), *kept)))
 
     def _lists(self, graphs: Sequence[Graph]) -> Any:
         n = self._n
         if len(graphs) > 1:
-            source, target, run = join(graphs)
-            if is_dense(n, len(graphs), len(run)):
-                dense = np.zeros((n, n, len(graphs)))
-                dense[source, target, run] = 1.0
+            dense, (source, target) = join(graphs, n)
+            if dense is not None:
                 return Neighbours(dense=self.put(dense))
-            start = source * len(graphs) + run
-            order = np.argsort(start, kind="stable")
-            return Neighbours(joined=(self.put(start[order]), self.put((target * len(graphs) + run)[order])))
+            order = np.argsort(source, kind="stable")
+            return Neighbours(joined=(self.put(source[order]), self.put(target[order])))
         (graph,) = graphs
         if graph.is_complete:
             return Neighbours()

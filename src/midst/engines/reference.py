@@ -10,7 +10,7 @@ from midst.protocol.node import Message, rows
 from midst.system import System, make_node
 from midst.types import Array, Branch
 
-Overhear = Callable[[int, int, Message], None]  # told of every message: from whom, to whom, what
+Overhear = Callable[[int, int, Message], None]  # called with every message: from whom, to whom, what
 
 
 def deliver(outboxes: list[dict[int, Message]], overhear: Overhear | None = None) -> list[Mapping[int, Message]]:

@@ -13,11 +13,11 @@ from secrets import token_bytes
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from midst.engines.searching import Searched, SearchStep
+from midst.engines.searching import Searched
 from midst.problems import Problem
 from midst.protocol.masks import SECRET_BYTES
 from midst.protocol.participant import INSTANCE_BYTES, Agreement, Holding, Participant, Statement, Verifier
-from midst.protocol.search import Rules, SearchState
+from midst.protocol.search import Rules, SearchState, SearchStep
 
 
 class KeyNotary:
@@ -53,7 +53,7 @@ class KeyNotary:
         return verify
 
 
-Overhear = Callable[[int, int, Statement], None]  # told of every statement: from whom, to whom, what
+Overhear = Callable[[int, int, Statement], None]  # called with every statement: from whom, to whom, what
 
 
 def search_problem(problem: Problem, rules: Rules, overhear: Overhear | None = None) -> Searched:
@@ -112,8 +112,8 @@ def listen(participant: Participant, said: Iterable[Statement]) -> list[Statemen
 def _play(rules: Rules, totals: Sequence[tuple[int, ...]], rounds: int) -> Searched:
     """The search again, from the totals that all have added up."""
     search, steps = SearchState.begin(rules), []
-    for told in totals:
+    for numbers in totals:
         assert search.question is not None
-        steps.append(SearchStep(search.question, told))
-        search = search.fold(told)
+        steps.append(SearchStep(search.question, numbers))
+        search = search.fold(numbers)
     return Searched(search, tuple(steps), rounds)

@@ -6,7 +6,7 @@ Rules:
 - `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a single
   rank: the same float64 operations in the same order, and whole numbers that are never rounded.
 - Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
-  the result; when enough of them are, the others close ranks and the next ones join.
+  the result; when enough of them are, the others are copied together and the next ones join.
 - In `search_runs` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is then
   its own bits, those below the sign inverted where it is negative.
 - A threshold that is left out is one at a: nothing lies between a and it.
@@ -14,35 +14,35 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from midst.engines.batches import beside, some_of
 from midst.problems import Problem
 from midst.protocol.keys import SIGN, Floats, Keys, Words
 from midst.protocol.search import (
     SPACING_ORDERS,
     TIE_PROBES,
     Cells,
-    Question,
     QuestionPart,
     Rules,
     SearchState,
+    SearchStep,
     Spacing,
     rank_steps,
     roundest,
 )
-from midst.trace import Probe
 from midst.types import Array, Bools, Ints
 
 _FEW = 127  # rows: compared one by one, and counted in a byte; with more, binary search
 _NUMBERS = 240_000  # in an array of keys at a time: two megabytes, and calls cost little beside the work
 _LEAST_AT_ONCE = 1_000  # runs: with fewer, most of the time goes to calls
-_CLOSE_RANKS = 0.8  # as soon as less than this share is still running
+_SHARE_RUNNING = 0.8  # with no more than this, those that are done are left out
 _LOW_BITS = np.int64(SIGN - 1)
 _WHOLE = 2.0**53  # up to here every whole number is a float
 _SMALL = 1e-15  # from here on powers of ten of any use are floats
@@ -52,13 +52,6 @@ _DECADES = np.array([float(f"1e{power}") for power in range(_LEAST_DECADE, 309)]
 
 
 # One search
-
-
-class SearchStep(NamedTuple):
-    """A question and the totals that answer it."""
-
-    question: Question
-    totals: tuple[int, ...]
 
 
 class Searched(NamedTuple):
@@ -137,41 +130,6 @@ class _Column(NamedTuple):
         return [after - before for before, after in pairwise(below)]
 
 
-def probes_of(keys: Keys, steps: Sequence[SearchStep]) -> tuple[Probe, ...]:
-    """What a search made public, but for the answer: the totals of the cells of every bracket asked about."""
-    found = []
-    for number, (question, totals) in enumerate(steps):
-        start = 0
-        for part in question:
-            told = totals[start : start + part.numbers]
-            start += part.numbers
-            if isinstance(part, Cells):
-                found.append(Probe(number, part.coordinate, keys, part.edges, tuple(told)))
-    return tuple(found)
-
-
-def places_of(probes: Sequence[Probe], answers: Sequence[int], keys: Words) -> Ints:
-    """Where each value lies among all that was made public; see `Trace.places`.
-
-    An edge that several probes share counts once.
-
-    Args:
-        probes: of the search.
-        answers: of each coordinate, the key of what was found.
-        keys: of the values, (N, m), or (N,) of one coordinate.
-    """
-    places = np.empty(keys.shape, np.int64)
-    for k, (own, found) in enumerate(zip(_columns(keys), _columns(places), strict=True)):
-        edges = {edge for probe in probes if probe.coordinate == k for edge in probe.edges}
-        edges.update((answers[k] - 1, answers[k]))
-        found[:] = np.searchsorted(np.array(sorted(edges), np.uint64), own, "left")
-    return places
-
-
-def _columns(array: NDArray[Any]) -> list[NDArray[Any]]:
-    return [array] if array.ndim == 1 else list(array.T)
-
-
 # Many
 
 
@@ -198,7 +156,6 @@ def search_runs(
     arity: int = 3,
     spacing: Spacing = "rank",
     opening: Words | None = None,
-    asked: Bools | None = None,
 ) -> FoundKeys:
     """Searches of one rank each, many at once.
 
@@ -213,7 +170,6 @@ def search_runs(
         arity: thresholds a probe.
         spacing: the first way of placing them.
         opening: thresholds of the first probe, as keys, (runs, k).
-        asked: which of them there are; all, if not given. A run that has none places them as all others.
     """
     runs = keys.shape[1]
     result = FoundKeys(np.zeros(runs, np.uint64), np.zeros(runs, np.int64))
@@ -231,7 +187,7 @@ def search_runs(
             b=ends[1][which],
             rank=wanted[which],
         )
-        return started if opening is None else _open(started, opening, asked, ways, result)
+        return started if opening is None else _open(started, opening, ways, result)
 
     at_once = max(_LEAST_AT_ONCE, _NUMBERS // max(1, len(keys)))
     with np.errstate(over="ignore", invalid="ignore"):  # shares of a bracket as wide as all floats
@@ -239,17 +195,11 @@ def search_runs(
     return result
 
 
-def _open(
-    runs: _RunningSearches, opening: Words, asked: Bools | None, ways: _Ways, result: FoundKeys
-) -> _RunningSearches:
-    """The first probe of runs whose thresholds are given, for some at least; those that need none are left out."""
+def _open(runs: _RunningSearches, opening: Words, ways: _Ways, result: FoundKeys) -> _RunningSearches:
+    """The first probe of runs whose thresholds are given; those that need none are left out."""
     _write(runs, result)
-    runs = runs.some(runs.running)
-    given = _signed(opening[runs.row].T)
-    there = np.ones(given.shape, np.bool_) if asked is None else asked[runs.row].T
-    opened = np.asarray(there.any(axis=0))
-    usual, first = runs.inner(ways.place(runs)), runs.inner(np.where(there, given, runs.a))
-    runs.fold(np.concatenate([np.where(opened, runs.a, usual), np.where(opened, first, runs.a)]), ways, opened)
+    runs = some_of(runs, runs.running)
+    runs.fold(runs.inner(_signed(opening[runs.row].T)), ways, opened=True)
     return runs
 
 
@@ -296,18 +246,6 @@ class _RunningSearches:
         flags, small = np.zeros(count, np.bool_), np.zeros(count, np.int8)
         return cls(row, keys, up_to, unit, ~flags, zeros, a, b, zeros, inside, rank, small, flags, small)
 
-    def some(self, which: Bools) -> _RunningSearches:
-        """Some of the runs."""
-        parts = (getattr(self, entry.name) for entry in fields(self))
-        kept: list[Any] = [None if part is None else part.compress(which, axis=-1) for part in parts]
-        return _RunningSearches(*kept)
-
-    def beside(self, other: _RunningSearches) -> _RunningSearches:
-        """These runs and those."""
-        pairs = ((getattr(self, entry.name), getattr(other, entry.name)) for entry in fields(self))
-        joined: list[Any] = [None if one is None else np.concatenate([one, two], axis=-1) for one, two in pairs]
-        return _RunningSearches(*joined)
-
     def done(self) -> Bools:
         """Those that are known: a bracket of one key, or of one value, of which the sum is asked."""
         one_key = self.b - self.a == 1  # where the difference wraps, it is not 1 either
@@ -329,14 +267,16 @@ class _RunningSearches:
             kept[0] = np.where(none, self.a + half.view(np.int64), kept[0])
         return kept
 
-    def fold(self, thresholds: Ints, ways: _Ways, opened: Bools | None = None) -> None:
+    def fold(self, thresholds: Ints, ways: _Ways, opened: bool = False) -> None:
         """The next bracket: its lower end is the last edge with less weight than the rank at or below it.
 
         Args:
             thresholds: what is asked, in any order.
             ways: how the next ones are placed.
-            opened: those whose thresholds were given, which says nothing about the way of the next.
+            opened: whether they were given, which says nothing about the way of the next.
         """
+        # With keys in order, how many lie at or below a threshold says by itself which weights are added up. Everything
+        # known is then a threshold with a weight: those below the rank can only raise a, the others only lower b.
         weight = np.stack([_count(self.keys, edge) for edge in thresholds])
         if self.up_to is not None:
             weight = self.up_to.take(weight * len(self.row) + np.arange(len(self.row)))
@@ -345,13 +285,12 @@ class _RunningSearches:
         self.a, self.b = np.where(low, thresholds, self.a).max(axis=0), np.where(low, self.b, thresholds).min(axis=0)
         self.below = np.where(low, weight, self.below).max(axis=0)
         old, new = self.inside, np.where(low, above, weight).min(axis=0) - self.below
-        halved = (new - 1 <= old - new) & (new < old)
-        way = np.where(halved, np.int8(0), np.minimum(self.way + np.int8(1), ways.last))
-        tied = new == old
-        probes = self.tie_probes + (self.tied & (self.tie_probes < TIE_PROBES))
-        if opened is not None:
-            way, tied = np.where(opened, self.way, way), tied & ~opened
-        self.way, self.tied, self.tie_probes, self.inside, self.steps = way, tied, probes, new, self.steps + 1
+        if not opened:
+            halved = (new - 1 <= old - new) & (new < old)
+            self.way = np.where(halved, np.int8(0), np.minimum(self.way + np.int8(1), ways.last))
+            self.tie_probes = self.tie_probes + (self.tied & (self.tie_probes < TIE_PROBES))
+            self.tied = new == old
+        self.inside, self.steps = new, self.steps + 1
 
 
 class _Ways:
@@ -412,11 +351,11 @@ def _drive(
     under_way, begun = begin(0, min(at_once, runs)), min(at_once, runs)
     while True:
         _write(under_way, result)
-        if under_way.running.sum() <= _CLOSE_RANKS * len(under_way.running):
-            under_way = under_way.some(under_way.running)
+        if under_way.running.sum() <= _SHARE_RUNNING * len(under_way.running):
+            under_way = some_of(under_way, under_way.running)
             room = min(at_once - len(under_way.row), runs - begun)
             if room:
-                under_way, begun = under_way.beside(begin(begun, begun + room)), begun + room
+                under_way, begun = beside(under_way, begin(begun, begun + room)), begun + room
                 continue  # some may be known from the start
             if not under_way.row.size:
                 return
@@ -428,7 +367,7 @@ def _write(runs: _RunningSearches, result: FoundKeys) -> None:
     done = runs.done()
     if not done.any():
         return
-    known = runs.some(done)
+    known: _RunningSearches = some_of(runs, done)
     result.keys[known.row] = _unsigned(known.answers())
     result.probes[known.row] = known.steps + (known.b - known.a != 1)
     runs.running = runs.running & ~done

@@ -193,14 +193,14 @@ def regular(n: int, k: int = 4, rng: Seed = None) -> Graph:
     return _redraw(lambda: from_edges(n, _regular_pairs(n, k, rng), name="regular"), True, "a larger k")
 
 
-def make(kind: str, n: int, *, rng: Seed = None, **options: Any) -> Graph:
+def make(kind: str, n: int, *, rng: Seed = None, **options: float | None) -> Graph:
     """A graph of a named kind, with n nodes.
 
     Args:
         kind: one of `KINDS`.
         n: the number of nodes.
         rng: a seed or a generator; of no effect where nothing is random.
-        options: further arguments of that kind, such as radius, p, k or m.
+        **options: further arguments of that kind, such as radius, p, k or m.
     """
     if kind not in KINDS:
         near = difflib.get_close_matches(str(kind), KINDS, n=1)
@@ -238,29 +238,27 @@ KINDS: dict[str, Callable[..., Graph]] = {
 }
 
 
-def expected_edges(kind: str, n: int, **options: Any) -> float:
+def expected_edges(kind: str, n: int, **options: float | None) -> float:
     """About how many undirected edges a graph has in memory, options as for `make`."""
-    pairs = n * (n - 1) / 2
+    pairs, given = n * (n - 1) / 2, {name: number for name, number in options.items() if number is not None}
     threshold = 2 * math.log(max(n, 2)) / n
     match kind:
         case "complete":
-            listed = options.get("listed")
-            return pairs if (n <= _LISTED if listed is None else listed) else 0.0
+            return pairs if given.get("listed", n <= _LISTED) else 0.0
         case "grid":
             return 2.0 * n
         case "rgg":
-            radius = min(options.get("radius", math.sqrt(threshold)), 1.0)
-            return pairs * min(math.pi * float(radius) ** 2, 1.0)
+            return pairs * min(math.pi * min(given.get("radius", math.sqrt(threshold)), 1.0) ** 2, 1.0)
         case "er":
-            return pairs * float(options.get("p", min(threshold, 1.0)))
+            return pairs * float(given.get("p", min(threshold, 1.0)))
         case "ws" | "regular":
-            return n * int(options.get("k", 4)) / 2
+            return n * int(given.get("k", 4)) / 2
         case "ba":
-            return float(n * int(options.get("m", 2)))
+            return float(n * int(given.get("m", 2)))
     return float(n)
 
 
-def _room(kind: str, n: int, **options: Any) -> int:
+def _room(kind: str, n: int, **options: float | None) -> int:
     """The number of nodes, if such a graph is not absurdly large."""
     refuse_absurd(f"{kind} of {n:,} nodes", n, expected_edges(kind, n, **options))
     return n

@@ -125,6 +125,8 @@ def _full_diagonals(graph: Graph) -> Ints:
 
 def _along_diagonals(graph: Graph, diagonals: Ints, blocks: Sequence[slice], dtype: DTypeLike) -> NeighbourSum:
     """Shifts x by every offset; rows that have other neighbours, or too few on one side, by a sparse product."""
+    # Between first and last no shift leaves x. What a shift adds there is right for a row whose neighbours are exactly
+    # those on the diagonals; every other row is computed again, so it does not matter what the shifts put into it.
     first, last = max(0, -int(diagonals.min())), graph.n - max(0, int(diagonals.max()))
     windows = _windows(diagonals.tolist())
     adjacency: Any = graph.adjacency().astype(dtype)

@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-from midst.engines.searching import SearchStep, places_of, probes_of
 from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
@@ -41,9 +40,9 @@ from midst.problems import Problem
 from midst.protocol.keys import MODULUS
 from midst.protocol.node import Message
 from midst.protocol.participant import Statement
-from midst.protocol.search import Rules, SearchState
+from midst.protocol.search import Rules, SearchState, SearchStep
 from midst.system import Parameters
-from midst.trace import Trace
+from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Bools
 
 

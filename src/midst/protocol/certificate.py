@@ -160,6 +160,7 @@ def lie_within(low: Array, high: Array, tolerance: Array) -> Bools:
 
 def weights_needed(objective: Objective, whole_weights: Ints) -> tuple[int, int]:
     """The weights, in units, that must lie at or below max x, and at or above min x; 0 and all of it for the mean."""
+    # By fractions: ⌈τW⌉ of a float that is a little too large would ask for a unit more than there is.
     total = int(whole_weights.sum())
     tau = objective.exact_tau(total) if isinstance(objective, Quantile) else 0
     return int(-(-tau * total // 1)), int(-(-(1 - tau) * total // 1))
@@ -186,5 +187,7 @@ def residual_bounds(z: Array, mirror: Array, sign: Array, x: Array, far: Array, 
         c: the convergence parameter.
         weight: the denominator that x was divided by, curvature + c·d.
     """
+    # Σ g_i = −Σ e_ij holds for exact x. A rounded x is off by a part of itself, and its subgradient by `weight` times
+    # that; so every edge takes a share of it, besides the rounding of the line below.
     moved = np.abs(z) + np.abs(mirror) + c * (np.abs(x) + np.abs(far)) + weight / len(z) * np.abs(x)
     return np.asarray(np.abs(sign * (z - mirror) + c * (x + far)) + ROUNDING * moved)

@@ -67,6 +67,7 @@ def pair_mask(key: bytes, context: bytes, count: int) -> tuple[int, ...]:
         context: what was agreed and what is asked; see `transcript` in `participant.py`.
         count: how many numbers the step has.
     """
+    # The label and the counter keep apart what else one key might be used for, and the blocks of one step.
     blocks = [
         hashlib.blake2b(context + struct.pack("<I", k), key=key, person=_PERSON).digest()
         for k in range(-(-count // _BLOCK))
@@ -83,6 +84,8 @@ def hide(numbers: Sequence[int], number: int, keys: Mapping[int, bytes], context
         keys: of its pairs, by the other's number.
         context: of the step.
     """
+    # In the sum over everybody a pair's mask is there once with each sign and is gone. Modulo 2^64 a number behind even
+    # one mask that is not known is uniform, so those who do not have all of its keys learn nothing of it.
     hidden = list(numbers)
     for other, key in keys.items():
         sign = 1 if number < other else -1

@@ -128,7 +128,7 @@ class Node:
         else:
             x, c, theta = state.x, self.c, self.theta
             edges = list(zip(state.z, state.mirror, self.sign, received, strict=True))
-            z = [next_z(near, far, -A, told, c, theta) for near, far, A, told in edges]
+            z = [next_z(near, far, -A, their_x, c, theta) for near, far, A, their_x in edges]
             mirror = [next_z(far, near, A, x, c, theta) for near, far, A, _ in edges]
         S: Array = sum(A * near for A, near in zip(self.sign, z, strict=True))  # type: ignore[assignment]
         x, branch = next_x(S, self.terms)

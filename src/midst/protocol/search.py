@@ -24,15 +24,15 @@ Rules:
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import ceil, sqrt
 from sys import float_info
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from midst.protocol.keys import MODULUS, Keys
 
@@ -156,6 +156,19 @@ QuestionPart = Cells | KeySum
 Question = tuple[QuestionPart, ...]
 
 
+class SearchStep(NamedTuple):
+    """A question and the totals that answer it."""
+
+    question: Question
+    totals: Sequence[int]
+
+    def parts(self) -> Iterator[tuple[QuestionPart, tuple[int, ...]]]:
+        """Each part of the question, with the totals that answer it."""
+        numbers = iter(self.totals)
+        for part in self.question:
+            yield part, tuple(islice(numbers, part.numbers))
+
+
 def contribution(question: Question, keys: Sequence[Sequence[int]], weight: int) -> list[int]:
     """What one participant answers to a question.
 
@@ -254,18 +267,13 @@ class SearchState:
         if len(totals) != sum(part.numbers for part in question):
             raise Impossible(f"{len(totals)} totals for a question of {sum(part.numbers for part in question)}")
         known, answers = [list(points) for points in self.known], list(self.answers)
-        start = 0
-        for part in question:
-            own = totals[start : start + part.numbers]
-            start += part.numbers
+        for part, own in SearchStep(question, totals).parts():
             if isinstance(part, Cells):
                 _learn(known[part.coordinate], part, own)
             else:
                 goal = next(g for g, each in enumerate(answers) if each is None and self._asks_for(g, part))
                 answers[goal] = self._read_sum(goal, part, own[0])
-        after = replace(
-            self, steps=self.steps + 1, known=tuple(map(tuple, known)), answers=tuple(answers), tracks=self.tracks
-        )
+        after = replace(self, steps=self.steps + 1, known=tuple(map(tuple, known)), answers=tuple(answers))
         return after._follow(self)._settle()
 
     def bracket(self, track: Track) -> Bracket:
@@ -297,8 +305,7 @@ class SearchState:
         return [self.bracket(track) for track in self._open_tracks(goal)]
 
     def _open_tracks(self, goal: int) -> list[Track]:
-        brackets = ((track, self.bracket(track)) for track in self._tracks_of(goal))
-        return [track for track, bracket in brackets if bracket.b - bracket.a > 1]
+        return [track for track in self._tracks_of(goal) if (held := self.bracket(track)).b - held.a > 1]
 
     def _open_values(self, goal: int) -> int:
         """How many values the open ranks are of: both may be of one, where all weigh more than one unit."""
@@ -331,6 +338,8 @@ class SearchState:
 
     def _settle(self) -> SearchState:
         """Ranks whose bracket is a single key are known without another question."""
+        # A midpoint is known by the sum of two keys. One of them may be settled long before the other: it is then added
+        # here, or by `_read_sum` to the sum that was asked of the other alone.
         answers = list(self.answers)
         for g, answer in enumerate(answers):
             if answer is None and not self._open_brackets(g):
@@ -343,6 +352,8 @@ class SearchState:
         return replace(self, tracks=tuple(self._next(track, before.bracket(track), opened) for track in self.tracks))
 
     def _next(self, track: Track, old: Bracket, opened: bool) -> Track:
+        # A bracket may also shrink by what was asked for another rank: all that counts is what happened to it. The
+        # thresholds of an opening were not placed by this track's way, so they say nothing for or against it.
         new = self.bracket(track)
         if new == old or opened:
             return track

@@ -3,9 +3,10 @@
 Rules:
 - `next_x` before a node sends, `next_z` after it has received; `next_sums` is the same two lines added up over a node's
   edges. Nothing else in midst computes an x or a z.
-- No graph, no randomness, no I/O. S, R, x, a and the arrays of `Terms` are floats, or arrays of any shape that
-  broadcast, NumPy's or JAX's, so one node, all nodes, many runs at once and a GPU use the same lines. `Array` stands
-  for all of these; theta is a float.
+- No graph, no randomness, no I/O. Numbers are floats, or arrays of any shape that broadcast, so one node, all nodes,
+  many runs at once and a GPU use the same lines. S says which: where it is a float all are; where it is an array,
+  NumPy's or one that names its own library (JAX's), that library's functions are used. `Array` stands for all of these;
+  theta is a float.
 - Whoever calls has made sure that every number is finite: a NaN makes every comparison false, and the paper's
   "otherwise" branch would then send s_i itself.
 
