@@ -11,14 +11,14 @@ from typing import TypeVar
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
-Progress = Callable[[int, int], None]
+TaskProgress = Callable[[int, int], None]
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _CHUNKS = 16  # a worker asks for tasks about so often: few enough to be cheap, enough to see progress
 
 
 def run_in_parallel(
-    function: Callable[[Task], Done], tasks: Iterable[Task], workers: int = 1, progress: Progress | None = None
+    function: Callable[[Task], Done], tasks: Iterable[Task], workers: int = 1, progress: TaskProgress | None = None
 ) -> list[Done]:
     """The function of every task, in order.
 
@@ -51,7 +51,7 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _watched(results: Iterable[Done], total: int, progress: Progress | None) -> list[Done]:
+def _watched(results: Iterable[Done], total: int, progress: TaskProgress | None) -> list[Done]:
     done = []
     for result in results:
         done.append(result)

@@ -121,10 +121,10 @@ def _show(leakage: Leakage) -> None:
     exposed = [bool(is_exposed) for is_exposed in leakage.exposed]
     show_table(f"what was given away to {leakage.audience}", columns, rows, exposed, words=("exposed", "value lies"))
     resolution = leakage.resolution
-    told = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"
+    width = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"
     click.echo(
         f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed; {leakage.total_bits:.2f} bits in all, "
-        f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {told}"
+        f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {width}"
     )
     if between:
         click.echo(

@@ -156,8 +156,8 @@ def _show_methods(expected: Sequence[Expectation]) -> None:
     def together(one: Expectation) -> list[str]:
         if one.repeats == 1:
             return []
-        told = with_sign(one.joint_bits, one.joint_kind)
-        return [told and f"{told}, {one.joint_exposed:.1f} exposed"]
+        bits = with_sign(one.joint_bits, one.joint_kind)
+        return [bits and f"{bits}, {one.joint_exposed:.1f} exposed"]
 
     rows = [
         [

@@ -117,11 +117,11 @@ class _Sum:
         log_p, log_error = self.log_chances
         start = max(floor(epsilon / self.step) - first, 0)
         over = np.maximum(self.step * np.arange(first + start, first + length) - epsilon, 0.0)
-        told, exponents = -np.expm1(-over), log_p[start:] - self.theta * over
+        beyond, exponents = -np.expm1(-over), log_p[start:] - self.theta * over
         most = max(float(np.max(exponents)), -1e300)
         with np.errstate(divide="ignore"):
-            inside = most + np.log(told @ np.exp(exponents - most))
-            error = log_error + np.log(np.linalg.norm(told * np.exp(-self.theta * over)))
+            inside = most + np.log(beyond @ np.exp(exponents - most))
+            error = log_error + np.log(np.linalg.norm(beyond * np.exp(-self.theta * over)))
         cumulant, rounding = self.scale
         return float(np.logaddexp(np.logaddexp(inside, error) + cumulant - self.theta * epsilon, above)) + rounding
 

@@ -67,7 +67,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
     if not trace.iterations:
         return _replay_search(made, name)
     t, x, branch, notes = _frames(trace, k)
-    seen, told = look(trace, made.adversary, k)
+    seen, note = look(trace, made.adversary, k)
     known = follow(seen, t, x, branch)
     held = made.values if made.held is None else made.held
     low, high = _answer(made, x, held)
@@ -77,7 +77,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "iterations": trace.iterations,
         "kept": len(t),
         "answer": {"low": low, "high": high, "true": held is not None},
-        "notes": [*made.notes, *notes, *([told] if told else [])],
+        "notes": [*made.notes, *notes, *([note] if note else [])],
     }
     arrays |= {
         "t": t,

@@ -21,7 +21,7 @@ from scipy.sparse import csgraph
 from midst.errors import InputError, MissingExtra
 from midst.files import check_writable, write_whole
 from midst.graphs import Graph
-from midst.plots.funnel import Row, find_places, make_rows, plain
+from midst.plots.funnel import ProbeRow, find_places, make_rows, plain
 from midst.plots.picture import Picture
 from midst.result import Result
 from midst.types import Array, Bools, Ints
@@ -327,7 +327,7 @@ def _draw_search(axes: Axes, result: Result, values: Array | None) -> None:
     axes.axis("off")
 
 
-def _heights(rows: Sequence[Row]) -> dict[int, int]:
+def _heights(rows: Sequence[ProbeRow]) -> dict[int, int]:
     """On which line each step is drawn; of many steps the first and the last, with a line between them left free."""
     steps = sorted({row.step for row in rows})
     if len(steps) <= _MOST_ROWS:
@@ -342,7 +342,7 @@ def _say(axes: Axes, height: int, words: str) -> None:
     axes.text(-0.02, height, words, ha="right", va="center", fontsize=9)
 
 
-def _draw_row(axes: Axes, row: Row, height: int) -> None:
+def _draw_row(axes: Axes, row: ProbeRow, height: int) -> None:
     """The cells of a probe with their totals, and under their borders what fits of the thresholds."""
     width = (row.right - row.left) / len(row.totals)
     for cell, total in enumerate(row.totals):
@@ -360,7 +360,7 @@ def _draw_row(axes: Axes, row: Row, height: int) -> None:
             under.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
-def _draw_opening(axes: Axes, row: Row, cell: int, height: int, left: float, right: float) -> None:
+def _draw_opening(axes: Axes, row: ProbeRow, cell: int, height: int, left: float, right: float) -> None:
     """From the ends of a cell down to the ends of what it is opened into."""
     ends = [(row.place(cell), left), (row.place(cell + 1), right)]
     high, low = height - 1 + _HALF, height - _HALF

@@ -6,8 +6,8 @@ however it was found; `excess` the rest, by which ways of finding it are compare
 than the adversary's `View`, but for what is marked as an upper bound.
 
 A run is an iteration, a search, or an iteration that ends in a search. Of a search everybody learns totals and the
-answer (`searched.py`), whoever hears what. Of both, an eavesdropper on clear z(0) believes in each node by itself after
-the iteration, and what the totals say comes on top; for all others that one is an upper bound.
+answer (`search_beliefs.py`), whoever hears what. Of both, an eavesdropper on clear z(0) believes in each node by itself
+after the iteration, and what the totals say comes on top; for all others that one is an upper bound.
 
 A coalition that does not eavesdrop, but has a member beside every honest node, hears every x all the same, and its
 report is as exact as an eavesdropper's on sealed z(0). Any other sees less than that one: whatever it computes is a
@@ -31,20 +31,20 @@ from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import best_beliefs
-from midst.privacy.beliefs import are_apart, posteriors, searched
+from midst.privacy.beliefs import are_apart, has_totals, posteriors
+from midst.privacy.disclosed import see_together
 from midst.privacy.exposure import exposure
 from midst.privacy.observations import Heard, Unseen
 from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search
 from midst.privacy.sealed import LARGEST
-from midst.privacy.searched import find_floor, learn
-from midst.privacy.told import see_together
+from midst.privacy.search_beliefs import find_floor, learn
 from midst.privacy.views import SHORTEST, View, hears_everybody, view
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
 
-Kind = Literal["exact", "sampled", "upper bound", "lower bound"]
+FigureKind = Literal["exact", "sampled", "upper bound", "lower bound"]
 
 _SIDES = ("below", "at", "above")
 _CERTAIN = 1e-9
@@ -79,7 +79,7 @@ class Leakage:
     """
 
     adversary: Adversary
-    kind: Kind
+    kind: FigureKind
     exposed: Bools
     exposed_at: Ints
     side: NDArray[np.str_]
@@ -338,7 +338,7 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         seen.share_over_time(),
         (*_notes(view), *why),
     )
-    if not searched(view):
+    if not has_totals(view):
         return leakage
     if not are_apart(view):
         raise InputError("a search after an iteration is measured for z(0) in the clear; audit() bounds others by that")

@@ -9,7 +9,7 @@ Rules:
   audit's resolution: values are not told apart any finer.
 - With values all alike the sum is a short one, at any number of them; else `assignments.assign` adds up, to its limit.
 - Several answers over the same values are one event: each says its part about the weight below its cell and in it.
-- A midpoint tells the sum of two values: `midpoint.py`.
+- A midpoint tells the sum of two values: `midpoint_floor.py`.
 """
 
 from __future__ import annotations

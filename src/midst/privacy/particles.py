@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from midst.privacy.joint import Component, Marginals, pool, truncated_normal
+from midst.privacy.enumeration import Component, Marginals, pool, truncated_normal
 from midst.privacy.priors import log_normal_mass
 from midst.types import Array, Bools, Ints
 
@@ -33,7 +33,7 @@ _DROP = 46.0  # a particle e^−46 ≈ 1e-20 below the heaviest is dropped
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 
-def sample_joint(
+def sample_hypotheses(
     component: Component, particles: int = _PARTICLES, repeats: int = _REPEATS, seed: int = 0
 ) -> Marginals:
     """The marginals, with what they are when each repetition is left out.

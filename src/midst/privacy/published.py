@@ -147,7 +147,7 @@ def is_search(trace: Trace) -> bool:
     return trace.iterations == 0
 
 
-def published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> Published | None:
+def read_published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> Published | None:
     """What an adversary sees of the search of a run; None where there was none, and no answer.
 
     Raises:
@@ -157,10 +157,10 @@ def published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> Publis
     answer = None if trace.answer is None else float(trace.answer[coordinate])
     if not probes and answer is None:
         return None
-    return _SearchReader(trace, adversary, coordinate, probes, answer).published()
+    return _SearchReader(trace, adversary, coordinate, probes, answer).read()
 
 
-def join(several: Sequence[Published]) -> Published:
+def join_published(several: Sequence[Published]) -> Published:
     """What searches over the same values told together: how much weight lies at or below each edge of any of them.
 
     Raises:
@@ -238,7 +238,7 @@ class _SearchReader:
         self.reference = tuple(_holding(self.cells, rank) for rank in self.ranks) if self.cells else ()
         self.pair: Pair | None = None
 
-    def published(self) -> Published:
+    def read(self) -> Published:
         at = self._cell_of_each()
         if self.answer is not None and self.cells:
             self._narrow(at)
@@ -293,10 +293,10 @@ class _SearchReader:
         inner = np.array([bisect_right(edges, cell.b) for cell in self.cells[:-1]], np.int64)
         at = np.searchsorted(inner, self.places, side="right")
         inside = (self.places > 0) & (self.places < len(edges)) | (self.weight == 0)
-        told = np.bincount(at, self.weight, len(self.cells))
+        totals = np.bincount(at, self.weight, len(self.cells))
         if np.any(self.places == ELSEWHERE):
             return np.asarray(at)
-        if not inside.all() or told.tolist() != [cell.total for cell in self.cells]:
+        if not inside.all() or totals.tolist() != [cell.total for cell in self.cells]:
             raise InputError("the places and the totals of this trace do not agree")
         return np.asarray(at)
 

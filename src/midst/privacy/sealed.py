@@ -54,9 +54,16 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from midst.errors import InputError
-from midst.privacy.joint import Component, Marginals, enumerate_joint, integrate_joint, is_closed, is_short
+from midst.privacy.enumeration import (
+    Component,
+    Marginals,
+    enumerate_hypotheses,
+    integrate_hypotheses,
+    is_closed,
+    is_short,
+)
 from midst.privacy.observations import Public, Shifted
-from midst.privacy.particles import sample_joint
+from midst.privacy.particles import sample_hypotheses
 from midst.privacy.posterior import Piece, Posterior, no_mass
 from midst.privacy.priors import Prior
 from midst.privacy.views import View
@@ -131,11 +138,11 @@ def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> 
         every = [hypotheses(public, observations[i], priors[i]) for i in nodes]
         component = assemble(public, nodes, every)
         if method == "exact" or (method == "auto" and is_short(component) and is_closed(component)):
-            marginals = enumerate_joint(component)
+            marginals = enumerate_hypotheses(component)
         elif method == "auto" and is_short(component):
-            marginals = integrate_joint(component)
+            marginals = integrate_hypotheses(component)
         else:
-            marginals = sample_joint(component)
+            marginals = sample_hypotheses(component)
         for k, i in enumerate(nodes):
             found[i] = _mixture(priors[i], every[k], marginals, k)
     return found

@@ -20,7 +20,7 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.privacy.adversaries import Adversary
 from midst.privacy.observations import Observation, Public, Unseen, shifted_subgradients
-from midst.privacy.published import Published, is_search, published
+from midst.privacy.published import Published, is_search, read_published
 from midst.privacy.trace_reader import TraceReader
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
@@ -71,7 +71,7 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
     """
     adversary.check(trace.graph)
     coordinate = _coordinate(trace, coordinate)
-    public = published(trace, adversary, coordinate)
+    public = read_published(trace, adversary, coordinate)
     if is_search(trace):
         return view_of_search(trace, adversary, public)
     return replace(_messages(trace, adversary, TraceReader(trace, coordinate)), published=public)

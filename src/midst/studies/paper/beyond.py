@@ -56,7 +56,6 @@ from midst.studies.paper.runs import (
     CERTIFIED,
     NEVER,
     Experiment,
-    Row,
     Seen,
     StudySettings,
     measure,
@@ -64,7 +63,7 @@ from midst.studies.paper.runs import (
     plateaus,
     show,
 )
-from midst.types import Array, Ints
+from midst.types import Array, Ints, Row
 
 C = (1.0, 3.0, 10.0, 30.0)
 SIGMA = (0.1, 1.0, 10.0)

@@ -13,8 +13,8 @@ import numpy as np
 from midst.studies.paper.choices import CLOSE, NEAR, perform_drawn, plan
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import BLUE, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Row, StudySettings, measure, observe, show
-from midst.types import Array, Bools
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure, observe, show
+from midst.types import Array, Bools, Row
 
 RANGE = tuple(
     [replace(NEAR, c=c) for c in (0.3, 3.0, 10.0)]

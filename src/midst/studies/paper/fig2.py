@@ -25,8 +25,8 @@ from midst.studies.paper.claims import (
     variance_of,
 )
 from midst.studies.paper.drawing import COLOURS, GREY, Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Row, Run, StudySettings, measure, observe, show
-from midst.types import Array, Bools
+from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure, observe, show
+from midst.types import Array, Bools, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
 RANGE = tuple(

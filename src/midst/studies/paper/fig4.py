@@ -36,8 +36,8 @@ from midst.studies.paper.drawing import (
     legend_below,
     panels,
 )
-from midst.studies.paper.runs import Experiment, Outcome, Row, StudySettings, measure, observe
-from midst.types import Array
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure, observe
+from midst.types import Array, Row
 
 C = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 RANGE = (

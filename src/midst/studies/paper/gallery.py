@@ -21,7 +21,8 @@ from midst.files import check_writable, write_whole
 from midst.studies.paper import beyond, fig1, fig2, fig3, fig4
 from midst.studies.paper.claims import Case, Claim
 from midst.studies.paper.drawing import Figure
-from midst.studies.paper.runs import Row, StudySettings, show
+from midst.studies.paper.runs import StudySettings, show
+from midst.types import Row
 
 CLAIMS = "claims.json"
 

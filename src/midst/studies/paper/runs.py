@@ -27,9 +27,8 @@ from midst.solving import solve
 from midst.system import streams
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
-from midst.workers import Progress, run_in_parallel
+from midst.workers import TaskProgress, run_in_parallel
 
-Row = dict[str, Any]  # of a table: what a column is called, and what is in it
 Seen = TypeVar("Seen", bound=tuple[Any, ...])
 
 CERTIFIED = Certified()  # to 1e-6 of the scale, which is 1
@@ -51,7 +50,7 @@ class StudySettings:
     runs: int = 100
     seed: int = 1
     workers: int = 1
-    progress: Progress | None = None
+    progress: TaskProgress | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("runs", 2), ("seed", 0), ("workers", 1)):

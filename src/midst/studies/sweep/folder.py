@@ -16,7 +16,6 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,12 +24,13 @@ import numpy as np
 from midst._version import __version__
 from midst.errors import InputError
 from midst.files import write_whole
-from midst.studies.sweep.cells import Row, Task
+from midst.studies.sweep.cells import Task
 from midst.studies.sweep.spec import Spec, check_memory, described
 from midst.studies.sweep.workers import Cluster, on_this_machine
+from midst.types import Row
+from midst.workers import TaskProgress
 
 FORMAT = 1
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def run_sweep(
     workers: int = 1,
     cluster: str | None = None,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: TaskProgress | None = None,
 ) -> Report:
     """Compute the cells that are not done yet, and the table.
 

@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from midst.errors import InputError, MissingExtra
-from midst.studies.sweep.cells import Row, Task, compute
+from midst.studies.sweep.cells import Task, compute
+from midst.types import Row
 
 Done = Iterator[tuple[int, list[Row]]]
 

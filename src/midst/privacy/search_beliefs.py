@@ -30,7 +30,7 @@ import numpy as np
 from midst.errors import InputError
 from midst.privacy.assignments import assign
 from midst.privacy.floor import floor_posteriors
-from midst.privacy.midpoint import midpoint_bits
+from midst.privacy.midpoint_floor import midpoint_bits
 from midst.privacy.posterior import Piece, Posterior, cell, log_mass
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell, Published
