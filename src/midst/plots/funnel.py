@@ -16,6 +16,7 @@ from itertools import accumulate, groupby, pairwise
 import numpy as np
 
 from midst.objectives import Mean
+from midst.plots.style import tidy_power
 from midst.trace import Probe, Trace
 from midst.types import Array
 
@@ -140,7 +141,7 @@ def _marks(ends: Sequence[float], chosen: Sequence[int], single: Sequence[int]) 
     cells = len(ends) - 1
     words = _tell_apart(ends, [k for k in range(cells) if k not in single])
     hidden = {end for k in single for end in (k, k + 1)}
-    marks = [(k + 0.5, f"= {plain(f'{ends[k + 1]:.6g}')}") for k in single]
+    marks = [(k + 0.5, f"= {tidy_power(f'{ends[k + 1]:.6g}')}") for k in single]
     marks += [(float(k), words[k]) for k in range(len(ends)) if k not in hidden]
 
     def telling(mark: tuple[float, str]) -> tuple[bool, bool]:
@@ -154,19 +155,13 @@ def _tell_apart(numbers: Sequence[float], cells: Sequence[int]) -> list[str]:
     """Numbers in so few digits that the two ends of each of these cells still differ."""
     words: list[str] = []
     for digits in range(_LEAST_DIGITS, _MOST_DIGITS + 1):
-        words = [_shorten(number, digits) for number in numbers]
+        words = [_round_to(number, digits) for number in numbers]
         if all(words[k] != words[k + 1] for k in cells):
             break
-    return [plain(word) for word in words]
+    return [tidy_power(word) for word in words]
 
 
-def _shorten(number: float, digits: int) -> str:
+def _round_to(number: float, digits: int) -> str:
     """240 and not 2.4e2."""
     word = f"{number:.{digits}g}"
     return f"{float(word):.{max(digits, 6)}g}" if abs(number) < _PLAIN else word
-
-
-def plain(number: str) -> str:
-    """A number as people write it."""
-    mantissa, _, power = number.partition("e")
-    return (f"{mantissa}e{int(power)}" if power else mantissa).replace("-", "−")

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from midst.methods import Exact
+from midst.plots.style import BLUE, COLOURS, GREY, MARKERS, VERMILION, show_number
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.audit import audit
 from midst.privacy.priors import Normal
@@ -40,29 +41,8 @@ from midst.studies.paper.claims import (
     over,
     share_of,
 )
-from midst.studies.paper.drawing import (
-    BLUE,
-    COLOURS,
-    GREY,
-    MARKERS,
-    VERMILION,
-    Axes,
-    Figure,
-    draw_interval,
-    legend_below,
-    panels,
-)
-from midst.studies.paper.runs import (
-    CERTIFIED,
-    NEVER,
-    Experiment,
-    Seen,
-    StudySettings,
-    measure,
-    perform,
-    plateaus,
-    show,
-)
+from midst.studies.paper.drawing import Axes, Figure, draw_interval, legend_below, panels
+from midst.studies.paper.runs import CERTIFIED, NEVER, Experiment, Seen, StudySettings, measure, perform, plateaus
 from midst.types import Array, Ints, Row
 
 C = (1.0, 3.0, 10.0, 30.0)
@@ -347,7 +327,7 @@ def _draw_finish(axes: Axes, data: Data) -> None:
 
 
 def _start(experiment: Experiment) -> str:
-    return f"{experiment.kind}, μ = {show(experiment.mu)}, σ = {show(experiment.sigma)}"
+    return f"{experiment.kind}, μ = {show_number(experiment.mu)}, σ = {show_number(experiment.sigma)}"
 
 
 def _draw_limits(axes: Axes, data: Data) -> None:
