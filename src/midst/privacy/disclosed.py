@@ -23,7 +23,7 @@ from midst.privacy.observations import Branches
 from midst.privacy.posterior import single
 from midst.privacy.priors import Prior
 from midst.privacy.published import Cell, Own, Pair, Published, join_published
-from midst.privacy.search_beliefs import Learnt, find_floor, learn
+from midst.privacy.search_beliefs import Learnt, learn
 from midst.privacy.views import View
 from midst.protocol.keys import Floats, Grid
 from midst.types import Array
@@ -159,16 +159,6 @@ def weigh(disclosure: Disclosure, priors: list[Prior], resolution: Array) -> Lea
         return Learnt("exact", before, {}, bits, ())
     learnt = learn(disclosure.published, priors, resolution, None if disclosure.bounds is None else before)
     return replace(learnt, believed=before | learnt.believed, bits=bits | learnt.bits)
-
-
-def weigh_answers(disclosure: Disclosure, priors: list[Prior], resolution: Array) -> dict[int, float] | None:
-    """The floor: bits of the answers alone, of each node; None where that is not known."""
-    if disclosure.published is None:
-        return None
-    if disclosure.bounds is None and not disclosure.published.cells:  # the public bounds were the answer
-        return dict.fromkeys(disclosure.nodes, 0.0)
-    found, why = find_floor(disclosure.published, priors, resolution)
-    return dict.fromkeys(disclosure.nodes, 0.0) | found if why is None else None
 
 
 def _intersect(several: Sequence[Mapping[int, Ends]]) -> dict[int, Ends]:

@@ -17,9 +17,10 @@ import numpy as np
 
 from midst.errors import InputError
 from midst.privacy.audit import resolutions
-from midst.privacy.disclosed import Disclosure, join_disclosures, weigh, weigh_answers
+from midst.privacy.disclosed import Disclosure, join_disclosures, weigh
 from midst.privacy.priors import Prior
 from midst.privacy.published import Published
+from midst.privacy.search_beliefs import find_floor
 from midst.types import Array
 
 FIGURE_KINDS = ("exact", "upper bound", "lower bound", "indication")
@@ -146,8 +147,9 @@ def _weigh_one(disclosure: Disclosure, node: int, prior: Prior, resolution: floa
         disclosure = replace(disclosure, published=_place(disclosure.published, node, numbers))
     priors = [prior] * (1 + max(disclosure.nodes))
     cells = resolutions(resolution, priors)
-    learnt, answers = weigh(disclosure, priors, cells), weigh_answers(disclosure, priors, cells)
-    return JointBits(learnt.bits.get(node, 0.0), learnt.kind, None if answers is None else answers[node])
+    learnt, iterated = weigh(disclosure, priors, cells), disclosure.bounds is not None
+    floor, _ = find_floor(disclosure.published, disclosure.nodes, priors, cells, iterated=iterated)
+    return JointBits(learnt.bits.get(node, 0.0), learnt.kind, floor.get(node))
 
 
 def _place(seen: Published, node: int, numbers: Array) -> Published:
