@@ -125,6 +125,8 @@ def _full_diagonals(graph: Graph) -> Ints:
 
 def _along_diagonals(graph: Graph, diagonals: Ints, blocks: Sequence[slice], dtype: DTypeLike) -> NeighbourSum:
     """Shifts x by every offset; rows that have other neighbours, or too few on one side, by a sparse product."""
+    # from first to last − 1 every shift stays within x; among these, a row whose neighbours are just the diagonals
+    # needs no matrix, and the others (ends of a ring, rims of a grid) keep their rows of it
     first, last = max(0, -int(diagonals.min())), graph.n - max(0, int(diagonals.max()))
     windows = _windows(diagonals.tolist())
     adjacency: Any = graph.adjacency().astype(dtype)
@@ -142,6 +144,7 @@ def _along_diagonals(graph: Graph, diagonals: Ints, blocks: Sequence[slice], dty
             if start < stop:
                 here = a[start - block.start : stop - block.start]
                 one, *others = (part for window in windows for part in _shifted(x, start, stop, *window))
+                # a part may be x itself, seen through a window: sums go to the block and never into a part
                 np.add(one, others[0] if others else 0.0, out=here)
                 for part in others[1:]:
                     here += part

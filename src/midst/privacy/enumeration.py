@@ -158,10 +158,12 @@ def _list(component: Component) -> tuple[Ints, Array, Array]:
     sizes = [len(u) for u in component.u]
     if math.prod(sizes) > _MOST_ROWS:
         raise InputError("too many joint hypotheses to enumerate; use method='auto' or 'sampled'")
+    # row r is the r-th joint hypothesis: column k says which of node k's own it takes
     rows = np.column_stack(np.unravel_index(np.arange(math.prod(sizes)), sizes))
     u = _take(component.u, rows)
     if component.held:
         node, (low, high) = component.held
+        # what the others leave of Σ U = 0
         u[:, node] = 0.0
         u[:, node] = -u.sum(axis=1)
         fits = (u[:, node] > low - component.tolerance) & (u[:, node] < high + component.tolerance)
@@ -171,6 +173,8 @@ def _list(component: Component) -> tuple[Ints, Array, Array]:
         raise inconsistent()
     rows, u = rows[fits], u[fits]
     weight = _take(component.log_weight, rows).sum(axis=1)
+    # Cov U is singular along (1, …, 1) and u has no part there, so the pseudo-inverse is the exponent on the
+    # hyperplane; its determinant is common to all rows and left out
     weight -= 0.5 * np.einsum("ri,ij,rj->r", u, np.linalg.pinv(component.cov_u, hermitian=True), u)
     return rows, u, weight
 
@@ -207,6 +211,7 @@ def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: 
     k = len(cov)
     if tied and k == 1:
         return np.where((low < mean) & (mean < high), 0.0, -np.inf)[:, 0]
+    # tied: the last X is a function of the others, so that its interval is a second one for the last free e
     free = k - 1 if tied else k
     factor = np.zeros((k, k))
     factor[:free, :free] = np.linalg.cholesky(cov[:free, :free])
@@ -231,6 +236,8 @@ def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: 
 
 def truncated_normal(a: Array, b: Array, probability: Array) -> Array:
     """The point below which a share `probability` of the standard normal cut to (a, b) lies."""
+    # in the upper tail Φ is 1 but for digits that are lost; its mirror image lies in the lower tail, where log Φ has
+    # them all
     flip = a > 0
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
     probability = np.where(flip, 1 - probability, probability)
@@ -252,6 +259,7 @@ def _log_density_v(component: Component, low: Array, high: Array, rule: Quadratu
             v = low[fits] - mean
             weight[fits] = -0.5 * np.einsum("ri,ij,rj->r", v, np.linalg.pinv(cov, hermitian=True), v)
             return weight
+    # one factorisation for all rows that leave the same nodes inside
     patterns, which = np.unique(inside, axis=0, return_inverse=True)
     for index, pattern in enumerate(patterns):
         if sides is not None and not pattern.any():

@@ -180,6 +180,7 @@ def join_published(several: Sequence[Published]) -> Published:
     if any(cell.total < 0 for cell in cells):
         raise InputError(_CONTRADICTION)
     ends = [cell.b for cell in cells]
+    # of searches with the same question and answer the first stands for all
     apart = {(seen.ranks, seen.answer): seen for seen in reversed(several)}
     return replace(
         first,
@@ -210,6 +211,7 @@ def _find_hidden(several: Sequence[Published], cells: Sequence[Cell]) -> Ints | 
     if any(seen.hidden is None for seen in several):
         return None
     starts = [cell.a for cell in cells]
+    # cells that hold one value overlap, and their overlap begins at the last of their beginnings
     lowest = [[seen.cells[c].a for c in seen.hidden.tolist()] for seen in several if seen.hidden is not None]
     return np.array([starts.index(max(each)) for each in zip(*lowest, strict=True)], np.int64)
 
@@ -290,6 +292,7 @@ class _SearchReader:
                 raise InputError("this trace does not tell where the coalition's own values lie; simulate the run")
             return None
         edges = self._edges()
+        # places count the answer's own two edges too, which divide no cell of the probes: translate
         inner = np.array([bisect_right(edges, cell.b) for cell in self.cells[:-1]], np.int64)
         at = np.searchsorted(inner, self.places, side="right")
         inside = (self.places > 0) & (self.places < len(edges)) | (self.weight == 0)
@@ -310,11 +313,15 @@ class _SearchReader:
             self._keep(wide[0], self.keys.key(self.answer))
             return
         assert isinstance(self.keys, Grid)
+        # a key is a multiple of the step plus SIGN, so twice the midpoint is the sum of the two keys; exact, in
+        # fractions
         twice = round(2 * Fraction(self.answer) / self.keys.step) + 2 * SIGN
         low, high = self.reference
         if low != high and len(wide) == 1:
             self._keep(wide[0], twice - self.cells[low + high - wide[0]].b)
             return
+        # who holds one of the two knows the other by subtraction; who holds both learns nothing; all others know the
+        # sum
         held = [] if at is None else [int(v) for v in self.mine if at[v] in (low, high)]
         if not held:
             self.pair = Pair((low, high), twice)
@@ -348,6 +355,7 @@ def _partition(probes: Sequence[Probe], total: int) -> tuple[Cell, ...]:
     if not probes:
         return ()
     first = probes[0].edges
+    # a probe's bracket is a cell of an earlier one: its two ends are known, and its inner edges are new
     upto = {first[0]: 0, first[-1]: total}  # the weight at or below each edge
     for probe in probes:
         if probe.edges[0] not in upto or probe.edges[-1] not in upto:
