@@ -133,7 +133,7 @@ def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
         "file": name,
         "method": "consensus" if trace.iterations else "search",
         "title": trace.objective.title(int(weights.sum())),
-        "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": _labels(trace)},
+        "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": graph.labels},
         "result": _result(made),
         "parameters": {name: _one(value, made.coordinate) for name, value in trace.parameters.items()},
         "mean": isinstance(trace.objective, Mean),
@@ -260,10 +260,6 @@ def _weigh(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[
     if held is not None:
         return (held <= x) @ trace.whole_weights, (held >= x) @ trace.whole_weights
     return (branch >= 0) @ trace.whole_weights, (branch <= 0) @ trace.whole_weights
-
-
-def _labels(trace: Trace) -> list[str] | None:
-    return None if trace.graph.labels is None else list(trace.graph.labels)
 
 
 def _one(value: Any, k: int) -> Any:

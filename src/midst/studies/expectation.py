@@ -153,7 +153,8 @@ def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
 
 def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
     sent = [len(set(one.result.exposed) - set(who.corrupt)) for one in seen]
-    once, together = ([leak for leak in each if leak is not None] for each in zip(*map(_leaks, seen), strict=True))
+    once = [one.once for one in seen if one.once is not None]
+    together = [one.together for one in seen if one.together is not None]
     bits, floor, joint = (
         mean_or_none([getattr(leak, figure) for leak in leaks])
         for leaks, figure in ((once, "mean_bits"), (once, "mean_floor"), (together, "mean_bits"))
@@ -175,10 +176,6 @@ def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Ex
         joint_kind=weakest(together),
         bytes_per_node=float(np.mean([one.carried for one in seen])),
     )
-
-
-def _leaks(one: _Seen) -> tuple[Leakage | None, Leakage | None]:
-    return one.once, one.together
 
 
 def mean_or_none(figures: Sequence[float]) -> float | None:
