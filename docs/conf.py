@@ -32,8 +32,9 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_type_aliases = {
     name: name
-    for name in "Array ArrayLike Bools Branch DTypeLike Init Ints Keys Kind Measure Method MethodName NDArray "
-    "MethodLike Numbers Objective Prior Priors Progress RNG Record Seed Side Spacing Stop Update Values Words".split()
+    for name in "Array ArrayLike Bools Branch DTypeLike FigureKind Init Ints Keys Measure Method MethodLike MethodName "
+    "NDArray Numbers Objective Prior Priors Progress RNG Record Seed Side Spacing Stop TaskProgress Update Values "
+    "Words".split()
 }
 TypeAliasForwardRef.__repr__ = lambda self: self.name  # else it stands in signatures (Sphinx 9.0)
 napoleon_attr_annotations = False  # the classes show them already

@@ -33,7 +33,7 @@ from midst.objectives import Quantile
 from midst.problems import Problem
 from midst.system import RNG, streams
 from midst.types import Array, Bools, Ints
-from midst.workers import Progress
+from midst.workers import TaskProgress
 
 Update = Any  # an array, or a Mapping, list or tuple of updates
 Leaf = NDArray[Any]

@@ -25,8 +25,8 @@ from midst.dp import ledger as module
 from midst.dp.ledger import Budget, BudgetError, Entry, Ledger, entry_of
 from midst.dp.mechanisms import GaussianNoise, LaplaceNoise, Offset, compose, compose_all
 from midst.privacy.audit import audit, audit_together
+from midst.privacy.disclosed import Disclosure
 from midst.privacy.priors import Normal, Uniform
-from midst.privacy.told import Told
 
 DATUM = 48_213.75
 
@@ -92,7 +92,7 @@ def test_bounds_intersect_and_bits_add_up(tmp_path_factory, runs):
 def test_two_loose_bounds_that_close_to_a_narrow_one_are_measured_together(path):
     ledger = Ledger.new(path, datum=0.5)
     single = [log2(20 / (20 - 9)), log2(20 / 10)]
-    told = [Told((0,), {0: ends}, None) for ends in ((-inf, 1.0), (0.0, inf))]
+    told = [Disclosure((0,), {0: ends}, None) for ends in ((-inf, 1.0), (0.0, inf))]
     ledger.add(Entry(upper=1, bits=single[0], told=(told[0],)), Uniform(-10, 10))
     assert ledger.totals().bits == pytest.approx(single[0])
     totals = ledger.add(Entry(lower=0, bits=single[1], told=(told[1],)), Uniform(-10, 10))
@@ -365,8 +365,8 @@ def test_budgets_that_are_none(budget, match):
         ({"bits": inf}, "bits must be a finite number, 0 or more"),
         ({"mechanism": Offset(1), "lower": 0}, "bounds of a noised run are those of the noised value"),
         ({"mechanism": Offset(1), "exposed": True}, "bounds of a noised run are those of the noised value"),
-        ({"mechanism": Offset(1), "told": (Told((0,), None, None),)}, "bounds of a noised run"),
-        ({"told": (Told((1, 2), None, None),)}, "node 0 is none of those of which the run told"),
+        ({"mechanism": Offset(1), "told": (Disclosure((0,), None, None),)}, "bounds of a noised run"),
+        ({"told": (Disclosure((1, 2), None, None),)}, "node 0 is none of those of which the run told"),
     ],
 )
 def test_entries_that_are_none(entry, match):

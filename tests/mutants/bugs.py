@@ -46,7 +46,7 @@ _ESTIMATE = "tests/studies/test_estimate.py::"
 _LEDGER = "tests/dp/test_ledger.py::"
 _POSTERIOR = "tests/privacy/test_posterior.py::"
 _SEALED = "tests/privacy/test_sealed.py::"
-_SEARCHED = "tests/privacy/test_searched.py::"
+_SEARCHED = "tests/privacy/test_search_beliefs.py::"
 _MASKS = "tests/protocol/test_masks.py::"
 _NUMBER_KEYS = "tests/protocol/test_number_keys.py::"
 _PARTICIPANT = "tests/protocol/test_participant.py::"
@@ -917,8 +917,8 @@ _AUDITS = [
     Bug(
         "more likely than not is certain",
         "privacy/audit.py",
-        "if piece.atom), default=0.0) > 1 - _CERTAIN",
-        "if piece.atom), default=0.0) > 0.5",
+        "max(atoms, default=0.0) > 1 - _CERTAIN",
+        "max(atoms, default=0.0) > 0.5",
         (_SEALED + "test_only_what_is_all_but_certain_is_exposed",),
     ),
     Bug(
@@ -945,8 +945,8 @@ _AUDITS = [
     Bug(
         "bits of a search leave the floor in",
         "privacy/audit.py",
-        "excess=after.bits - after.floor",
-        "excess=after.bits",
+        "excess=leakage.bits - leakage.floor, at_least",
+        "excess=leakage.bits, at_least",
         (_SEARCHED + "test_three_values_by_hand",),
     ),
     Bug(
@@ -965,56 +965,56 @@ _AUDITS = [
     ),
     Bug(
         "a list tells as much as one value",
-        "privacy/searched.py",
+        "privacy/search_beliefs.py",
         "int(number[i]) * known[id(each)",
         "known[id(each)",
         (_SEARCHED + "test_lists",),
     ),
     Bug(
         "large parts of a cell weigh as keys do",
-        "privacy/searched.py",
+        "privacy/search_beliefs.py",
         " - math.log(part[0].b - part[0].a)",
         "",
         (_SEARCHED + "test_halves_of_a_midpoint_are_believed_in_evenly",),
     ),
     Bug(
         "the lower of two middle values is the answer",
-        "privacy/searched.py",
+        "privacy/search_beliefs.py",
         "apart = int(low < high)",
         "apart = 0",
         (_SEARCHED + "test_halves_of_a_midpoint_are_believed_in_evenly",),
     ),
     Bug(
         "the lower end belongs to a cell",
-        "privacy/searched.py",
+        "privacy/search_beliefs.py",
         "seen.cells[c].a < seen.keys.key(value)",
         "seen.cells[c].a <= seen.keys.key(value)",
         (_SEARCHED + "test_iteration_and_search_together",),
     ),
     Bug(
         "parts of a cell are not weighed against each other",
-        "privacy/searched.py",
+        "privacy/search_beliefs.py",
         "float(chances[c]) * weight / total",
         "float(chances[c]) * weight",
         (_SEARCHED + "test_iteration_and_search_together",),
     ),
     Bug(
         "what is near the answer may be it",
-        "privacy/searched.py",
+        "privacy/search_beliefs.py",
         "if low == high and not piece.lower <= low <= piece.upper:",
         "if False:",
         (_SEARCHED + "test_an_answer_that_the_iteration_has_ruled_out_for_a_node_is_not_its_own",),
     ),
     Bug(
         "a bound is said to be exact",
-        "privacy/searched.py",
+        "privacy/search_beliefs.py",
         '"upper bound" if exact is None else',
         '"exact" if exact is None else',
         (_SEARCHED + "test_too_many_ways_are_an_upper_bound",),
     ),
     Bug(
         "what a prior excludes is believed",
-        "privacy/searched.py",
+        "privacy/search_beliefs.py",
         "        if any(_log_chance",
         "        if not any(_log_chance",
         (_SEARCHED + "test_three_values_by_hand",),
@@ -1164,7 +1164,7 @@ _SEEDS = [
     ),
     Bug(
         "Sobol points without their seed",
-        "privacy/joint.py",
+        "privacy/enumeration.py",
         "_sobol(points, np.random.default_rng([seed, k]))",
         "_sobol(points, np.random.default_rng())",
         (_SEALED + "test_a_seed_repeats_what_is_sampled",),
@@ -1296,7 +1296,7 @@ _LEDGERS = [
     ),
     Bug(
         "bounds of several runs are those of the first",
-        "privacy/told.py",
+        "privacy/disclosed.py",
         "lower, upper = max(low for low, _ in several), min(high for _, high in several)",
         "lower, upper = several[0]",
         (_TOGETHER + "test_runs_of_all_kinds_against_enumeration",),

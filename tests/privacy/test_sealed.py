@@ -204,7 +204,7 @@ def test_boxes_by_sobol_points_agree_with_quadrature(name):
         seen = view(trace, SEALED)
         every = [sealed.hypotheses(seen.public, observation, Normal()) for observation in seen.observations]
         component = sealed.assemble(seen.public, [0, 1, 2, 3], every)
-        exact, integrated = sealed.enumerate_joint(component), sealed.integrate_joint(component)
+        exact, integrated = sealed.enumerate_hypotheses(component), sealed.integrate_hypotheses(component)
         for k in range(4):
             spread = np.sqrt((len(integrated.repeats[k]) - 1) * integrated.repeats[k].var(axis=0))
             assert (np.abs(exact.probability[k] - integrated.probability[k]) < 6 * spread + 1e-3).all()
@@ -266,7 +266,7 @@ def test_larger_sets_are_sampled_with_an_error_bar_that_holds():
     offsets = {s.node: s for s in seen.observations}
     every = [sealed.hypotheses(seen.public, offsets[i], Normal()) for i in range(15)]
     component = sealed.assemble(seen.public, list(range(15)), every)
-    one, two = (sealed.sample_joint(component, seed=seed) for seed in (1, 2))
+    one, two = (sealed.sample_hypotheses(component, seed=seed) for seed in (1, 2))
     for k in range(15):
         spread = np.sqrt((len(one.repeats[k]) - 1) * (one.repeats[k].var(axis=0) + two.repeats[k].var(axis=0)))
         assert (np.abs(one.probability[k] - two.probability[k]) < 5 * spread + 1e-3).all()
@@ -274,8 +274,8 @@ def test_larger_sets_are_sampled_with_an_error_bar_that_holds():
 
 def test_a_seed_repeats_what_is_sampled():
     """Both ways of sampling: the same figures for the same seed, and others for another."""
-    few = partial(sealed.sample_joint, particles=100)
-    for graph, sample in ((graphs.ring(8), sealed.integrate_joint), (graphs.rgg(15, rng=3), few)):
+    few = partial(sealed.sample_hypotheses, particles=100)
+    for graph, sample in ((graphs.ring(8), sealed.integrate_hypotheses), (graphs.rgg(15, rng=3), few)):
         problem = midst.Problem(graph, np.random.default_rng(1).normal(size=graph.n))
         method = midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(300))
         seen = view(midst.solve(problem, method, rng=5, record="auto").trace, SEALED)

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from searches import search_trace
-from test_searched import OTHER, SIX, SKEWED, both, divergence, iteration, masses, searched, spikes, transcript
+from test_search_beliefs import OTHER, SIX, SKEWED, both, divergence, iteration, masses, searched, spikes, transcript
 
 import midst
 from midst import graphs
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import audit, audit_together
+from midst.privacy.disclosed import Disclosure, disclose, join_disclosures, weigh
 from midst.privacy.priors import Normal, Uniform, Within
-from midst.privacy.told import Told, join_told, tell, weigh
 from midst.privacy.views import view
 
 FOUR, FIVE, HEIGHTS = SIX[:4], SIX[:5], np.array([1.0, 3.0, 2.0, 4.0, 1.0])
@@ -313,13 +313,13 @@ def test_what_was_told_is_the_same_after_a_file():
     values = np.random.default_rng(3).normal(size=5)
     traces = [spread(values, 1), spread(values, 2, "search"), spread(values, 3, midst.Consensus(stop=midst.After(5)))]
     priors, cells = [Uniform(-9, 9)] * 5, np.full(5, 0.01)
-    seen = [tell(view(trace, Adversary())) for trace in traces]
-    kept = [Told.from_dict(each.to_dict()) for each in seen]
+    seen = [disclose(view(trace, Adversary())) for trace in traces]
+    kept = [Disclosure.from_dict(each.to_dict()) for each in seen]
     assert [each.to_dict() for each in kept] == [each.to_dict() for each in seen]
     report = audit_together(traces, None, priors, 0.01)
-    found = weigh(join_told(kept), priors, cells)
+    found = weigh(join_disclosures(kept), priors, cells)
     assert [found.bits[i] for i in range(5)] == report.bits.tolist()
     assert "0." not in repr(seen) + repr(kept)
     sealed = view(spread(values, 3, midst.Consensus(stop=midst.After(5))), Adversary(init="sealed"))
     with pytest.raises(midst.InputError, match="clear z"):
-        tell(sealed)
+        disclose(sealed)

@@ -9,23 +9,26 @@ import pytest
 
 import midst
 from midst import graphs
+from midst.methods import After, Consensus
 from midst.privacy.priors import Normal, Uniform
 from midst.studies.estimate import Estimate, estimate_information, ksg_terms
 
 RUNS = 1200
+SHORT = Consensus(1.0, mu=0.0, sigma=0.1, stop=After(20))
 
 
 @pytest.mark.parametrize(
-    ("graph", "options"),
+    ("graph", "c", "sigma", "prior"),
     [
-        (graphs.complete(3), {"prior": Uniform(-1, 2)}),
-        (graphs.path(3), {"prior": Normal(0, 1), "c": 2.0}),
-        (graphs.complete(5), {"c": 3.0, "sigma": 0.5}),
+        (graphs.complete(3), 1.0, 0.1, Uniform(-1, 2)),
+        (graphs.path(3), 2.0, 0.1, Normal(0, 1)),
+        (graphs.complete(5), 3.0, 0.5, None),
     ],
     ids=["triangle", "path", "complete5"],
 )
-def test_posterior_bits_agree_with_counting_and_with_nearest_neighbours(graph, options):
-    found = estimate_information(graph, 0, runs=RUNS, iterations=60, **options)
+def test_posterior_bits_agree_with_counting_and_with_nearest_neighbours(graph, c, sigma, prior):
+    method = Consensus(c, mu=0.0, sigma=sigma, stop=After(60))
+    found = estimate_information(graph, 0, method, prior=prior, runs=RUNS)
     assert 0.1 < found.exposed < 0.9
     assert found.posterior.agrees(found.plug_in)
     assert found.posterior.agrees(found.ksg, slack=0.06)  # its bias: densities with edges, and few runs
@@ -48,12 +51,12 @@ def test_intervals():
 
 
 def test_a_seed_repeats_an_estimate():
-    one, two, other = (estimate_information(graphs.path(3), 1, runs=40, iterations=20, seed=k) for k in (1, 1, 2))
+    one, two, other = (estimate_information(graphs.path(3), 1, SHORT, runs=40, seed=k) for k in (1, 1, 2))
     assert one == two != other
 
 
 def test_refusals():
     with pytest.raises(midst.InputError, match="node 9"):
-        estimate_information(graphs.path(3), 9)
+        estimate_information(graphs.path(3), 9, SHORT)
     with pytest.raises(midst.InputError, match="runs"):
-        estimate_information(graphs.path(3), 0, runs=5)
+        estimate_information(graphs.path(3), 0, SHORT, runs=5)

@@ -12,7 +12,8 @@ from midst.cli.audit import looks_at_a_trace
 from midst.cli.terminal import show_table
 
 if TYPE_CHECKING:
-    from midst.privacy.adversaries import Init
+    from midst.privacy.adversaries import Adversary
+    from midst.privacy.priors import Prior
 
 _EXAMPLES = """\b
 Examples:
@@ -26,9 +27,8 @@ Examples:
 @click.option("--tolerance", type=float, help="How close is certain. Default: a tenth of the prior's scale.")
 def command(
     trace: Path,
-    adversary: str,
-    init: Init,
-    prior: str,
+    who: Adversary,
+    believed: Prior,
     coordinate: int | None,
     as_json: bool,
     tolerance: float | None,
@@ -37,13 +37,10 @@ def command(
 
     Estimates are compared with the truth where the file has the values (midst run --keep-values).
     """
-    from midst.privacy.adversaries import parse_adversary
     from midst.privacy.attack import reconstruct
-    from midst.privacy.priors import parse_prior
     from midst.privacy.views import view
     from midst.trace import load
 
-    who, believed = parse_adversary(adversary, init), parse_prior(prior)
     record = load(trace)
     found = reconstruct(view(record, who, coordinate), believed, tolerance)
     compared = record.values is not None and record.owners is None

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import wraps
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from midst.cli.terminal import show_table
 
 if TYPE_CHECKING:
-    from midst.privacy.adversaries import Init
+    from midst.privacy.adversaries import Adversary, Init
     from midst.privacy.audit import Leakage
-
-_F = TypeVar("_F", bound=Callable[..., Any])
+    from midst.privacy.priors import Prior
 
 _ADVERSARY = "eavesdropper hears every channel; passive:3,7 are corrupt nodes; both:3,7 do both."
 _INIT = "Whether z(0) travels where an eavesdropper hears it, or encrypted between neighbours."
@@ -28,31 +28,26 @@ Examples:
   midst audit run.npz --adversary both:3,7 --prior uniform:0,100 --resolution 0.01 --json"""
 
 
-def who_listens(function: _F) -> _F:
-    """The options that say who listens, and what it believed before."""
-    return _with(
-        function,
-        click.option("--adversary", default="eavesdropper", show_default=True, metavar="WHO", help=_ADVERSARY),
-        click.option("--init", type=click.Choice(["clear", "sealed"]), default="clear", show_default=True, help=_INIT),
-        click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help=_PRIOR),
-    )
+def looks_at_a_trace(function: Callable[..., None]) -> Callable[..., None]:
+    """The options of a command that looks at a saved run with an adversary's eyes; who and what it believed, parsed."""
 
+    @wraps(function)
+    def command(adversary: str, init: Init, prior: str, **others: Any) -> None:
+        from midst.privacy.adversaries import parse_adversary
+        from midst.privacy.priors import parse_prior
 
-def looks_at_a_trace(function: _F) -> _F:
-    """The options of a command that looks at a saved run with an adversary's eyes."""
-    return _with(
-        function,
-        click.argument("trace", type=click.Path(path_type=Path), metavar="RUN.npz"),
-        who_listens,
-        click.option("--coordinate", type=int, metavar="K", help="Which coordinate, where values are vectors."),
+        function(who=parse_adversary(adversary, init), believed=parse_prior(prior), **others)
+
+    for option in (
         click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of a table."),
-    )
-
-
-def _with(function: _F, *options: Callable[[_F], _F]) -> _F:
-    for option in reversed(options):
-        function = option(function)
-    return function
+        click.option("--coordinate", type=int, metavar="K", help="Which coordinate, where values are vectors."),
+        click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help=_PRIOR),
+        click.option("--init", type=click.Choice(["clear", "sealed"]), default="clear", show_default=True, help=_INIT),
+        click.option("--adversary", default="eavesdropper", show_default=True, metavar="WHO", help=_ADVERSARY),
+        click.argument("trace", type=click.Path(path_type=Path), metavar="RUN.npz"),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
@@ -61,9 +56,8 @@ def _with(function: _F, *options: Callable[[_F], _F]) -> _F:
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw bounds, bits and exposure.")
 def command(
     trace: Path,
-    adversary: str,
-    init: Init,
-    prior: str,
+    who: Adversary,
+    believed: Prior,
     coordinate: int | None,
     as_json: bool,
     resolution: float | None,
@@ -73,12 +67,9 @@ def command(
 
     The report shows what the adversary knows, so an exposed value stands in it.
     """
-    from midst.privacy.adversaries import parse_adversary
     from midst.privacy.audit import audit
-    from midst.privacy.priors import parse_prior
     from midst.trace import load
 
-    who, believed = parse_adversary(adversary, init), parse_prior(prior)
     if plot is not None:
         from midst.plots.results import check_picture
 
@@ -121,10 +112,10 @@ def _show(leakage: Leakage) -> None:
     exposed = [bool(is_exposed) for is_exposed in leakage.exposed]
     show_table(f"what was given away to {leakage.audience}", columns, rows, exposed, words=("exposed", "value lies"))
     resolution = leakage.resolution
-    told = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"
+    width = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"
     click.echo(
         f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed; {leakage.total_bits:.2f} bits in all, "
-        f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {told}"
+        f"{leakage.mean_bits:.2f} a node ({leakage.kind}), at resolution {width}"
     )
     if between:
         click.echo(

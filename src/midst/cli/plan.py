@@ -52,12 +52,6 @@ _WHO = "As for midst audit. Default: one curious participant; with --rounds-budg
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw bits against rounds.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of a table.")
 def command(
-    charter_file: Path | None,
-    graph: str | None,
-    nodes: int | None,
-    bounds: str | None,
-    spread: float | None,
-    prior: str | None,
     adversary: str | None,
     init: Init,
     rounds_budget: float | None,
@@ -67,6 +61,7 @@ def command(
     workers: int,
     plot: Path | None,
     as_json: bool,
+    **planned: Any,
 ) -> None:
     """Compare search and consensus before anybody takes part: rounds, exposed, bits, floor, bytes.
 
@@ -85,7 +80,7 @@ def command(
         check_picture(plot)
         if rounds_budget is None:
             raise InputError("--plot draws the choices of c and sigma; give --rounds-budget too")
-    network, known, believed = _what_is_planned(charter_file, graph, nodes, bounds, spread, prior, seed)
+    network, known, believed = _what_is_planned(seed=seed, **planned)
     who = None if adversary is None else parse_adversary(adversary, init)
     if who is not None:
         who.check(network)
@@ -102,13 +97,7 @@ def command(
         from midst.plots.results import save_figure
 
         save_figure(draw_plan(plan), plot)
-    if as_json:
-        methods = [asdict(each) for each in expected]
-        click.echo(json.dumps({"methods": methods} | ({} if plan is None else _to_dict(plan))))
-        return
-    _show_methods(expected)
-    if plan is not None:
-        _show(plan)
+    _report(expected, plan, as_json)
 
 
 def _what_is_planned(
@@ -150,14 +139,24 @@ def _what_is_planned(
     return network, known, assumed_prior(known, spread)
 
 
+def _report(expected: Sequence[Expectation], plan: Plan | None, as_json: bool) -> None:
+    if as_json:
+        methods = [asdict(each) for each in expected]
+        click.echo(json.dumps({"methods": methods} | ({} if plan is None else _to_dict(plan))))
+        return
+    _show_methods(expected)
+    if plan is not None:
+        _show(plan)
+
+
 def _show_methods(expected: Sequence[Expectation]) -> None:
     from midst.studies.expectation import with_sign
 
     def together(one: Expectation) -> list[str]:
         if one.repeats == 1:
             return []
-        told = with_sign(one.joint_bits, one.joint_kind)
-        return [told and f"{told}, {one.joint_exposed:.1f} exposed"]
+        bits = with_sign(one.joint_bits, one.joint_kind)
+        return [bits and f"{bits}, {one.joint_exposed:.1f} exposed"]
 
     rows = [
         [

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from midst.workers import Progress
+from midst.workers import TaskProgress
 
 _WIDTH = 120  # of a table that goes to a file or a pipe
 
 
 @contextmanager
-def task_bar(name: str, of: str = "runs") -> Iterator[Progress | None]:
+def task_bar(name: str, of: str = "runs") -> Iterator[TaskProgress | None]:
     """A bar on stderr for tasks of a known number, on a terminal; nothing is left of it."""
     if not sys.stderr.isatty():
         yield None

@@ -22,8 +22,8 @@ another datum, with a ledger of its own: what related data tell about each other
 
 What is added up.
 - Bounds: the intersection of all runs'. Bounds from a run on noised values bound the noised value, and are refused.
-- Bits, and the floor of them: what all runs told together, by the functions of the audit (`told.py`), worked out anew
-  on every `add`. `Totals.kind` says what that is:
+- Bits, and the floor of them: what all runs told together, by the functions of the audit (`disclosed.py`), worked out
+  anew on every `add`. `Totals.kind` says what that is:
   - "exact", or "upper bound" or "lower bound" as in the audit, where all runs can be joined: searches and iterations
     on clear z(0), with the same values of the same participants.
   - "upper bound", on average over runs, where besides iterations there were noised runs, and no totals. The bits of
@@ -61,10 +61,10 @@ from midst.errors import InputError
 from midst.files import check_writable, write_whole
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import audit
+from midst.privacy.disclosed import Disclosure, disclose
 from midst.privacy.priors import Normal, Prior
 from midst.privacy.published import is_search
-from midst.privacy.repeats import Joint, Recorded, join_runs
-from midst.privacy.told import Told, tell
+from midst.privacy.repeats import JointBits, RecordedRun, join_runs
 from midst.privacy.views import view
 from midst.trace import Trace
 from midst.types import Array
@@ -73,7 +73,7 @@ FORMAT = 3  # of the file, and of the digest's cost; a change of meaning counts 
 
 _WORK = 2**15  # scrypt's n: 32 MiB and about 0.1 s a guess
 Numbers = tuple[float, ...]
-Seal = tuple[bytes, bytes]
+SaltedDigest = tuple[bytes, bytes]
 
 
 class BudgetError(InputError):
@@ -130,10 +130,10 @@ class Entry:
     exposed: ArrayLike = False
     bits: float = 0.0
     mechanism: Mechanism | None = None
-    told: tuple[Told, ...] = ()
+    told: tuple[Disclosure, ...] = ()
     node: int = 0
     among: str = ""
-    joint: Joint | None = None
+    joint: JointBits | None = None
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def __post_init__(self) -> None:
@@ -147,20 +147,21 @@ class Entry:
             raise InputError("the lower bound of a run must lie below the upper")
         if self.mechanism is not None and (self.told or exposed.any() or np.isfinite([lower, upper]).any()):
             raise InputError("bounds of a noised run are those of the noised value, not of the datum; leave them out")
-        if any(self.node not in told.nodes for told in self.told):
+        if any(self.node not in one.nodes for one in self.told):
             raise InputError(f"node {self.node} is none of those of which the run told")
         _refuse_negative("bits", self.bits)
         for name, figures in (("lower", lower), ("upper", upper), ("exposed", exposed)):
             object.__setattr__(self, name, tuple(figures.tolist()))
-        object.__setattr__(self, "told", tuple(told.without_value(self.node) for told in self.told))
+        object.__setattr__(self, "told", tuple(one.without_value(self.node) for one in self.told))
 
-    def recorded(self, datum: Array) -> Recorded:
+    def recorded(self, datum: Array) -> RecordedRun:
         """The run as it is joined with others, with the datum put in again where it was exposed."""
         if len(self.told) > 1 and len(self.told) != len(datum):
             raise InputError("this run and the ledger's datum differ in their number of coordinates")
         numbers = np.resize(datum, len(self.told))
-        told = tuple(each.with_value(self.node, value) for each, value in zip(self.told, numbers.tolist(), strict=True))
-        return Recorded(self.bits, self.mechanism is not None, told, self.node, self.among)
+        pairs = zip(self.told, numbers.tolist(), strict=True)
+        disclosed = tuple(one.with_value(self.node, value) for one, value in pairs)
+        return RecordedRun(self.bits, self.mechanism is not None, disclosed, self.node, self.among)
 
 
 def entry_of(
@@ -196,7 +197,7 @@ def entry_of(
         [leak.upper[node] for leak in leaks],
         [leak.exposed[node] for leak in leaks],
         float(sum(leak.bits[node] for leak in leaks)),
-        told=tuple(tell(view(trace, adversary, k)) for k in which) if apart else (),
+        told=tuple(disclose(view(trace, adversary, k)) for k in which) if apart else (),
         node=node,
         among=among,
     )
@@ -240,7 +241,7 @@ class Totals:
 class _Book:
     """The content of the file: salt and digest of the datum (None until a datum was given), budget and entries."""
 
-    seal: Seal | None
+    seal: SaltedDigest | None
     budget: Budget
     entries: tuple[Entry, ...]
 
@@ -266,7 +267,7 @@ class Ledger:
         """
         file = Path(path).resolve()
         numbers = None if datum is None else _numbers(datum)
-        book = _Book(None if numbers is None else _seal(numbers), budget or Budget(), ())
+        book = _Book(None if numbers is None else _digest(numbers), budget or Budget(), ())
         with _locked(file):
             if file.exists():
                 raise InputError(f"{path} exists already; a ledger is never overwritten")
@@ -287,7 +288,7 @@ class Ledger:
         with _locked(file):
             ledger._book = _read(file)
             if ledger._book.seal is None:
-                ledger._book = replace(ledger._book, seal=_seal(datum))
+                ledger._book = replace(ledger._book, seal=_digest(datum))
                 _write(file, ledger._book)
         ledger.require_datum(datum)
         return ledger
@@ -318,7 +319,7 @@ class Ledger:
             InputError: it is another datum's.
         """
         seal = self._book.seal
-        if seal is not None and not hmac.compare_digest(seal[1], _seal(datum, seal[0])[1]):
+        if seal is not None and not hmac.compare_digest(seal[1], _digest(datum, seal[0])[1]):
             raise InputError(f"{self.path}: the ledger of another datum; give each its own")
 
     def mark(self, values: ArrayLike) -> str:
@@ -329,7 +330,7 @@ class Ledger:
         """
         if self._book.seal is None:
             raise InputError(f"{self.path}: no datum yet; open the ledger with it")
-        return _seal(values, self._book.seal[0])[1].hex()
+        return _digest(values, self._book.seal[0])[1].hex()
 
     def would_exceed(self, entry: Entry, budget: Budget | None = None) -> tuple[str, ...]:
         """Where the totals would lie past the budget with one more run, such as "bits 9.1 of 8"; empty: nowhere."""
@@ -418,12 +419,12 @@ def _add_up(entries: tuple[Entry, ...], delta: float) -> Totals:
     )
 
 
-def _join(entries: tuple[Entry, ...]) -> Joint:
+def _join(entries: tuple[Entry, ...]) -> JointBits:
     """What the last entry says of all; of one that is only planned, its own bits come on top."""
     planned = entries[-1].bits if entries and entries[-1].joint is None else 0.0
     known = [entry.joint for entry in entries if entry.joint is not None]
-    last = known[-1] if known else Joint(0.0, "exact", 0.0)
-    return Joint(last.bits + planned, "indication", None) if planned else last
+    last = known[-1] if known else JointBits(0.0, "exact", 0.0)
+    return JointBits(last.bits + planned, "indication", None) if planned else last
 
 
 def _numbers(datum: ArrayLike) -> Array:
@@ -436,7 +437,7 @@ def _numbers(datum: ArrayLike) -> Array:
     return numbers
 
 
-def _seal(datum: ArrayLike, salt: bytes | None = None) -> Seal:
+def _digest(datum: ArrayLike, salt: bytes | None = None) -> SaltedDigest:
     """A salt, fresh if not given, and the datum's digest under it."""
     salt = salt or secrets.token_bytes(32)
     return salt, hashlib.scrypt(_numbers(datum).tobytes(), salt=salt, n=_WORK, r=8, p=1, maxmem=2**28, dklen=32)
@@ -509,15 +510,15 @@ def _encode(entry: Entry) -> dict[str, Any]:
     """An entry for JSON, which knows no infinity: null stands for it."""
     record = {name: getattr(entry, name) for name in ("at", "exposed", "bits", "node", "among")}
     record |= {end: [x if isfinite(x) else None for x in getattr(entry, end)] for end in ("lower", "upper")}
-    record |= {"told": [told.to_dict() for told in entry.told], "joint": entry.joint and asdict(entry.joint)}
+    record |= {"told": [one.to_dict() for one in entry.told], "joint": entry.joint and asdict(entry.joint)}
     return record | {"mechanism": entry.mechanism and str(entry.mechanism)}
 
 
 def _decode(record: dict[str, Any]) -> Entry:
     ends = {end: [start if x is None else x for x in record[end]] for end, start in (("lower", -inf), ("upper", inf))}
     made = {
-        "told": tuple(map(Told.from_dict, record["told"])),
-        "joint": record["joint"] and Joint(**record["joint"]),
+        "told": tuple(map(Disclosure.from_dict, record["told"])),
+        "joint": record["joint"] and JointBits(**record["joint"]),
         "mechanism": record["mechanism"] and parse_mechanism(record["mechanism"]),
     }
     return Entry(**record | ends | made)

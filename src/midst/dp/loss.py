@@ -85,6 +85,7 @@ class _Sum:
         length = next_fast_len(2 * ceil(_REACH * sqrt(variance)) + 64, real=True)
         first = floor(mean) - length // 2
         top = (first + length - 1) * self.step
+        # Chernoff's bound holds at any tilt, and above the window steeper ones are tighter: the least of a few
         steeper = [self.theta + part * _REACH / self.step / sqrt(1 + variance) for part in (0.3, 1, 3, 30)]
         above = min(self._cumulant(theta) - theta * top for theta in steeper)
         return first, length, float(np.logaddexp(above, self.beyond))
@@ -97,7 +98,11 @@ class _Sum:
         norm = 0.0
         for loss in self.losses:
             _, chance = loss.tilted(self.theta, self.step)
+            # around the circle: what lies below the window comes up at its top, where it makes δ too large and never
+            # too small
             wrapped = np.bincount((loss.first + np.arange(len(chance))) % length, chance, length)
+            # the loss of k runs is a k-fold convolution; tilted chances sum to 1, so no factor is above 1 and errors do
+            # not grow
             spectrum *= np.fft.rfft(wrapped) ** loss.runs
             norm += (loss.runs + 1) * float(np.linalg.norm(wrapped))
         found = np.roll(np.fft.irfft(spectrum, length), -first)
@@ -117,11 +122,11 @@ class _Sum:
         log_p, log_error = self.log_chances
         start = max(floor(epsilon / self.step) - first, 0)
         over = np.maximum(self.step * np.arange(first + start, first + length) - epsilon, 0.0)
-        told, exponents = -np.expm1(-over), log_p[start:] - self.theta * over
+        beyond, exponents = -np.expm1(-over), log_p[start:] - self.theta * over
         most = max(float(np.max(exponents)), -1e300)
         with np.errstate(divide="ignore"):
-            inside = most + np.log(told @ np.exp(exponents - most))
-            error = log_error + np.log(np.linalg.norm(told * np.exp(-self.theta * over)))
+            inside = most + np.log(beyond @ np.exp(exponents - most))
+            error = log_error + np.log(np.linalg.norm(beyond * np.exp(-self.theta * over)))
         cumulant, rounding = self.scale
         return float(np.logaddexp(np.logaddexp(inside, error) + cumulant - self.theta * epsilon, above)) + rounding
 
@@ -165,6 +170,7 @@ def _least(total: _Sum, log_delta: float) -> float:
     if total.log_delta(high) > log_delta:
         return inf
     near = 1e-4 * total.step
+    # where nothing is left log δ is −∞, which a root finder cannot take: cut off far below what is sought
     root = brentq(lambda epsilon: max(total.log_delta(epsilon), 2 * log_delta - 1) - log_delta, low, high, xtol=near)
     return float(root) + 2 * near
 

@@ -294,6 +294,7 @@ def compose_all(runs: Mapping[Mechanism, int], delta: float) -> float:
     counted = {epsilon: count for epsilon, count in laplace.items() if epsilon <= LARGEST}
     if not counted:
         return plain
+    # a Laplace loss never exceeds its ε, so the few that are too large for the grid may be added as they are
     rest = sum(count * epsilon for epsilon, count in laplace.items() if epsilon > LARGEST)
     return min(plain, _UP * (composed_epsilon(counted, precision, delta) + rest))
 
@@ -405,6 +406,7 @@ def _measurement(mechanism: Mechanism, coordinates: int) -> Any:
     if isinstance(mechanism, Offset):
         return make(std)
     claim = mechanism.epsilon if isinstance(mechanism, LaplaceNoise) else (mechanism.epsilon, mechanism.delta)
+    # OpenDP reckons by zCDP, a little above the exact ε: more noise until it signs the claim itself
     while not make(std).check(mechanism.sensitivity(coordinates), claim):
         std *= 1.001
     return make(std)
@@ -412,6 +414,7 @@ def _measurement(mechanism: Mechanism, coordinates: int) -> Any:
 
 def _log_delta(a: float, h: float) -> float:
     """Log δ = log φ(a) + log[M(a) − M(a + 2h)], for a ≥ −h, where M(u) = √(π/2)·erfcx(u/√2)."""
+    # far apart, the quotient of the two ratios keeps its digits; near each other they cancel, and M' is integrated
     if h >= 0.5:
         return float(log_ndtr(-a)) + log1p(-erfcx((a + 2 * h) / sqrt(2)) / erfcx(a / sqrt(2)))
     u = a + h * (1 + _NODES)  # M(a) − M(a + 2h) = ∫ (1 − uM(u)) du over a … a + 2h

@@ -25,7 +25,7 @@ MOST_ITERATIONS = 100_000
 MOST_EDGES = 200_000
 _LONGEST = 200  # characters of a setting
 
-Kind = Literal["choice", "number", "whole", "nodes"]
+FieldKind = Literal["choice", "number", "whole", "nodes"]
 
 
 class FieldError(InputError):
@@ -59,7 +59,7 @@ class Field:
     name: str
     label: str
     group: str
-    kind: Kind = "number"
+    kind: FieldKind = "number"
     default: str = ""
     choices: tuple[tuple[str, str], ...] = ()
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -2,11 +2,11 @@
 
 `view` says what is visible of a whole run; here the same is said of its beginning, up to each t:
 
-| observation      | bounds up to t                                                                          |
-|------------|-----------------------------------------------------------------------------------------|
-| `Branches` | greatest x sent below s, least x sent above it                                          |
+| observation | bounds up to t                                                                          |
+|-------------|-----------------------------------------------------------------------------------------|
+| `Branches`  | greatest x sent below s, least x sent above it                                          |
 | `Shifted`   | the same from t = 1 on, once a change of branch has told them; nothing before           |
-| others     | none                                                                                    |
+| others      | none                                                                                    |
 
 Whoever has been seen inside, or was counted, has its value for both bounds from then on. (With z(0) sealed, a node that
 was inside at t = 0 is only found out by a later plateau at the same number: from then on it is exposed.)
@@ -47,11 +47,11 @@ class Knowledge:
 def look(trace: Trace, adversary: Adversary, coordinate: int) -> tuple[View | None, str]:
     """What the adversary sees, or the nearest to it that can be told; and a note where it is not quite the former."""
     everything = replace(adversary, eavesdrops=True, init="clear")
-    told = ""
+    note = ""
     if isinstance(trace.objective, Mean) and not adversary.eavesdrops:  # the audit, too, says no more than that
-        adversary, told = everything, "shown is what an eavesdropper on clear z(0) sees, which is more"
+        adversary, note = everything, "shown is what an eavesdropper on clear z(0) sees, which is more"
     try:
-        return view(trace, adversary, coordinate), told
+        return view(trace, adversary, coordinate), note
     except InputError as error:
         refusal = str(error)
     try:
@@ -104,6 +104,6 @@ def _bounds(observation: Observation, t: Ints, x: Array, branch: Branch) -> tupl
     if isinstance(observation, Shifted):
         start = int(np.searchsorted(t, 1))
         changed = np.flatnonzero(branch[start:] != branch[start : start + 1])
-        told = start + int(changed[0]) if len(changed) else len(t) - 1
-        lower[:told], upper[:told] = -np.inf, np.inf
+        since = start + int(changed[0]) if len(changed) else len(t) - 1
+        lower[:since], upper[:since] = -np.inf, np.inf
     return lower, upper

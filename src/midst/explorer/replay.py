@@ -20,7 +20,8 @@ from midst.explorer.fields import MOST_CELLS
 from midst.explorer.knowledge import Knowledge, follow, look
 from midst.explorer.simulate import Made
 from midst.objectives import Mean
-from midst.plots.funnel import count_steps, find_places, make_rows, plain
+from midst.plots.funnel import count_steps, find_places, make_rows
+from midst.plots.style import log_spaced, tidy_power
 from midst.privacy.audit import Leakage, audit
 from midst.privacy.observations import Branches
 from midst.privacy.trace_reader import TraceReader
@@ -67,7 +68,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
     if not trace.iterations:
         return _replay_search(made, name)
     t, x, branch, notes = _frames(trace, k)
-    seen, told = look(trace, made.adversary, k)
+    seen, note = look(trace, made.adversary, k)
     known = follow(seen, t, x, branch)
     held = made.values if made.held is None else made.held
     low, high = _answer(made, x, held)
@@ -77,7 +78,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "iterations": trace.iterations,
         "kept": len(t),
         "answer": {"low": low, "high": high, "true": held is not None},
-        "notes": [*made.notes, *notes, *([told] if told else [])],
+        "notes": [*made.notes, *notes, *([note] if note else [])],
     }
     arrays |= {
         "t": t,
@@ -113,7 +114,7 @@ def _replay_search(made: Made, name: str | None) -> Replay:
             "rows": [asdict(row) for row in make_rows(trace, k)],
             # keys before the first step, and signatures after the last, take a diameter of rounds each
             "rounds": [hops * (step + 1) for step in range(steps)] + [hops * (steps + 2)],
-            "answer": None if found is None else plain(f"{found:.10g}"),
+            "answer": None if found is None else tidy_power(f"{found:.10g}"),
         },
     }
     known = follow(None, np.arange(steps + 1), np.zeros((steps + 1, trace.graph.n)), np.zeros((0, 0), np.int8))
@@ -132,7 +133,7 @@ def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
         "file": name,
         "method": "consensus" if trace.iterations else "search",
         "title": trace.objective.title(int(weights.sum())),
-        "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": _labels(trace)},
+        "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": graph.labels},
         "result": _result(made),
         "parameters": {name: _one(value, made.coordinate) for name, value in trace.parameters.items()},
         "mean": isinstance(trace.objective, Mean),
@@ -166,7 +167,7 @@ def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
     plain = seen is not None and all(isinstance(observation, Branches) for observation in seen.observations)
     if seen is None or not plain or leakage.kind != "exact" or story.facts["mean"]:
         return {}
-    moments = _log_spaced(len(story.t), _MOMENTS)
+    moments = log_spaced(len(story.t), _MOMENTS)
     bits = np.zeros((len(moments), len(known.first)))
     for i in seen.honest.tolist():
         before, worth = (-math.inf, math.inf), 0.0
@@ -200,7 +201,7 @@ def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, list[str]]:
         except InputError:
             pass
     if x.size > MOST_CELLS:
-        some = _log_spaced(len(t), MOST_CELLS // n)
+        some = log_spaced(len(t), MOST_CELLS // n)
         t, x, branch = t[some], x[some], branch[some]
     if len(t) < trace.iterations:
         notes.append(f"{len(t):,} of {trace.iterations:,} iterations are shown; the file has no more, or too many")
@@ -214,13 +215,6 @@ def _branches(trace: Trace, k: int) -> Branch:
     mine = segments.coordinate == k
     lengths = segments.stop[mine] - segments.start[mine]
     return np.repeat(segments.branch[mine], lengths).reshape(trace.graph.n, trace.iterations).T
-
-
-def _log_spaced(count: int, most: int) -> Ints:
-    """All indices below count, or so many spread over a logarithmic axis, the first and the last among them."""
-    if count <= most:
-        return np.arange(count)
-    return np.unique(np.geomspace(1, count, most).round().astype(np.int64)) - 1
 
 
 # What it came to
@@ -266,10 +260,6 @@ def _weigh(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[
     if held is not None:
         return (held <= x) @ trace.whole_weights, (held >= x) @ trace.whole_weights
     return (branch >= 0) @ trace.whole_weights, (branch <= 0) @ trace.whole_weights
-
-
-def _labels(trace: Trace) -> list[str] | None:
-    return None if trace.graph.labels is None else list(trace.graph.labels)
 
 
 def _one(value: Any, k: int) -> Any:

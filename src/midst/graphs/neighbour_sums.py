@@ -144,6 +144,7 @@ def _along_diagonals(graph: Graph, diagonals: Ints, blocks: Sequence[slice], dty
             if start < stop:
                 here = a[start - block.start : stop - block.start]
                 one, *others = (part for window in windows for part in _shifted(x, start, stop, *window))
+                # a part may be x itself, seen through a window: sums go to the block and never into a part
                 np.add(one, others[0] if others else 0.0, out=here)
                 for part in others[1:]:
                     here += part

@@ -16,6 +16,7 @@ from itertools import accumulate, groupby, pairwise
 import numpy as np
 
 from midst.objectives import Mean
+from midst.plots.style import tidy_power
 from midst.trace import Probe, Trace
 from midst.types import Array
 
@@ -28,7 +29,7 @@ _PLAIN = 1e6  # numbers below are written without a power of ten
 
 
 @dataclass(frozen=True)
-class Row:
+class ProbeRow:
     """One probe.
 
     Attributes:
@@ -58,7 +59,7 @@ class Row:
         return self.left + (self.right - self.left) * cells / len(self.totals)
 
 
-def make_rows(trace: Trace, coordinate: int = 0) -> tuple[Row, ...]:
+def make_rows(trace: Trace, coordinate: int = 0) -> tuple[ProbeRow, ...]:
     """The rows of a search, in order; none where there was none.
 
     Args:
@@ -70,7 +71,7 @@ def make_rows(trace: Trace, coordinate: int = 0) -> tuple[Row, ...]:
         return ()
     ranks = trace.objective.ranks(sum(probes[0].totals))
     below = {probes[0].edges[0]: 0}  # the weight at or below each edge
-    rows: list[Row] = []
+    rows: list[ProbeRow] = []
     origin: dict[tuple[int, int], tuple[int, int]] = {}  # a bracket, and the cell that it was
     for step, group in groupby(probes, key=lambda probe: probe.step):
         together = list(group)
@@ -86,7 +87,7 @@ def make_rows(trace: Trace, coordinate: int = 0) -> tuple[Row, ...]:
             ends = _ends(probe, lowest=probe.edges[0] == probes[0].edges[0])
             marks = _marks(ends, chosen, single)
             left = k * width
-            rows.append(Row(step, left, left + width - _APART, ends, probe.totals, chosen, opens, single, marks))
+            rows.append(ProbeRow(step, left, left + width - _APART, ends, probe.totals, chosen, opens, single, marks))
     return tuple(rows)
 
 
@@ -95,7 +96,7 @@ def count_steps(trace: Trace) -> int:
     return max((_count_steps(make_rows(trace, k)) for k in {probe.coordinate for probe in trace.probes}), default=0)
 
 
-def _count_steps(rows: Sequence[Row]) -> int:
+def _count_steps(rows: Sequence[ProbeRow]) -> int:
     opened = {row.opens for row in rows}
     ends = ((k, cell, cell in row.single) for k, row in enumerate(rows) for cell in row.chosen)
     summed = any((k, cell) not in opened and not single for k, cell, single in ends)
@@ -116,7 +117,7 @@ def find_places(trace: Trace, values: Array, coordinate: int = 0) -> list[tuple[
     return found
 
 
-def nest(brackets: Sequence[tuple[int, float, float, int]]) -> tuple[Row, ...]:
+def nest(brackets: Sequence[tuple[int, float, float, int]]) -> tuple[ProbeRow, ...]:
     """Rows where only brackets are known, not how they were cut: each is drawn within the one before.
 
     Args:
@@ -126,7 +127,8 @@ def nest(brackets: Sequence[tuple[int, float, float, int]]) -> tuple[Row, ...]:
     for k, (step, low, high, inside) in enumerate(brackets):
         left = min(_NARROWER * k, _NARROWEST)
         opens = (k - 1, 0) if k else None
-        rows.append(Row(step, left, 1 - left, (low, high), (inside,), (0,), opens, (), _marks((low, high), (0,), ())))
+        marks = _marks((low, high), (0,), ())
+        rows.append(ProbeRow(step, left, 1 - left, (low, high), (inside,), (0,), opens, (), marks))
     return tuple(rows)
 
 
@@ -139,7 +141,7 @@ def _marks(ends: Sequence[float], chosen: Sequence[int], single: Sequence[int]) 
     cells = len(ends) - 1
     words = _tell_apart(ends, [k for k in range(cells) if k not in single])
     hidden = {end for k in single for end in (k, k + 1)}
-    marks = [(k + 0.5, f"= {plain(f'{ends[k + 1]:.6g}')}") for k in single]
+    marks = [(k + 0.5, f"= {tidy_power(f'{ends[k + 1]:.6g}')}") for k in single]
     marks += [(float(k), words[k]) for k in range(len(ends)) if k not in hidden]
 
     def telling(mark: tuple[float, str]) -> tuple[bool, bool]:
@@ -153,19 +155,13 @@ def _tell_apart(numbers: Sequence[float], cells: Sequence[int]) -> list[str]:
     """Numbers in so few digits that the two ends of each of these cells still differ."""
     words: list[str] = []
     for digits in range(_LEAST_DIGITS, _MOST_DIGITS + 1):
-        words = [_shorten(number, digits) for number in numbers]
+        words = [_round_to(number, digits) for number in numbers]
         if all(words[k] != words[k + 1] for k in cells):
             break
-    return [plain(word) for word in words]
+    return [tidy_power(word) for word in words]
 
 
-def _shorten(number: float, digits: int) -> str:
+def _round_to(number: float, digits: int) -> str:
     """240 and not 2.4e2."""
     word = f"{number:.{digits}g}"
     return f"{float(word):.{max(digits, 6)}g}" if abs(number) < _PLAIN else word
-
-
-def plain(number: str) -> str:
-    """A number as people write it."""
-    mantissa, _, power = number.partition("e")
-    return (f"{mantissa}e{int(power)}" if power else mantissa).replace("-", "−")

@@ -15,6 +15,7 @@ import numpy as np
 
 from midst.errors import MissingExtra
 from midst.plots.picture import Picture
+from midst.plots.style import BLUE, EXPOSED, GREEN, HIDDEN, LIGHT_GREY, ORANGE, PURPLE, SKY
 from midst.privacy.audit import Leakage
 
 try:
@@ -27,8 +28,6 @@ except ImportError:
 if TYPE_CHECKING:
     from midst.studies.plan import Plan
 
-_HIDDEN, _EXPOSED, _FAINT = "#0072B2", "#D55E00", "#999999"
-_COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _NUMBERED = 40  # up to so many nodes each has its number on the axis
 
 
@@ -57,10 +56,10 @@ def draw_bounds(axes: Axes, leakage: Leakage) -> None:
     known = lower == upper
     for node, start, stop in zip(nodes[~known], lower[~known], upper[~known], strict=True):
         ends = (max(start, low - margin), min(stop, high + margin))
-        axes.plot((node, node), ends, color=_HIDDEN, linewidth=2, solid_capstyle="butt")
+        axes.plot((node, node), ends, color=HIDDEN, linewidth=2, solid_capstyle="butt")
         for end, open_end, mark in ((ends[0], np.isinf(start), "v"), (ends[1], np.isinf(stop), "^")):
-            axes.plot(node, end, marker=mark if open_end else "_", color=_HIDDEN, markersize=6)
-    axes.plot(nodes[known], lower[known], "D", color=_EXPOSED, markersize=6)
+            axes.plot(node, end, marker=mark if open_end else "_", color=HIDDEN, markersize=6)
+    axes.plot(nodes[known], lower[known], "D", color=EXPOSED, markersize=6)
     axes.set_title("what the adversary can bound (diamond: value known)")
     axes.set_ylabel("value")
     _finish(axes, leakage)
@@ -70,7 +69,7 @@ def draw_bits(axes: Axes, leakage: Leakage) -> None:
     """A bar a node, with the sampler's error, and a line across it where the answer alone would end."""
     nodes = np.flatnonzero(np.isfinite(leakage.bits))
     exposed = leakage.exposed[nodes]
-    for which, colour, hatch, label in ((~exposed, _HIDDEN, "", "not exposed"), (exposed, _EXPOSED, "//", "exposed")):
+    for which, colour, hatch, label in ((~exposed, HIDDEN, "", "not exposed"), (exposed, EXPOSED, "//", "exposed")):
         if which.any():
             error: Any = 2 * leakage.bits_error[nodes[which]]
             axes.bar(
@@ -94,7 +93,7 @@ def draw_bits(axes: Axes, leakage: Leakage) -> None:
 def draw_share(axes: Axes, leakage: Leakage) -> None:
     """The share of honest nodes not yet seen inside, after each iteration."""
     share = leakage.share_over_time
-    axes.step(np.arange(len(share)) + 1, share, where="post", color=_HIDDEN)
+    axes.step(np.arange(len(share)) + 1, share, where="post", color=HIDDEN)
     axes.set_ylim(0, 1.02)
     if leakage.searched:
         axes.set_title("nodes whose value is not yet certain")
@@ -104,12 +103,12 @@ def draw_share(axes: Axes, leakage: Leakage) -> None:
         axes.set_title("nodes not yet seen to send their value")
         axes.set_xlabel("iterations")
     axes.set_ylabel("share of honest nodes")
-    axes.grid(color=_FAINT, alpha=0.3)
+    axes.grid(color=LIGHT_GREY, alpha=0.3)
 
 
 def _finish(axes: Axes, leakage: Leakage) -> None:
     axes.set_xlabel("node")
-    axes.grid(axis="y", color=_FAINT, alpha=0.3)
+    axes.grid(axis="y", color=LIGHT_GREY, alpha=0.3)
     count = len(leakage.bits)
     if count <= _NUMBERED:
         axes.set_xticks(range(count))
@@ -123,7 +122,7 @@ def draw_plan(plan: Plan) -> Figure:
     figure = Picture(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     sigmas = sorted({outcome.sigma for outcome in plan.outcomes})
-    for sigma, colour, marker in zip(sigmas, cycle(_COLOURS), cycle("osD^v"), strict=False):
+    for sigma, colour, marker in zip(sigmas, cycle((BLUE, GREEN, PURPLE, ORANGE, SKY)), cycle("osD^v"), strict=False):
         outcomes = [outcome for outcome in plan.outcomes if outcome.sigma == sigma]
         axes.errorbar(
             [outcome.most_rounds for outcome in outcomes],
@@ -136,8 +135,8 @@ def draw_plan(plan: Plan) -> Figure:
         for outcome in outcomes:
             where = (outcome.most_rounds, outcome.joint_bits)
             axes.annotate(f"c = {outcome.c:g}", where, (6, 5), textcoords="offset points", fontsize=8, color=colour)
-    frontier = plan.frontier
-    axes.plot([each.most_rounds for each in frontier], [each.joint_bits for each in frontier], color=_FAINT, zorder=0)
+    rounds, bits = zip(*((each.most_rounds, each.joint_bits) for each in plan.frontier), strict=True)
+    axes.plot(rounds, bits, color=LIGHT_GREY, zorder=0)
     axes.axvline(plan.budget, color="black", linestyle=(0, (5, 3)), linewidth=1, label="budget")
     if plan.recommended is not None:
         chosen = plan.recommended
@@ -146,7 +145,7 @@ def draw_plan(plan: Plan) -> Figure:
             [chosen.joint_bits],
             s=220,
             facecolors="none",
-            edgecolors=_EXPOSED,
+            edgecolors=EXPOSED,
             label="recommended",
         )
     together = f", by {plan.repeats} runs together" if plan.repeats > 1 else ""

@@ -21,8 +21,9 @@ from scipy.sparse import csgraph
 from midst.errors import InputError, MissingExtra
 from midst.files import check_writable, write_whole
 from midst.graphs import Graph
-from midst.plots.funnel import Row, find_places, make_rows, plain
+from midst.plots.funnel import ProbeRow, find_places, make_rows
 from midst.plots.picture import Picture
+from midst.plots.style import EXPOSED, GREEN, HIDDEN, LIGHT_GREY, log_spaced, tidy_power
 from midst.result import Result
 from midst.types import Array, Bools, Ints
 
@@ -40,9 +41,6 @@ except ImportError:
 
 FORMATS = ("png", "pdf", "svg")
 
-# Okabe and Ito's colours, which stay apart for the colour-blind
-_HIDDEN, _EXPOSED, _ANSWER, _VALUE = "#0072B2", "#D55E00", "#000000", "#009E73"
-_EDGE = "#999999"
 _BELOW: dict[str, Any] = {
     "loc": "upper center",
     "bbox_to_anchor": (0.5, -0.12),
@@ -151,12 +149,12 @@ def _draw_network(axes: Axes, result: Result) -> None:
     strength = float(np.clip(40 / np.sqrt(edges.size), 0.15, 1.0))
     ends = list(np.stack([place[graph.source[edges]], place[graph.target[edges]]], axis=1))
     many = edges.size > 5000
-    axes.add_collection(LineCollection(ends, colors=_EDGE, linewidths=strength, alpha=strength, rasterized=many))
+    axes.add_collection(LineCollection(ends, colors=LIGHT_GREY, linewidths=strength, alpha=strength, rasterized=many))
     size = 220.0 if graph.n <= _NUMBERED else float(np.clip(9000 / graph.n, 1.5, 90))
     gave = "its value follows from z(0)" if result.objective == "mean" else "sent its own value"
     for group, colour, marker, area, name in (
-        (dots[~exposed[dots]], _HIDDEN, "o", size, "never sent its own value"),
-        (dots[exposed[dots]], _EXPOSED, "s", size if graph.n <= _NUMBERED else 2 * size, gave),
+        (dots[~exposed[dots]], HIDDEN, "o", size, "never sent its own value"),
+        (dots[exposed[dots]], EXPOSED, "s", size if graph.n <= _NUMBERED else 2 * size, gave),
     ):
         if group.size:
             axes.scatter(
@@ -221,7 +219,7 @@ def _part(place: Array) -> Array:
 
 def _draw_curves(axes: Axes, result: Result, values: Array | None) -> None:
     trace = result.trace
-    frames = _log_spaced(len(trace.t), _FRAMES)
+    frames = log_spaced(len(trace.t), _FRAMES)
     x, inside = trace.x[frames], trace.inside[frames]
     if x.ndim == 3:
         x, inside = x[:, :, 0], inside[:, :, 0]
@@ -231,7 +229,7 @@ def _draw_curves(axes: Axes, result: Result, values: Array | None) -> None:
     else:
         _draw_lines(axes, iteration, x, inside & (result.objective != "mean"))
     answer = float(np.ravel(result.value)[0])
-    axes.axhline(answer, color=_ANSWER, linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label=result.objective)
+    axes.axhline(answer, color="black", linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label=result.objective)
     if values is not None:
         _draw_values(axes, values.reshape(result.nodes, -1)[:, 0])
     if result.iterations > _LINEAR:
@@ -254,21 +252,21 @@ def _draw_lines(axes: Axes, iteration: Ints, x: Array, inside: Bools) -> None:
     """A curve a node, thick while inside."""
     few = x.shape[1] <= _NUMBERED
     thin, thick = (0.9, 3.0) if few else (0.5, 1.2)
-    axes.plot(iteration, x, color=_HIDDEN, linewidth=thin, alpha=0.75 if few else 0.3)
-    axes.plot([], [], color=_HIDDEN, linewidth=1, label="one node")
+    axes.plot(iteration, x, color=HIDDEN, linewidth=thin, alpha=0.75 if few else 0.3)
+    axes.plot([], [], color=HIDDEN, linewidth=1, label="one node")
     if inside.any():
-        axes.plot(iteration, np.where(inside, x, np.nan), color=_EXPOSED, linewidth=thick, solid_capstyle="round")
+        axes.plot(iteration, np.where(inside, x, np.nan), color=EXPOSED, linewidth=thick, solid_capstyle="round")
         padded = np.pad(inside, ((1, 1), (0, 0)))
         t, i = np.nonzero(inside & ~padded[:-2] & ~padded[2:])  # a plateau of one iteration is a dot, not a line
-        axes.plot(iteration[t], x[t, i], "o", color=_EXPOSED, markersize=thick, markeredgewidth=0)
-        axes.plot([], [], color=_EXPOSED, linewidth=3, label="while it sends its own value")
+        axes.plot(iteration[t], x[t, i], "o", color=EXPOSED, markersize=thick, markeredgewidth=0)
+        axes.plot([], [], color=EXPOSED, linewidth=3, label="while it sends its own value")
 
 
 def _draw_bands(axes: Axes, iteration: Ints, x: Array) -> None:
     """Where all, nine tenths and half of the nodes are."""
     for outside, alpha, name in ((0.0, 0.15, "all nodes"), (0.05, 0.25, "90% of them"), (0.25, 0.45, "half of them")):
         low, high = np.quantile(x, [outside, 1 - outside], axis=1)
-        axes.fill_between(iteration, low, high, color=_HIDDEN, alpha=alpha, linewidth=0, label=name)
+        axes.fill_between(iteration, low, high, color=HIDDEN, alpha=alpha, linewidth=0, label=name)
 
 
 def _draw_values(axes: Axes, values: Array) -> None:
@@ -280,7 +278,7 @@ def _draw_values(axes: Axes, values: Array) -> None:
     beyond = f" ({values.size - near.size:,} beyond the axis)" if near.size < values.size else ""
     at_edge: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "clip_on": False, "scaley": False}
     axes.plot(
-        np.full(near.size, 1.015), near, "_", color=_VALUE, markersize=9, label=f"private values{beyond}", **at_edge
+        np.full(near.size, 1.015), near, "_", color=GREEN, markersize=9, label=f"private values{beyond}", **at_edge
     )
 
 
@@ -309,15 +307,15 @@ def _draw_search(axes: Axes, result: Result, values: Array | None) -> None:
         hidden = len({row.step for row in rows}) - len(heights)
         axes.text(0.5, _TOP, f"… {hidden} more probes …", ha="center", va="center", fontsize=9)
     summed = result.probes > 1 + max((row.step for row in rows), default=-1)
-    words = plain(f"{float(np.ravel(result.value)[0]):.10g}")
-    axes.add_patch(Rectangle((0, end - _HALF), 1, 2 * _HALF, facecolor=(_HIDDEN, _STRONG), linewidth=0))
+    words = tidy_power(f"{float(np.ravel(result.value)[0]):.10g}")
+    axes.add_patch(Rectangle((0, end - _HALF), 1, 2 * _HALF, facecolor=(HIDDEN, _STRONG), linewidth=0))
     axes.text(0.5, end, f"{result.objective} {words}", ha="center", va="center", fontsize=10, weight="bold")
     _say(axes, end, f"probe {result.probes}\n(a sum)" if summed else "answer")
     if values is not None:
         own = values if trace.owners is not None or values.ndim == 1 else values[:, 0]
         places = [(place, rows[k].step) for k, _, place in find_places(trace, own) if rows[k].step in heights]
         x, y = [place for place, _ in places], [heights[step] - _HALF + 0.07 for _, step in places]
-        axes.plot(x, y, "o", color=_VALUE, markersize=4, markeredgewidth=0, label="private values")
+        axes.plot(x, y, "o", color=GREEN, markersize=4, markeredgewidth=0, label="private values")
         axes.legend(ncols=3, **_BELOW)
     of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
     took = f"{result.probes} probes, {result.rounds:,} rounds"
@@ -327,7 +325,7 @@ def _draw_search(axes: Axes, result: Result, values: Array | None) -> None:
     axes.axis("off")
 
 
-def _heights(rows: Sequence[Row]) -> dict[int, int]:
+def _heights(rows: Sequence[ProbeRow]) -> dict[int, int]:
     """On which line each step is drawn; of many steps the first and the last, with a line between them left free."""
     steps = sorted({row.step for row in rows})
     if len(steps) <= _MOST_ROWS:
@@ -342,12 +340,12 @@ def _say(axes: Axes, height: int, words: str) -> None:
     axes.text(-0.02, height, words, ha="right", va="center", fontsize=9)
 
 
-def _draw_row(axes: Axes, row: Row, height: int) -> None:
+def _draw_row(axes: Axes, row: ProbeRow, height: int) -> None:
     """The cells of a probe with their totals, and under their borders what fits of the thresholds."""
     width = (row.right - row.left) / len(row.totals)
     for cell, total in enumerate(row.totals):
         left, held = row.place(cell), cell in row.chosen
-        colour = (_HIDDEN, _STRONG if held else _FAINT)
+        colour = (HIDDEN, _STRONG if held else _FAINT)
         axes.add_patch(Rectangle((left, height - _HALF), width, 2 * _HALF, facecolor=colour, edgecolor="white"))
         weight = "bold" if held else "normal"
         axes.text(left + width / 2, height, f"{total:,}", ha="center", va="center", fontsize=9, weight=weight)
@@ -360,14 +358,14 @@ def _draw_row(axes: Axes, row: Row, height: int) -> None:
             under.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
-def _draw_opening(axes: Axes, row: Row, cell: int, height: int, left: float, right: float) -> None:
+def _draw_opening(axes: Axes, row: ProbeRow, cell: int, height: int, left: float, right: float) -> None:
     """From the ends of a cell down to the ends of what it is opened into."""
     ends = [(row.place(cell), left), (row.place(cell + 1), right)]
     high, low = height - 1 + _HALF, height - _HALF
     corners = [(ends[0][0], high), (ends[1][0], high), (ends[1][1], low), (ends[0][1], low)]
-    axes.add_patch(Polygon(corners, facecolor=(_HIDDEN, _FAINT / 2), linewidth=0, zorder=0))
+    axes.add_patch(Polygon(corners, facecolor=(HIDDEN, _FAINT / 2), linewidth=0, zorder=0))
     for top, bottom in ends:
-        axes.plot([top, bottom], [high, low], color=_EDGE, linewidth=0.8, zorder=0)
+        axes.plot([top, bottom], [high, low], color=LIGHT_GREY, linewidth=0.8, zorder=0)
 
 
 def _thin(items: Ints, most: int) -> Ints:
@@ -377,10 +375,3 @@ def _thin(items: Ints, most: int) -> Ints:
 
 def _some(drawn: int, total: int) -> str:
     return f"{total:,}" if drawn == total else f"{drawn:,} of {total:,}"
-
-
-def _log_spaced(count: int, most: int) -> Ints:
-    """All indices below count, or so many spread over a logarithmic axis, the first and the last among them."""
-    if count <= most:
-        return np.arange(count)
-    return np.unique(np.geomspace(1, count, most).round().astype(np.int64)) - 1

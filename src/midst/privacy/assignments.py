@@ -7,7 +7,7 @@ value's chances given that (the Poisson-multinomial posterior; with weights, ove
 
 Rules:
 - Exact, in logarithms. The number of different partial sums is limited; past it there is no figure, never a wrong one.
-- Values that are alike (same prior, same weight) need none of this: see `searched.py`.
+- Values that are alike (same prior, same weight) need none of this: see `search_beliefs.py`.
 """
 
 from __future__ import annotations

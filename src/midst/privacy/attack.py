@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.privacy.beliefs import are_apart, posteriors, searched
+from midst.privacy.beliefs import are_apart, has_totals, posteriors
 from midst.privacy.inversion import read_plateaus
 from midst.privacy.observations import Branches, Heard, Shifted, Unseen, shifted_subgradients
 from midst.privacy.posterior import Piece, Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, log_normal_mass, prior_of_each
-from midst.privacy.searched import learn
+from midst.privacy.search_beliefs import learn
 from midst.privacy.tracking import track, track_offset
 from midst.privacy.views import View
 from midst.types import Array, Bools
@@ -120,7 +120,7 @@ def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
 
 def by_totals(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """What the totals of a search leave, whatever came before it."""
-    if view.published is None or not searched(view):
+    if view.published is None or not has_totals(view):
         return {}
     return learn(view.published, priors, cells).believed
 
@@ -150,7 +150,7 @@ def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Bel
         return _name("totals", by_totals(view, priors, cells))
     view = read_messages(view)
     found = _name("branches", by_branches(view, priors, cells))
-    if searched(view) and are_apart(view) and view.published is not None:
+    if has_totals(view) and are_apart(view) and view.published is not None:
         before = {i: belief.posterior for i, belief in found.items()}
         learnt = learn(view.published, priors, cells, before).believed
         return found | {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}

@@ -6,8 +6,8 @@ however it was found; `excess` the rest, by which ways of finding it are compare
 than the adversary's `View`, but for what is marked as an upper bound.
 
 A run is an iteration, a search, or an iteration that ends in a search. Of a search everybody learns totals and the
-answer (`searched.py`), whoever hears what. Of both, an eavesdropper on clear z(0) believes in each node by itself after
-the iteration, and what the totals say comes on top; for all others that one is an upper bound.
+answer (`search_beliefs.py`), whoever hears what. Of both, an eavesdropper on clear z(0) believes in each node by itself
+after the iteration, and what the totals say comes on top; for all others that one is an upper bound.
 
 A coalition that does not eavesdrop, but has a member beside every honest node, hears every x all the same, and its
 report is as exact as an eavesdropper's on sealed z(0). Any other sees less than that one: whatever it computes is a
@@ -31,20 +31,20 @@ from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import best_beliefs
-from midst.privacy.beliefs import are_apart, posteriors, searched
+from midst.privacy.beliefs import are_apart, has_totals, posteriors
+from midst.privacy.disclosed import see_together
 from midst.privacy.exposure import exposure
 from midst.privacy.observations import Heard, Unseen
 from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search
-from midst.privacy.sealed import LARGEST
-from midst.privacy.searched import find_floor, learn
-from midst.privacy.told import see_together
+from midst.privacy.sealed import LARGEST, Mixture
+from midst.privacy.search_beliefs import find_floor, learn
 from midst.privacy.views import SHORTEST, View, hears_everybody, view
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
 
-Kind = Literal["exact", "sampled", "upper bound", "lower bound"]
+FigureKind = Literal["exact", "sampled", "upper bound", "lower bound"]
 
 _SIDES = ("below", "at", "above")
 _CERTAIN = 1e-9
@@ -79,7 +79,7 @@ class Leakage:
     """
 
     adversary: Adversary
-    kind: Kind
+    kind: FigureKind
     exposed: Bools
     exposed_at: Ints
     side: NDArray[np.str_]
@@ -295,113 +295,91 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
     Raises:
         InputError: the prior gives no mass to what was observed, or the view is of an adversary that hears too little.
     """
-    public = view.public
-    count = public.graph.n
-    priors = prior_of_each(Normal() if prior is None else prior, count)
-    cells = resolutions(resolution, priors)
-    if not public.iterations:
-        return _measure_search(view, priors, cells)
-    mixtures = posteriors(view, priors)
-    seen = exposure(view)
-    exposed = np.zeros(count, np.bool_)
-    side = np.full(count, "", "<U5")
-    numbers = {name: np.full(count, np.nan) for name in ("probability", "lower", "upper", "bits", "error")}
-    for observation in view.observations:
-        if isinstance(observation, Unseen | Heard):
-            raise InputError("leakage is measured for an adversary that eavesdrops; audit() bounds that of others")
-        i, mixture = observation.node, mixtures[observation.node]
-        posterior = mixture.posterior
-        exposed[i] = max((piece.probability for piece in posterior.pieces if piece.atom), default=0.0) > 1 - _CERTAIN
-        numbers["lower"][i], numbers["upper"][i] = posterior.bounds
-        chances = posterior.sides(observation.last)
-        side[i] = _SIDES[int(np.argmax(chances))]
-        numbers["probability"][i] = min(max(chances), 1.0)
-        numbers["bits"][i] = posterior.bits(cells[i])
-        numbers["error"][i] = _jackknife([each.bits(cells[i]) for each in mixture.repeats])
-    sampled = any(mixture.sampled for mixture in mixtures.values())
-    floor, why = _floor(view, priors, cells)
-    leakage = Leakage(
-        view.adversary,
-        "sampled" if sampled else "exact",
-        exposed,
-        np.where(exposed, np.maximum(seen.first, 0), -1),  # an atom without a plateau is one of t = 0
-        side,
-        numbers["probability"],
-        numbers["lower"],
-        numbers["upper"],
-        numbers["bits"],
-        numbers["error"],
-        numbers["bits"],
-        cells,
-        floor,
-        numbers["bits"] - floor,
-        seen.share_over_time(),
-        (*_notes(view), *why),
-    )
-    if not searched(view):
+    priors = prior_of_each(Normal() if prior is None else prior, view.public.graph.n)
+    leakage, believed = _know_nothing(view, priors, resolutions(resolution, priors)), None
+    if view.public.iterations:
+        mixtures = posteriors(view, priors)
+        leakage = _with_iteration(leakage, view, mixtures)
+        believed = {node: mixture.posterior for node, mixture in mixtures.items()}
+    if not has_totals(view):
         return leakage
-    if not are_apart(view):
+    if believed is not None and not are_apart(view):
         raise InputError("a search after an iteration is measured for z(0) in the clear; audit() bounds others by that")
-    return _with_search(leakage, view, priors, {node: mixture.posterior for node, mixture in mixtures.items()})
+    return _with_search(leakage, view, priors, believed)
 
 
-def _measure_search(view: View, priors: list[Prior], cells: Array) -> Leakage:
-    """What a search gave away where no iteration came before."""
-    assert view.published is not None
-    count = view.public.graph.n
-    honest = np.zeros(count, np.bool_)
-    honest[view.honest] = True
-    nothing = np.where(honest, 0.0, np.nan)  # what is learnt of a value that has no weight
+def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
+    """The report before anything was heard; its arrays are for those to write in who know what was."""
+    count = len(priors)
+    honest = np.isin(np.arange(count), view.honest)
+    ones = np.where(honest, 1.0, np.nan)
+    bits = 0 * ones
     floor, why = _floor(view, priors, cells)
-    empty = Leakage(
+    steps = 0 if view.published is None else view.published.steps
+    return Leakage(
         view.adversary,
         "exact",
         np.zeros(count, np.bool_),
         np.full(count, -1),
         np.where(honest, "at", "").astype("<U5"),
-        np.where(honest, 1.0, np.nan),
-        np.where(honest, -np.inf, np.nan),
-        np.where(honest, np.inf, np.nan),
-        nothing,
-        nothing,
-        nothing,
+        ones,
+        -np.inf * ones,
+        np.inf * ones,
+        bits,
+        0 * ones,
+        bits,
         cells,
         floor,
-        nothing - floor,
-        np.ones(max(view.published.steps, 1)),
-        tuple(why),
-        searched=True,
+        bits - floor,
+        np.ones(max(steps, 1)),
+        (*_notes(view), *why),
+        searched=not view.public.iterations,
     )
-    return _with_search(empty, view, priors, None)
+
+
+def _with_iteration(leakage: Leakage, view: View, mixtures: dict[int, Mixture]) -> Leakage:
+    """The report with what an iteration told written in."""
+    for observation in view.observations:
+        if isinstance(observation, Unseen | Heard):
+            raise InputError("leakage is measured for an adversary that eavesdrops; audit() bounds that of others")
+        i, mixture = observation.node, mixtures[observation.node]
+        posterior, cell = mixture.posterior, float(leakage.resolution[i])
+        chances = posterior.sides(observation.last)
+        atoms = (piece.probability for piece in posterior.pieces if piece.atom)
+        leakage.exposed[i] = max(atoms, default=0.0) > 1 - _CERTAIN
+        leakage.lower[i], leakage.upper[i] = posterior.bounds
+        leakage.side[i] = _SIDES[int(np.argmax(chances))]
+        leakage.side_probability[i] = min(max(chances), 1.0)
+        leakage.bits[i] = posterior.bits(cell)
+        leakage.bits_error[i] = _jackknife([each.bits(cell) for each in mixture.repeats])
+    seen = exposure(view)
+    sampled = any(mixture.sampled for mixture in mixtures.values())
+    return replace(
+        leakage,
+        kind="sampled" if sampled else "exact",
+        exposed_at=np.where(
+            leakage.exposed, np.maximum(seen.first, 0), -1
+        ),  # an atom without a plateau is one of t = 0
+        excess=leakage.bits - leakage.floor,
+        share_over_time=seen.share_over_time(),
+    )
 
 
 def _with_search(leakage: Leakage, view: View, priors: list[Prior], believed: dict[int, Posterior] | None) -> Leakage:
-    """A report with what a search told on top of what was believed before it."""
+    """The report with what a search told written in, on top of what was believed before it."""
     assert view.published is not None
     learnt = learn(view.published, priors, leakage.resolution, believed)
-    after = replace(
-        leakage,
-        **{
-            name: getattr(leakage, name).copy()
-            for name in ("exposed", "side", "side_probability", "lower", "upper", "bits", "share_over_time")
-        },
-    )
     for i, posterior in learnt.believed.items():
-        after.lower[i], after.upper[i] = posterior.bounds
-        after.exposed[i] |= _is_certain(posterior, float(leakage.resolution[i]))
-        after.side[i] = _SIDES[int(np.argmax(learnt.sides[i]))]
-        after.side_probability[i] = min(max(learnt.sides[i]), 1.0)
-        after.bits[i] = learnt.bits[i]
+        leakage.lower[i], leakage.upper[i] = posterior.bounds
+        leakage.exposed[i] |= _is_certain(posterior, float(leakage.resolution[i]))
+        leakage.side[i] = _SIDES[int(np.argmax(learnt.sides[i]))]
+        leakage.side_probability[i] = min(max(learnt.sides[i]), 1.0)
+        leakage.bits[i] = learnt.bits[i]
     if believed is None:
-        after.share_over_time[-1] = 1 - after.exposed_count / after.honest
+        leakage.share_over_time[-1] = 1 - leakage.exposed_count / leakage.honest
     kind = leakage.kind if learnt.kind == "exact" else learnt.kind
-    return replace(
-        after,
-        kind=kind,
-        excess=after.bits - after.floor,
-        at_least=after.bits,
-        notes=(*leakage.notes, *learnt.notes),
-    )
+    notes = (*leakage.notes, *learnt.notes)
+    return replace(leakage, kind=kind, excess=leakage.bits - leakage.floor, at_least=leakage.bits, notes=notes)
 
 
 def _is_certain(posterior: Posterior, resolution: float) -> bool:
@@ -415,15 +393,8 @@ def _is_certain(posterior: Posterior, resolution: float) -> bool:
 def _floor(view: View, priors: list[Prior], cells: Array) -> tuple[Array, list[str]]:
     """Bits of the answer alone, of each node, and why they are not known where they are not."""
     floor = np.full(len(priors), np.nan)
-    if view.published is None:
-        return floor, ["no floor: the run ended without an answer that was proved"]
-    if not view.public.iterations and not view.published.cells:  # the bounds were the answer
-        floor[view.honest] = 0.0
-        return floor, []
-    found, why = find_floor(view.published, priors, cells)
-    if why is None:
-        floor[view.honest] = 0.0
-        floor[list(found)] = list(found.values())
+    found, why = find_floor(view.published, view.honest.tolist(), priors, cells, iterated=view.public.iterations > 0)
+    floor[list(found)] = list(found.values())
     return floor, [] if why is None else [why]
 
 

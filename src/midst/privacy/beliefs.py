@@ -1,7 +1,7 @@
 """What may be believed of each honest value after a run, from a view.
 
 Of an iteration alone: the pieces that its branches leave (`posteriors`). Of a search: what its totals leave
-(`searched.learn`). Of both, where the iteration told of each node by itself, the totals come on top.
+(`search_beliefs.learn`). Of both, where the iteration told of each node by itself, the totals come on top.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[in
     return found
 
 
-def searched(view: View) -> bool:
+def has_totals(view: View) -> bool:
     """Whether a search told any totals."""
     return view.published is not None and bool(view.published.cells)
 

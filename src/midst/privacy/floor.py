@@ -9,7 +9,7 @@ Rules:
   audit's resolution: values are not told apart any finer.
 - With values all alike the sum is a short one, at any number of them; else `assignments.assign` adds up, to its limit.
 - Several answers over the same values are one event: each says its part about the weight below its cell and in it.
-- A midpoint tells the sum of two values: `midpoint.py`.
+- A midpoint tells the sum of two values: `midpoint_floor.py`.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def _given_all(answers: Sequence[Published], priors: list[Prior], resolution: fl
     intervals = _between(cells)
     events = [(intervals.index(ends), _event(seen, ends)) for seen, ends in zip(answers, cells, strict=True)]
     weight = answers[0].weight
+    # what no cell may hold prunes the ways early; sums over several cells are judged when all values are placed
     most = [min([int(weight.sum()), *(event.below for at, event in events if c < at)]) for c in range(len(intervals))]
     parts = np.array([_parts(prior, intervals) for prior in priors])
     parts[:, np.array(most) < 0] = -math.inf
@@ -112,6 +113,7 @@ def _event(seen: Published, ends: Ends) -> _Event:
     if own.values is not None:
         side = np.where(own.values < ends[0], -1, np.where(own.values > ends[1], 1, 0))
     below, at = int(own.weight[side < 0].sum()), int(own.weight[side == 0].sum())
+    # the r-th lies in the cell: at most r − 1 below it, at least r not above; the coalition's part is known, and off
     return _Event(seen.ranks[0] - 1 - below, seen.ranks[0] - below - at)
 
 

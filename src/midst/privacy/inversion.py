@@ -75,7 +75,9 @@ def invert(public: Public, x: Array) -> dict[int, tuple[Array, float]]:
         rows, columns = np.flatnonzero(known & (near @ ~known > 0)), np.flatnonzero(~known)
         block = near[np.ix_(rows, columns)]
         solve = np.linalg.pinv(block)
+        # row k of pinv·block is that of the identity exactly where unknown k can be told from all others
         apart = np.abs(solve @ block - np.eye(len(columns))).max(axis=1) < _ZERO
+        # rounding may add up in the worst way: absolute coefficients
         grown = np.abs(solve) @ spoilt[rows]
         new = [(k, int(i)) for k, i in enumerate(columns) if apart[k] and grown[k] < _WORST]
         if not new:

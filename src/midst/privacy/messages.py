@@ -6,8 +6,8 @@ one against the other, so that nothing is sent that the audit does not count.
 
 | message      | sent to                      | what it says                         | counted as                    |
 |--------------|------------------------------|--------------------------------------|-------------------------------|
-| z(0)         | one neighbour, sealed or not | z_{i|j}(0)                           | `View.sums`, `Shifted`         |
-| x | every neighbour | x_i(t) | `View.messages`, all observations |
+| z(0)         | one neighbour, sealed or not | z_{i|j}(0)                           | `View.sums`, `Shifted`        |
+| x            | every neighbour              | x_i(t)                               | `View.messages`, observations |
 | maxima       | every neighbour, and told on | the largest of some x, −x, residuals | follow from x, as tests check |
 | announcement | everybody                    | a session key, how many values       | public: `Published.owner`     |
 | contribution | everybody                    | numbers behind masks                 | their sums: `Published.cells` |
@@ -32,7 +32,7 @@ from midst.errors import InputError
 from midst.objectives import Mean
 from midst.privacy.adversaries import Adversary
 from midst.privacy.observations import Branches, Heard, Observation, Shifted, Unseen, shifted_subgradients
-from midst.privacy.published import ELSEWHERE, published
+from midst.privacy.published import ELSEWHERE, read_published
 from midst.privacy.trace_reader import TraceReader
 from midst.privacy.tracking import track
 from midst.privacy.views import SHORTEST, View, view_of_search
@@ -93,7 +93,7 @@ class Messages:
             own: the value of every corrupt node.
         """
         heard = self._as_heard(rules, own or {})
-        about = published(heard, self._adversary)
+        about = read_published(heard, self._adversary)
         if not heard.iterations:
             return view_of_search(heard, self._adversary, about)
         reader = TraceReader(heard, 0)
@@ -170,7 +170,7 @@ def _look(view: View, known: Bools) -> tuple[Observation, ...]:
     assert view.sums is not None
     graph = public.graph
     q = shifted_subgradients(public, x, *view.sums)
-    told = np.bincount(graph.source, known & known[graph.reverse], graph.n) == graph.degree  # every z of its edges
+    shown = np.bincount(graph.source, known & known[graph.reverse], graph.n) == graph.degree  # every z of its edges
     heard, followed = ~np.isnan(x[0]), ~np.isnan(q[-1])
     observations: list[Observation] = []
     for i in range(graph.n):
@@ -178,7 +178,7 @@ def _look(view: View, known: Bools) -> tuple[Observation, ...]:
             continue
         if not heard[i]:
             observations.append(Unseen(i))
-        elif told[i] and followed[i]:
+        elif shown[i] and followed[i]:
             observations.append(Branches(i, float(x[-1, i])))
         elif heard.all() and public.theta == 0.5 and len(x) >= SHORTEST:
             later = x[1:, i]

@@ -1,11 +1,11 @@
 """What is visible of one node, by how much of its z the adversary knows.
 
-| observation      | when                                       | what is visible                                      |
-|------------|--------------------------------------------|------------------------------------------------------|
-| `Branches` | z(0) heard, or all neighbours corrupt      | every branch, hence bounds or the value              |
+| observation | when                                       | what is visible                                      |
+|-------------|--------------------------------------------|------------------------------------------------------|
+| `Branches`  | z(0) heard, or all neighbours corrupt      | every branch, hence bounds or the value              |
 | `Shifted`   | x heard, z(0) sealed between honest nodes  | g_i(t) up to a constant for t ≥ 1, another for t = 0 |
-| `Heard`    | a neighbour is corrupt, nothing else heard | x_i, so plateaus                                     |
-| `Unseen`   | none of these                              | nothing                                              |
+| `Heard`     | a neighbour is corrupt, nothing else heard | x_i, so plateaus                                     |
+| `Unseen`    | none of these                              | nothing                                              |
 
 A node of weight 0 sends nothing that depends on its value: its branch, though in the trace, is in no observation.
 """

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from midst.privacy.joint import Component, Marginals, pool, truncated_normal
+from midst.privacy.enumeration import Component, Marginals, pool, truncated_normal
 from midst.privacy.priors import log_normal_mass
 from midst.types import Array, Bools, Ints
 
@@ -33,7 +33,7 @@ _DROP = 46.0  # a particle e^−46 ≈ 1e-20 below the heaviest is dropped
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 
-def sample_joint(
+def sample_hypotheses(
     component: Component, particles: int = _PARTICLES, repeats: int = _REPEATS, seed: int = 0
 ) -> Marginals:
     """The marginals, with what they are when each repetition is left out.
@@ -123,15 +123,18 @@ class _Sweep:
         # while there is room, several draws of a V that is drawn
         copies = np.where(c.low[node] < c.high[node], max(1, most // len(parent)), 1)[option]
         parent, option, weight = (np.repeat(part, copies) for part in (parent, option, -np.log(copies)))
+        # every copy has its share of the weight, so that sums over particles keep their mean
         weight += now.weight[parent] + c.log_weight[node][option]
 
         u, eu, gain = self._place_u(i, now, parent, c.u[node][option])
         weight += gain
+        # low and high bound U + V; from here on, V without its mean
         shift = u + c.mean_v[node]
         low, high = c.low[node][option] - shift, c.high[node][option] - shift
         v, ev, opens, gain = self._place_v(i, now, parent, low, high, rng)
         weight += gain
 
+        # thinning is unbiased, dropping is not: only what is lost in rounding anyway is dropped
         best = weight.max()
         alive = np.flatnonzero(weight > best - _DROP) if np.isfinite(best) else np.empty(0, np.int64)
         keep, weight = _thin(alive, weight, most, rng)
@@ -158,6 +161,7 @@ class _Sweep:
             return -so_far, np.zeros(len(parent)), np.where(fits, 0.0, -np.inf)
         mean = now.eu[:, :i] @ self._factor_u[i, :i]
         e = (point - mean[parent]) / self._factor_u[i, i]
+        # a particle is dead as soon as the nodes to come cannot bring Σ U back to 0
         low, high = self._rest[i] + np.array([-c.tolerance, c.tolerance])
         fits = (so_far + point + low <= 0) & (so_far + point + high >= 0)
         return point, e, np.where(fits, -0.5 * e**2, -np.inf)

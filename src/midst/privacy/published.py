@@ -147,7 +147,7 @@ def is_search(trace: Trace) -> bool:
     return trace.iterations == 0
 
 
-def published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> Published | None:
+def read_published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> Published | None:
     """What an adversary sees of the search of a run; None where there was none, and no answer.
 
     Raises:
@@ -157,10 +157,10 @@ def published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> Publis
     answer = None if trace.answer is None else float(trace.answer[coordinate])
     if not probes and answer is None:
         return None
-    return _SearchReader(trace, adversary, coordinate, probes, answer).published()
+    return _SearchReader(trace, adversary, coordinate, probes, answer).read()
 
 
-def join(several: Sequence[Published]) -> Published:
+def join_published(several: Sequence[Published]) -> Published:
     """What searches over the same values told together: how much weight lies at or below each edge of any of them.
 
     Raises:
@@ -180,6 +180,7 @@ def join(several: Sequence[Published]) -> Published:
     if any(cell.total < 0 for cell in cells):
         raise InputError(_CONTRADICTION)
     ends = [cell.b for cell in cells]
+    # of searches with the same question and answer the first stands for all
     apart = {(seen.ranks, seen.answer): seen for seen in reversed(several)}
     return replace(
         first,
@@ -210,6 +211,7 @@ def _find_hidden(several: Sequence[Published], cells: Sequence[Cell]) -> Ints | 
     if any(seen.hidden is None for seen in several):
         return None
     starts = [cell.a for cell in cells]
+    # cells that hold one value overlap, and their overlap begins at the last of their beginnings
     lowest = [[seen.cells[c].a for c in seen.hidden.tolist()] for seen in several if seen.hidden is not None]
     return np.array([starts.index(max(each)) for each in zip(*lowest, strict=True)], np.int64)
 
@@ -238,7 +240,7 @@ class _SearchReader:
         self.reference = tuple(_holding(self.cells, rank) for rank in self.ranks) if self.cells else ()
         self.pair: Pair | None = None
 
-    def published(self) -> Published:
+    def read(self) -> Published:
         at = self._cell_of_each()
         if self.answer is not None and self.cells:
             self._narrow(at)
@@ -290,13 +292,14 @@ class _SearchReader:
                 raise InputError("this trace does not tell where the coalition's own values lie; simulate the run")
             return None
         edges = self._edges()
+        # places count the answer's own two edges too, which divide no cell of the probes: translate
         inner = np.array([bisect_right(edges, cell.b) for cell in self.cells[:-1]], np.int64)
         at = np.searchsorted(inner, self.places, side="right")
         inside = (self.places > 0) & (self.places < len(edges)) | (self.weight == 0)
-        told = np.bincount(at, self.weight, len(self.cells))
+        totals = np.bincount(at, self.weight, len(self.cells))
         if np.any(self.places == ELSEWHERE):
             return np.asarray(at)
-        if not inside.all() or told.tolist() != [cell.total for cell in self.cells]:
+        if not inside.all() or totals.tolist() != [cell.total for cell in self.cells]:
             raise InputError("the places and the totals of this trace do not agree")
         return np.asarray(at)
 
@@ -310,11 +313,15 @@ class _SearchReader:
             self._keep(wide[0], self.keys.key(self.answer))
             return
         assert isinstance(self.keys, Grid)
+        # a key is a multiple of the step plus SIGN, so twice the midpoint is the sum of the two keys; exact, in
+        # fractions
         twice = round(2 * Fraction(self.answer) / self.keys.step) + 2 * SIGN
         low, high = self.reference
         if low != high and len(wide) == 1:
             self._keep(wide[0], twice - self.cells[low + high - wide[0]].b)
             return
+        # who holds one of the two knows the other by subtraction; who holds both learns nothing; all others know the
+        # sum
         held = [] if at is None else [int(v) for v in self.mine if at[v] in (low, high)]
         if not held:
             self.pair = Pair((low, high), twice)
@@ -348,6 +355,7 @@ def _partition(probes: Sequence[Probe], total: int) -> tuple[Cell, ...]:
     if not probes:
         return ()
     first = probes[0].edges
+    # a probe's bracket is a cell of an earlier one: its two ends are known, and its inner edges are new
     upto = {first[0]: 0, first[-1]: total}  # the weight at or below each edge
     for probe in probes:
         if probe.edges[0] not in upto or probe.edges[-1] not in upto:

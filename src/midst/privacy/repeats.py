@@ -1,7 +1,7 @@
 """What the runs of a ledger told together about one node's value; the head of `ledger.py` says what the figure is.
 
 Rules:
-- What can be joined is joined by `told.py`, as the audit does it; what cannot is added up, and the figure says so.
+- What can be joined is joined by `disclosed.py`, as the audit does it; what cannot is added up, and the figure says so.
 - Without totals the others do not matter: an iteration tells of each node by itself.
 - A run that took place is never refused here. Runs that contradict each other are of other values of the others, and
   runs that cannot be weighed count with their own bits.
@@ -17,21 +17,22 @@ import numpy as np
 
 from midst.errors import InputError
 from midst.privacy.audit import resolutions
+from midst.privacy.disclosed import Disclosure, join_disclosures, weigh
 from midst.privacy.priors import Prior
 from midst.privacy.published import Published
-from midst.privacy.told import Told, join_told, weigh, weigh_answers
+from midst.privacy.search_beliefs import find_floor
 from midst.types import Array
 
-KINDS = ("exact", "upper bound", "lower bound", "indication")
+FIGURE_KINDS = ("exact", "upper bound", "lower bound", "indication")
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointBits:
     """What runs told together.
 
     Attributes:
         bits: of the node's value.
-        kind: what that figure is, one of `KINDS`.
+        kind: what that figure is, one of `FIGURE_KINDS`.
         floor: of these, those of the answers alone; None where that is not known.
     """
 
@@ -40,40 +41,40 @@ class Joint:
     floor: float | None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS or not all(0 <= x < np.inf for x in (self.bits, self.floor or 0.0)):
+        if self.kind not in FIGURE_KINDS or not all(0 <= x < np.inf for x in (self.bits, self.floor or 0.0)):
             raise InputError("joint bits must be finite, 0 or more, and of a known kind")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recorded:
+class RecordedRun:
     """One run.
 
     Attributes:
         bits: what it told by itself.
         noised: whether it was on a noised value.
-        told: what it told of all, one a coordinate; none where it cannot be joined.
+        disclosed: what it told of all, one a coordinate; none where it cannot be joined.
         node: whose value is meant.
         among: which values took part.
     """
 
     bits: float
     noised: bool
-    told: tuple[Told, ...]
+    disclosed: tuple[Disclosure, ...]
     node: int
     among: str
 
     @property
     def has_totals(self) -> bool:
         """Whether a search told any."""
-        return any(told.published is not None and told.published.cells for told in self.told)
+        return any(one.published is not None and one.published.cells for one in self.disclosed)
 
-    def by_itself(self) -> Recorded:
+    def by_itself(self) -> RecordedRun:
         """What it told of this node, without the others."""
-        own = (None if told.bounds is None else {0: told.bounds[self.node]} for told in self.told)
-        return replace(self, told=tuple(Told((0,), ends, None) for ends in own), node=0, among="")
+        own = (None if one.bounds is None else {0: one.bounds[self.node]} for one in self.disclosed)
+        return replace(self, disclosed=tuple(Disclosure((0,), ends, None) for ends in own), node=0, among="")
 
 
-def join_runs(runs: Sequence[Recorded], prior: Prior, resolution: float | None, datum: Array) -> Joint:
+def join_runs(runs: Sequence[RecordedRun], prior: Prior, resolution: float | None, datum: Array) -> JointBits:
     """What all runs told together.
 
     Args:
@@ -82,25 +83,25 @@ def join_runs(runs: Sequence[Recorded], prior: Prior, resolution: float | None, 
         resolution: to which values are told apart; a thousandth of the prior's scale if None.
         datum: the value itself; for upper bounds, where there are too many ways in which totals can come about.
     """
-    told = [run for run in runs if run.told]
-    added = [run for run in runs if not run.told]
-    totals = any(run.has_totals for run in told)
-    groups = _group(told)
+    joinable = [run for run in runs if run.disclosed]
+    added = [run for run in runs if not run.disclosed]
+    totals = any(run.has_totals for run in joinable)
+    groups = _group(joinable)
     if not totals and len(groups) > 1:
-        groups = _group([run.by_itself() for run in told])
+        groups = _group([run.by_itself() for run in joinable])
     parts = [_weigh(group, prior, resolution, datum) for group in groups]
     if len(parts) == 1 and not added:
         return parts[0]
     bits = sum(part.bits for part in parts) + sum(run.bits for run in added)
     bound = not totals and len(parts) <= 1 and all(part.kind == "exact" for part in parts)
-    return Joint(bits, "upper bound" if bound and all(run.noised for run in added) else "indication", None)
+    return JointBits(bits, "upper bound" if bound and all(run.noised for run in added) else "indication", None)
 
 
-def _group(runs: Sequence[Recorded]) -> list[list[Recorded]]:
+def _group(runs: Sequence[RecordedRun]) -> list[list[RecordedRun]]:
     """Runs that can be of the same values of the same participants, together."""
     if _fit(runs):
         return [list(runs)] if runs else []
-    groups: list[list[Recorded]] = []
+    groups: list[list[RecordedRun]] = []
     for run in runs:
         for group in groups:
             if _fit([*group, run]):
@@ -111,8 +112,8 @@ def _group(runs: Sequence[Recorded]) -> list[list[Recorded]]:
     return groups
 
 
-def _fit(runs: Sequence[Recorded]) -> bool:
-    if len({(run.node, run.among, len(run.told)) for run in runs}) > 1:
+def _fit(runs: Sequence[RecordedRun]) -> bool:
+    if len({(run.node, run.among, len(run.disclosed)) for run in runs}) > 1:
         return False
     try:
         _join(runs)
@@ -121,33 +122,34 @@ def _fit(runs: Sequence[Recorded]) -> bool:
     return True
 
 
-def _join(runs: Sequence[Recorded]) -> list[Told]:
+def _join(runs: Sequence[RecordedRun]) -> list[Disclosure]:
     """What they told, a coordinate at a time."""
-    return [join_told(each) for each in zip(*(run.told for run in runs), strict=True)]
+    return [join_disclosures(each) for each in zip(*(run.disclosed for run in runs), strict=True)]
 
 
-def _weigh(runs: Sequence[Recorded], prior: Prior, resolution: float | None, datum: Array) -> Joint:
+def _weigh(runs: Sequence[RecordedRun], prior: Prior, resolution: float | None, datum: Array) -> JointBits:
     """What runs on the same values told together."""
-    told, found = _join(runs), []
+    disclosures, found = _join(runs), []
     try:
-        for k, each in enumerate(told):
-            numbers = datum if len(told) == 1 else datum[k : k + 1]
+        for k, each in enumerate(disclosures):
+            numbers = datum if len(disclosures) == 1 else datum[k : k + 1]
             found.append(_weigh_one(each, runs[0].node, prior, resolution, numbers))
     except InputError:
-        return Joint(sum(run.bits for run in runs), "indication", None)
+        return JointBits(sum(run.bits for run in runs), "indication", None)
     floors = [each.floor for each in found if each.floor is not None]
-    kind = max((each.kind for each in found), key=KINDS.index)
-    return Joint(sum(each.bits for each in found), kind, sum(floors) if len(floors) == len(found) else None)
+    kind = max((each.kind for each in found), key=FIGURE_KINDS.index)
+    return JointBits(sum(each.bits for each in found), kind, sum(floors) if len(floors) == len(found) else None)
 
 
-def _weigh_one(told: Told, node: int, prior: Prior, resolution: float | None, numbers: Array) -> Joint:
+def _weigh_one(disclosure: Disclosure, node: int, prior: Prior, resolution: float | None, numbers: Array) -> JointBits:
     """One coordinate of that."""
-    if told.published is not None:
-        told = replace(told, published=_place(told.published, node, numbers))
-    priors = [prior] * (1 + max(told.nodes))
+    if disclosure.published is not None:
+        disclosure = replace(disclosure, published=_place(disclosure.published, node, numbers))
+    priors = [prior] * (1 + max(disclosure.nodes))
     cells = resolutions(resolution, priors)
-    learnt, answers = weigh(told, priors, cells), weigh_answers(told, priors, cells)
-    return Joint(learnt.bits.get(node, 0.0), learnt.kind, None if answers is None else answers[node])
+    learnt, iterated = weigh(disclosure, priors, cells), disclosure.bounds is not None
+    floor, _ = find_floor(disclosure.published, disclosure.nodes, priors, cells, iterated=iterated)
+    return JointBits(learnt.bits.get(node, 0.0), learnt.kind, floor.get(node))
 
 
 def _place(seen: Published, node: int, numbers: Array) -> Published:

@@ -54,9 +54,16 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from midst.errors import InputError
-from midst.privacy.joint import Component, Marginals, enumerate_joint, integrate_joint, is_closed, is_short
+from midst.privacy.enumeration import (
+    Component,
+    Marginals,
+    enumerate_hypotheses,
+    integrate_hypotheses,
+    is_closed,
+    is_short,
+)
 from midst.privacy.observations import Public, Shifted
-from midst.privacy.particles import sample_joint
+from midst.privacy.particles import sample_hypotheses
 from midst.privacy.posterior import Piece, Posterior, no_mass
 from midst.privacy.priors import Prior
 from midst.privacy.views import View
@@ -131,11 +138,11 @@ def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> 
         every = [hypotheses(public, observations[i], priors[i]) for i in nodes]
         component = assemble(public, nodes, every)
         if method == "exact" or (method == "auto" and is_short(component) and is_closed(component)):
-            marginals = enumerate_joint(component)
+            marginals = enumerate_hypotheses(component)
         elif method == "auto" and is_short(component):
-            marginals = integrate_joint(component)
+            marginals = integrate_hypotheses(component)
         else:
-            marginals = sample_joint(component)
+            marginals = sample_hypotheses(component)
         for k, i in enumerate(nodes):
             found[i] = _mixture(priors[i], every[k], marginals, k)
     return found
@@ -154,10 +161,13 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
     rows: list[tuple[float, ...]] = []
 
     def add(u: float, low: float, high: float, lower: float, upper: float) -> None:
+        # an x(0) sent from outside pins V to a point, and changing variables from x(0) to V costs the Jacobian c·d; one
+        # sent from inside is s itself, and V stays free in its interval
         mass = prior.log_density(lower) if lower == upper else prior.log_mass(lower, upper)
         if mass > -math.inf:
             rows.append((u, low, high, mass + (log_cd if low == high else 0.0), lower, upper))
 
+    # what happened from t = 1 on goes with up to three ways to have begun: each cuts s once more, at x(0)
     def add_first(u: float, lower: float, upper: float) -> None:
         x = observation.first
         add(u, above, above, lower, min(upper, x))
@@ -166,6 +176,7 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
             add(u, above, below, x, x)
 
     u = math.nan if observation.shift is None else observation.shift
+    # of no weight: g is always 0, so q tells U, and nothing is told of s
     if left + right == 0:
         add(u, above, below, -math.inf, math.inf)
     elif observation.value is not None:
@@ -177,6 +188,8 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
     elif observation.shift is not None:
         add_first(u, observation.lower, observation.upper)
     else:
+        # q never changed: from above or from below? That is all the secret there is, and only the sums over all nodes,
+        # and the size that z(0) gives to U, weigh the one against the other
         add_first(observation.q1 - right, -math.inf, observation.low)
         add_first(observation.q1 + left, observation.high, math.inf)
     if not rows:
@@ -199,12 +212,16 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
     for a, b in zip(graph.source[among].tolist(), graph.target[among].tolist(), strict=True):
         adjacency[index[a], index[b]] = 1.0
     degree = adjacency.sum(axis=1)
+    # an edge adds p to U_i and −p to U_j but r to both V: hence Laplacian and signless Laplacian, see cov_u and cov_v
     half = 0.5 * public.sigma**2
     std = np.sqrt(half * degree)
     magnitude = max(float(np.nanmax(np.abs([h.u, h.low, h.high]))) for h in every)
+    # U of a node takes values left + right = 2·w_i apart, so Σ U moves on a lattice of 2·unit. Whether it vanishes is
+    # asked up to rounding, which must stay far below that step or two sign patterns could not be told apart
     tolerance = 1e-9 * public.unit + 256 * np.finfo(float).eps * magnitude * len(nodes)
     if tolerance > 1e-3 * public.unit:
         raise InputError("the weights are too fine, or the values too far from 0, for a sealed audit at this precision")
+    # Σ U = 0 gives one unknown U away, but not two
     if sum(h.held is not None for h in every) > 1:
         raise TooShort("two nodes were inside from iteration 1 to the end; a sealed audit needs a longer run")
     kept = []

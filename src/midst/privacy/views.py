@@ -20,7 +20,7 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.privacy.adversaries import Adversary
 from midst.privacy.observations import Observation, Public, Unseen, shifted_subgradients
-from midst.privacy.published import Published, is_search, published
+from midst.privacy.published import Published, is_search, read_published
 from midst.privacy.trace_reader import TraceReader
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
@@ -71,7 +71,7 @@ def view(trace: Trace, adversary: Adversary, coordinate: int | None = None) -> V
     """
     adversary.check(trace.graph)
     coordinate = _coordinate(trace, coordinate)
-    public = published(trace, adversary, coordinate)
+    public = read_published(trace, adversary, coordinate)
     if is_search(trace):
         return view_of_search(trace, adversary, public)
     return replace(_messages(trace, adversary, TraceReader(trace, coordinate)), published=public)
@@ -100,13 +100,10 @@ def _messages(trace: Trace, adversary: Adversary, reader: TraceReader) -> View:
     near = _count_neighbours(trace.graph, corrupt) > 0
     everybody = hears_everybody(trace, adversary)
     known = corrupt[trace.graph.source] | corrupt[trace.graph.target] | (reader.public.sigma == 0)
-    if (
-        reader.smooth
-        or (adversary.eavesdrops and adversary.init == "clear")
-        or (everybody and reader.public.sigma == 0)
-    ):
-        if reader.smooth and not (adversary.eavesdrops and adversary.init == "clear"):
-            raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")
+    clear = adversary.eavesdrops and adversary.init == "clear"
+    if reader.smooth and not clear:
+        raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")
+    if clear or (everybody and reader.public.sigma == 0):
         sums = None if reader.z0 is None else reader.sums(np.ones(len(trace.graph.source), np.bool_))
         observations: list[Observation] = [
             reader.branches(i) if not reader.smooth else reader.mean_value(i, sums) for i in honest.tolist()
@@ -120,13 +117,8 @@ def _messages(trace: Trace, adversary: Adversary, reader: TraceReader) -> View:
         ]
         if not reader.has_messages:
             return View(adversary, reader.public, tuple(observations))
-        return View(
-            adversary,
-            reader.public,
-            tuple(observations),
-            np.where(near | corrupt, reader.messages(), np.nan),
-            reader.sums(known),
-        )
+        heard = np.where(near | corrupt, reader.messages(), np.nan)
+        return View(adversary, reader.public, tuple(observations), heard, reader.sums(known))
     if trace.parameters["theta"] != 0.5:
         raise InputError("sealed z(0) is audited for theta = 0.5 only; this trace has another theta")
     if trace.iterations < SHORTEST:

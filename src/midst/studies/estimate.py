@@ -27,7 +27,7 @@ from scipy.special import digamma
 
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.methods import After, Consensus
+from midst.methods import Consensus
 from midst.objectives import median
 from midst.privacy.adversaries import Adversary
 from midst.privacy.observations import Branches
@@ -77,13 +77,10 @@ class Information:
 def estimate_information(
     graph: Graph,
     node: int,
+    method: Consensus,
     *,
     prior: Prior | None = None,
     runs: int = 1000,
-    iterations: int = 100,
-    c: float = 1.0,
-    mu: float = 0.0,
-    sigma: float = 0.1,
     blur: float = 0.25,
     neighbours: int = 3,
     seed: int = 0,
@@ -93,12 +90,9 @@ def estimate_information(
     Args:
         graph: who talks to whom.
         node: about whose value.
+        method: of each run.
         prior: of every node's value; N(0, 1) if not given.
         runs: how many to simulate.
-        iterations: of each.
-        c: the convergence parameter.
-        mu: mean of A_ij z_{i|j}(0).
-        sigma: its standard deviation.
         blur: the error put on values that are exposed, relative to the prior's scale.
         neighbours: k of the nearest-neighbour estimate.
         seed: of everything.
@@ -112,29 +106,31 @@ def estimate_information(
     if runs < 10 * neighbours:
         raise InputError(f"runs must be at least {10 * neighbours}")
     rng = np.random.default_rng(seed)
-    width = blur * prior.scale
-    method = Consensus(c=c, mu=mu, sigma=sigma, stop=After(iterations))
     values, ends, exposed = np.empty(runs), np.empty((runs, 2)), 0
     for run in range(runs):
         drawn = np.array([prior.quantile(level) for level in rng.random(graph.n)])
         result = solve(Problem(graph, drawn, objective=median("any")), method, rng=rng, record="audit")
         observation = view(result.trace, Adversary()).observations[node]
         assert isinstance(observation, Branches)
-        values[run] = drawn[node]
-        if observation.value is None:
-            ends[run] = observation.lower, observation.upper
-        else:
+        values[run], ends[run] = drawn[node], observation.ends
+        if observation.value is not None:
+            # a value told exactly would be worth infinite bits; one told to within a random interval around it is not
             exposed += 1
-            ends[run] = observation.value + width * (rng.random() + np.array([-1.0, 0.0]))
+            ends[run] += blur * prior.scale * (rng.random() + np.array([-1.0, 0.0]))
     bits = np.array([-prior.log_mass(low, high) for low, high in ends]) / math.log(2)
-    draws = np.sort([prior.quantile(level) for level in rng.random(_DRAWS)])
-    counts = np.diff(np.searchsorted(draws, ends), axis=1)[:, 0]
-    share = np.maximum(counts, 0.5) / _DRAWS
-    counted = -np.log2(share) - (1 - share) / (2 * _DRAWS * share * math.log(2))
+    counted = _count_draws(ends, np.sort([prior.quantile(level) for level in rng.random(_DRAWS)]))
+    # as shares of the prior below them: the information is the same, and nearest neighbours fare best on even densities
     uniform = np.array([math.exp(prior.log_mass(-math.inf, value)) for value in values])
     summary = np.array([[math.exp(prior.log_mass(-math.inf, end)) for end in pair] for pair in ends])
     terms = ksg_terms(uniform[:, None], summary, neighbours) / math.log(2)
     return Information(node, runs, exposed / runs, _estimate(bits), _estimate(counted), _estimate(terms))
+
+
+def _count_draws(ends: Array, draws: Array) -> Array:
+    """−log2 of the share of sorted draws in each interval, less its bias."""
+    counts = np.diff(np.searchsorted(draws, ends), axis=1)[:, 0]
+    share = np.maximum(counts, 0.5) / len(draws)
+    return np.asarray(-np.log2(share) - (1 - share) / (2 * len(draws) * share * math.log(2)))
 
 
 def ksg_terms(x: Array, y: Array, k: int = 3) -> Array:
@@ -147,7 +143,7 @@ def ksg_terms(x: Array, y: Array, k: int = 3) -> Array:
     """
     both = cKDTree(np.hstack([x, y]))
     radius = np.asarray(both.query(both.data, [k + 1], p=np.inf)[0])[:, 0]
-    nearer = np.nextafter(radius, 0)
+    nearer = np.nextafter(radius, 0)  # strictly within: the k-th neighbour itself is not counted
     around = [cKDTree(part).query_ball_point(part, nearer, p=np.inf, return_length=True) for part in (x, y)]
     return np.asarray(digamma(k) + digamma(len(x)) - digamma(around[0]) - digamma(around[1]))
 

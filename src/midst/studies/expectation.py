@@ -20,7 +20,7 @@ from midst.graphs import Graph
 from midst.methods import Consensus, Method, Search
 from midst.objectives import Objective, Quantile
 from midst.privacy.adversaries import Adversary
-from midst.privacy.audit import Kind, Leakage, audit, audit_together
+from midst.privacy.audit import FigureKind, Leakage, audit, audit_together
 from midst.privacy.priors import Normal, Prior, Within
 from midst.problems import Problem
 from midst.result import Result
@@ -64,12 +64,12 @@ class Expectation:
     bits: float | None
     floor: float | None
     excess: float | None
-    kind: Kind | None
+    kind: FigureKind | None
     repeats: int
     joint_bits: float | None
     joint_excess: float | None
     joint_exposed: float | None
-    joint_kind: Kind | None
+    joint_kind: FigureKind | None
     bytes_per_node: float
 
 
@@ -153,7 +153,8 @@ def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
 
 def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
     sent = [len(set(one.result.exposed) - set(who.corrupt)) for one in seen]
-    once, together = ([leak for leak in each if leak is not None] for each in zip(*map(_leaks, seen), strict=True))
+    once = [one.once for one in seen if one.once is not None]
+    together = [one.together for one in seen if one.together is not None]
     bits, floor, joint = (
         mean_or_none([getattr(leak, figure) for leak in leaks])
         for leaks, figure in ((once, "mean_bits"), (once, "mean_floor"), (together, "mean_bits"))
@@ -177,21 +178,17 @@ def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Ex
     )
 
 
-def _leaks(one: _Seen) -> tuple[Leakage | None, Leakage | None]:
-    return one.once, one.together
-
-
 def mean_or_none(figures: Sequence[float]) -> float | None:
     """The mean; None where there is none, or one of them is not known."""
     return float(np.mean(figures)) if len(figures) and np.isfinite(figures).all() else None
 
 
-def weakest(leakages: Sequence[Leakage]) -> Kind | None:
+def weakest(leakages: Sequence[Leakage]) -> FigureKind | None:
     """What a mean over several reports is: an upper bound, if one of them is."""
     return max((leakage.kind for leakage in leakages), key=_KINDS.index, default=None)
 
 
-def with_sign(figure: float | None, kind: Kind | None) -> str:
+def with_sign(figure: float | None, kind: FigureKind | None) -> str:
     """A figure for people: what is an upper bound says so."""
     sign = {"upper bound": "≤ ", "sampled": "≈ "}.get(kind or "", "")
     return "" if figure is None else f"{sign}{figure:.2f}"

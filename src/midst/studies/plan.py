@@ -23,14 +23,14 @@ from midst.graphs import Graph
 from midst.methods import Consensus
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
-from midst.privacy.audit import Kind, Leakage, audit, audit_together
+from midst.privacy.audit import FigureKind, Leakage, audit, audit_together
 from midst.privacy.priors import Prior
 from midst.privacy.sealed import TooShort
 from midst.problems import Problem
 from midst.solving import solve
 from midst.studies.expectation import mean_or_none, weakest
 from midst.system import streams, whole_number
-from midst.workers import Progress, run_in_parallel
+from midst.workers import TaskProgress, run_in_parallel
 
 CS = (0.3, 1.0, 3.0, 10.0, 30.0)
 SIGMAS = (0.1, 1.0, 10.0)
@@ -82,11 +82,11 @@ class Choice:
     most_rounds: float
     floor: float | None
     excess: float | None
-    kind: Kind | None
+    kind: FigureKind | None
     joint_bits: float
     joint_bits_error: float
     joint_exposed: float
-    joint_kind: Kind | None
+    joint_kind: FigureKind | None
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def make_plan(
     workers: int = 1,
     cs: Sequence[float] = CS,
     sigmas: Sequence[float] = SIGMAS,
-    progress: Progress | None = None,
+    progress: TaskProgress | None = None,
 ) -> Plan:
     """Simulate every choice of c and sigma and recommend one.
 

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from midst.methods import Exact
+from midst.plots.style import BLUE, COLOURS, GREY, MARKERS, VERMILION, show_number
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.audit import audit
 from midst.privacy.priors import Normal
-from midst.result import Result
 from midst.studies.paper.choices import FIFTEEN
 from midst.studies.paper.claims import (
     Claim,
@@ -40,31 +40,9 @@ from midst.studies.paper.claims import (
     over,
     share_of,
 )
-from midst.studies.paper.drawing import (
-    BLUE,
-    COLOURS,
-    GREY,
-    MARKERS,
-    VERMILION,
-    Axes,
-    Figure,
-    draw_interval,
-    legend_below,
-    panels,
-)
-from midst.studies.paper.runs import (
-    CERTIFIED,
-    NEVER,
-    Experiment,
-    Row,
-    Seen,
-    StudySettings,
-    measure,
-    perform,
-    plateaus,
-    show,
-)
-from midst.types import Array, Ints
+from midst.studies.paper.drawing import Axes, Figure, draw_interval, legend_below, panels
+from midst.studies.paper.runs import CERTIFIED, NEVER, Experiment, Seen, StudySettings, measure, perform, plateaus
+from midst.types import Array, Ints, Row
 
 C = (1.0, 3.0, 10.0, 30.0)
 SIGMA = (0.1, 1.0, 10.0)
@@ -109,7 +87,8 @@ class Finish(NamedTuple):
     """The same run, once ended by the exact finish and once run on.
 
     Attributes:
-        bits: mean over all nodes: by the exact finish, and run on.
+        bits: mean over all nodes, exposed or not, to an eavesdropper on z(0) in the clear: by the exact finish, and
+            run on.
         exposed: share of nodes, likewise.
         rounds: of messages, likewise.
     """
@@ -188,7 +167,7 @@ def observe_finish(experiment: Experiment, seed: int, k: int) -> Finish:
     """One run, ended in two ways."""
     results = [perform(experiment, seed, k, stop=stop, record="all").result for stop in (Exact(), CERTIFIED)]
     return Finish(
-        np.array([_bits_a_node(result) for result in results]),
+        np.array([audit(result.trace, Adversary(), _PRIOR).mean_bits for result in results]),
         np.array([len(result.exposed) / experiment.n for result in results]),
         np.array([result.rounds for result in results]),
     )
@@ -199,11 +178,6 @@ def observe_limits(experiment: Experiment, seed: int, k: int) -> EndPositions:
     run = perform(experiment, seed, k, copies=REPEATS[-1])
     low, high = run.truth.answer
     return EndPositions(np.clip((run.result.value - low) / (high - low), 0, 1))
-
-
-def _bits_a_node(result: Result) -> float:
-    """Of all nodes, exposed or not, to an eavesdropper on z(0) in the clear."""
-    return audit(result.trace, Adversary(), _PRIOR).mean_bits
 
 
 # What it shows
@@ -348,7 +322,7 @@ def _draw_finish(axes: Axes, data: Data) -> None:
 
 
 def _start(experiment: Experiment) -> str:
-    return f"{experiment.kind}, μ = {show(experiment.mu)}, σ = {show(experiment.sigma)}"
+    return f"{experiment.kind}, μ = {show_number(experiment.mu)}, σ = {show_number(experiment.sigma)}"
 
 
 def _draw_limits(axes: Axes, data: Data) -> None:

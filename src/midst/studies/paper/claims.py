@@ -132,6 +132,7 @@ def mean_of(samples: ArrayLike, within: tuple[float, float] | None = None) -> In
     array = np.asarray(samples, np.float64)
     mean = float(array.mean())
     if within is not None and np.ptp(array) == 0:
+        # the q with (1 − q)ⁿ = 0.05: were it larger, n runs without it would be too much of a coincidence
         unseen = -np.expm1(np.log1p(-_LEVEL) / array.size)
         return Interval(mean, *(float(mean + unseen * (end - mean)) for end in within))
     reach = float(stdtrit(array.size - 1, (1 + _LEVEL) / 2) * array.std(ddof=1) / np.sqrt(array.size))
@@ -151,6 +152,7 @@ def mean_share_of(samples: ArrayLike) -> Interval:
     """
     array = np.asarray(samples, np.float64)
     mean = float(array.mean())
+    # two where the mean is at an end of [0, 1], none where it is in the middle
     more = 2 * (1 - 2 * mean) ** 2
     size = array.size + 2 * more
     middle = (float(array.sum()) + more) / size
@@ -165,6 +167,7 @@ def share_of(hits: ArrayLike) -> Interval:
     array = np.asarray(hits, np.bool_)
     n, share = array.size, float(array.mean())
     middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    # Wilson: the shares whose own normal interval would reach the one that was measured
     reach = _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
     return Interval(share, float(max(0.0, min(middle - reach, share))), float(min(1.0, max(middle + reach, share))))
 

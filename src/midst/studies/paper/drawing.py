@@ -12,8 +12,8 @@ from string import ascii_lowercase
 import numpy as np
 
 from midst.errors import MissingExtra
+from midst.plots.style import COLOURS, GREY, show_number
 from midst.studies.paper.claims import Interval
-from midst.studies.paper.runs import show
 from midst.types import Array, Bools
 
 try:
@@ -25,12 +25,6 @@ except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
 
 __all__ = ["Axes", "Figure", "LogLocator"]  # what the figures need of matplotlib, behind one guard
-
-# Okabe and Ito
-BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9"
-COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
-MARKERS = ("o", "s", "^", "D", "v", "P")
-GREY = "#777777"
 
 
 def panels(*titles: str, width: float = 5.4, height: float = 4.6, rows: int = 1) -> tuple[Figure, list[Axes]]:
@@ -84,7 +78,9 @@ def draw_trajectories(axes: Axes, x: Array, inside: Bools, median: float, names:
         for name, colour in zip(names, cycle(COLOURS), strict=False):
             axes.plot([], [], color=colour, linewidth=1.3, label=name)
         axes.plot([], [], color=GREY, linewidth=9, alpha=0.3, label="while $i$ sends what it holds")
-        axes.plot([], [], color="black", linestyle=(0, (5, 3)), linewidth=1.1, label=f"median {show(median, '.3f')}")
+        axes.plot(
+            [], [], color="black", linestyle=(0, (5, 3)), linewidth=1.1, label=f"median {show_number(median, '.3f')}"
+        )
         axes.set(xlabel="iteration", ylabel="$x_i$")
 
 

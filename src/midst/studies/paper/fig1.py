@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from midst.plots.style import BLUE, show_number
 from midst.studies.paper.choices import CLOSE, NEAR, perform_drawn, plan
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
-from midst.studies.paper.drawing import BLUE, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Row, StudySettings, measure, observe, show
-from midst.types import Array, Bools
+from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure, observe
+from midst.types import Array, Bools, Row
 
 RANGE = tuple(
     [replace(NEAR, c=c) for c in (0.3, 3.0, 10.0)]
@@ -94,7 +95,7 @@ def draw(data: Data) -> Figure:
     left.axhline(CLOSE, color="black", linestyle=(0, (1, 2)), linewidth=1.1, label="where Figs. 3 and 4 stop")
     left.set(xlabel="iteration", ylabel=r"$\Vert x - s_{\mathrm{med}} \Vert_2$", xlim=(1, len(data.x)))
     legend_below(left)
-    names = [f"$s_{{{i + 1}}}$ = {show(value, '.3f')}" for i, value in enumerate(data.values)]
+    names = [f"$s_{{{i + 1}}}$ = {show_number(value, '.3f')}" for i, value in enumerate(data.values)]
     draw_trajectories(right, data.x, data.inside, data.median, names)
     right.set(xscale="log", xlim=(1, len(data.x)))
     right.xaxis.set_major_formatter("{x:,.0f}")

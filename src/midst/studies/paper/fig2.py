@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from midst.dp.mechanisms import Offset, information
+from midst.plots.style import COLOURS, GREY, show_number
 from midst.studies.paper.choices import CLOSE, FAR, perform_drawn, plan
 from midst.studies.paper.claims import (
     Claim,
@@ -24,9 +25,9 @@ from midst.studies.paper.claims import (
     share_of,
     variance_of,
 )
-from midst.studies.paper.drawing import COLOURS, GREY, Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Row, Run, StudySettings, measure, observe, show
-from midst.types import Array, Bools
+from midst.studies.paper.drawing import Axes, Figure, draw_trajectories, legend_below, panels
+from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure, observe
+from midst.types import Array, Bools, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
 RANGE = tuple(
@@ -192,8 +193,8 @@ def _passage(values: Array, shown: Shown) -> range:
 
 
 def _name(i: int, value: float, held: float) -> str:
-    offset = f", holds {show(held, '.3f')}" if held != value else ""
-    return f"$s_{{{i + 1}}}$ = {show(value, '.3f')}{offset}"
+    offset = f", holds {show_number(held, '.3f')}" if held != value else ""
+    return f"$s_{{{i + 1}}}$ = {show_number(value, '.3f')}{offset}"
 
 
 def _draw_values(axes: Axes, values: Array, label: str | None = None) -> None:

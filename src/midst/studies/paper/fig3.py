@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from midst.plots.style import BLUE, GREEN, ORANGE
 from midst.studies.paper.choices import FIFTEEN, plan
 from midst.studies.paper.claims import Claim, Interval, is_positive, judge, mean_of, mean_share_of, over
-from midst.studies.paper.drawing import BLUE, GREEN, ORANGE, Figure, draw_ceiling, draw_interval, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Row, StudySettings, measure, observe
+from midst.studies.paper.drawing import Figure, draw_ceiling, draw_interval, legend_below, panels
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure, observe
+from midst.types import Row
 
 TOPOLOGIES = {"ring": ORANGE, "rgg": BLUE, "complete": GREEN}  # from sparse to dense
 NAMES = {topology: replace(FIFTEEN, graph=topology).kind for topology in TOPOLOGIES}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from midst.plots.style import BLUE, GREEN, MARKERS, ORANGE, PURPLE
 from midst.studies.paper.choices import FIFTEEN, plan
 from midst.studies.paper.claims import (
     Claim,
@@ -23,21 +24,9 @@ from midst.studies.paper.claims import (
     mean_share_of,
     over,
 )
-from midst.studies.paper.drawing import (
-    BLUE,
-    GREEN,
-    MARKERS,
-    ORANGE,
-    PURPLE,
-    Figure,
-    LogLocator,
-    draw_ceiling,
-    draw_interval,
-    legend_below,
-    panels,
-)
-from midst.studies.paper.runs import Experiment, Outcome, Row, StudySettings, measure, observe
-from midst.types import Array
+from midst.studies.paper.drawing import Figure, LogLocator, draw_ceiling, draw_interval, legend_below, panels
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure, observe
+from midst.types import Array, Row
 
 C = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 RANGE = (

@@ -18,10 +18,12 @@ from typing import Any, BinaryIO, Protocol
 
 from midst.errors import InputError
 from midst.files import check_writable, write_whole
+from midst.plots.style import show_number
 from midst.studies.paper import beyond, fig1, fig2, fig3, fig4
 from midst.studies.paper.claims import Case, Claim
 from midst.studies.paper.drawing import Figure
-from midst.studies.paper.runs import Row, StudySettings, show
+from midst.studies.paper.runs import StudySettings
+from midst.types import Row
 
 CLAIMS = "claims.json"
 
@@ -129,7 +131,7 @@ def tabulate(claims: list[Claim]) -> str:
 
 def show_measured(found: Claim | Case) -> tuple[str, str]:
     """Its value and its interval, to the three digits they bear at most; no interval where nothing was sampled."""
-    value, low, high = (show(number, ".3g") for number in (found.value, found.low, found.high))
+    value, low, high = (show_number(number, ".3g") for number in (found.value, found.low, found.high))
     return value, "" if found.low == found.high else f"{low} to {high}"
 
 

@@ -20,6 +20,7 @@ from midst.dp.mechanisms import Offset, privatise
 from midst.errors import InputError
 from midst.methods import Certified, Consensus, Stop
 from midst.objectives import median
+from midst.plots.style import show_number
 from midst.problems import Problem
 from midst.recorder import Record
 from midst.result import Result
@@ -27,9 +28,8 @@ from midst.solving import solve
 from midst.system import streams
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
-from midst.workers import Progress, run_in_parallel
+from midst.workers import TaskProgress, run_in_parallel
 
-Row = dict[str, Any]  # of a table: what a column is called, and what is in it
 Seen = TypeVar("Seen", bound=tuple[Any, ...])
 
 CERTIFIED = Certified()  # to 1e-6 of the scale, which is 1
@@ -51,7 +51,7 @@ class StudySettings:
     runs: int = 100
     seed: int = 1
     workers: int = 1
-    progress: Progress | None = None
+    progress: TaskProgress | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("runs", 2), ("seed", 0), ("workers", 1)):
@@ -91,7 +91,7 @@ class Experiment:
         """In what it differs from another one, for people; empty if in nothing."""
         names = [field.name for field in fields(self) if getattr(self, field.name) != getattr(other, field.name)]
         return ", ".join(
-            self.kind if name == "graph" else f"{_LETTERS.get(name, name)} = {show(getattr(self, name))}"
+            self.kind if name == "graph" else f"{_LETTERS.get(name, name)} = {show_number(getattr(self, name))}"
             for name in names
         )
 
@@ -225,11 +225,6 @@ def measure(
     tasks = [(observe, experiment, settings.seed, k) for experiment, runs in plan.items() for k in range(runs)]
     seen = iter(run_in_parallel(_call, tasks, settings.workers, settings.progress))
     return {experiment: _stack([next(seen) for _ in range(runs)]) for experiment, runs in plan.items()}
-
-
-def show(number: float | None, form: str = "g") -> str:
-    """A number for people, with a proper minus."""
-    return "the default" if number is None else format(number, form).replace("-", "−")
 
 
 def _call(task: tuple[Callable[[Experiment, int, int], Seen], Experiment, int, int]) -> Seen:

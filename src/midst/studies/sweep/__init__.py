@@ -4,7 +4,6 @@
 |---------|------------------------------------------------------------------------------------|
 | spec    | what is asked for: a TOML file, checked whole before anything runs                  |
 | cells   | one cell of the grid: its runs, as rows of a table                                 |
-| workers | cells in this process, in several, or on a cluster                                 |
 | folder  | what is done and what is left, in a folder that a killed sweep can be resumed from |
 
 Run k of cell j draws everything from child (j, k) of the seed, so the numbers do not depend on who computes them.

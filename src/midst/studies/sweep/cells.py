@@ -13,9 +13,7 @@ from midst.problems import Problem
 from midst.solving import solve
 from midst.studies.sweep.spec import GridPoint
 from midst.system import Streams, streams
-from midst.types import Array
-
-Row = dict[str, Any]
+from midst.types import Array, Row
 
 _AT_ONCE = 1_000_000  # edges, or nodes, of the graphs in memory at a time
 _FIXED = ("ring", "complete", "path", "star", "grid")  # kinds that are the same graph in every run

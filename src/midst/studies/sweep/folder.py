@@ -16,8 +16,9 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,12 @@ import numpy as np
 from midst._version import __version__
 from midst.errors import InputError
 from midst.files import write_whole
-from midst.studies.sweep.cells import Row, Task
+from midst.studies.sweep.cells import Task, compute
 from midst.studies.sweep.spec import Spec, check_memory, described
-from midst.studies.sweep.workers import Cluster, on_this_machine
+from midst.types import Row
+from midst.workers import TaskProgress, on_cluster, run_as_done
 
 FORMAT = 1
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def run_sweep(
     workers: int = 1,
     cluster: str | None = None,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: TaskProgress | None = None,
 ) -> Report:
     """Compute the cells that are not done yet, and the table.
 
@@ -73,25 +74,21 @@ def run_sweep(
 
     Raises:
         InputError: the folder holds something else, the sweep would not fit into memory, or the cluster is not there.
-        MissingExtra: what `workers` or `cluster` needs is not installed.
+        MissingExtra: what `cluster` needs is not installed.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InputError("workers must be a whole number of at least 1")
     check_memory(spec, at_once=min(workers, len(spec.cells)))
     folder = Path(out)
     done = _done(folder, spec, resume)
-    joined = None if cluster is None else Cluster(cluster)
-    try:
+    machine = nullcontext(partial(run_as_done, workers=workers)) if cluster is None else on_cluster(cluster)
+    with machine as run:
         _begin(folder, spec)
         left = [Task(cell, spec.runs, spec.seed, spec.options) for cell in spec.cells if cell.number not in done]
-        results = on_this_machine(left, workers) if joined is None else joined.compute(left)
-        for count, (number, rows) in enumerate(results, start=len(done) + 1):
+        for count, (number, rows) in enumerate(run(compute, left), start=len(done) + 1):
             _write(_cell_file(folder, number), _csv(rows))
             if progress is not None:
                 progress(count, len(spec.cells))
-    finally:
-        if joined is not None:
-            joined.close()
     table = "".join(_read_cell(folder, cell.number, header=cell.number == 0) for cell in spec.cells)
     _write(folder / "runs.csv", table)
     tables = ["runs.csv", *_write_parquet(folder, table)]

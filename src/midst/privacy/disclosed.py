@@ -3,8 +3,8 @@
 Rules:
 - Whoever knows z(0) learns from an iteration an interval in which each value lies, or the value itself, whatever the
   others are. Every run draws its own z(0), so several tell the intersection.
-- Searches tell totals, and each counts once, whichever search told it (`published.join`). Totals come on top of the
-  intervals (`searched.learn`).
+- Searches tell totals, and each counts once, whichever search told it (`join_published`). Totals come on top of the
+  intervals (`search_beliefs.learn`).
 - The audit of several runs joins them here, and so does the ledger, which keeps what runs told in a file.
 """
 
@@ -22,8 +22,8 @@ from midst.errors import InputError
 from midst.privacy.observations import Branches
 from midst.privacy.posterior import single
 from midst.privacy.priors import Prior
-from midst.privacy.published import Cell, Own, Pair, Published, join
-from midst.privacy.searched import Learnt, find_floor, learn
+from midst.privacy.published import Cell, Own, Pair, Published, join_published
+from midst.privacy.search_beliefs import Learnt, learn
 from midst.privacy.views import View
 from midst.protocol.keys import Floats, Grid
 from midst.types import Array
@@ -34,7 +34,7 @@ _ROUNDING = 1e-9  # of the largest bound: values worked out from messages of dif
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Told:
+class Disclosure:
     """What a run told of the honest values, in the form in which runs are joined.
 
     Attributes:
@@ -50,15 +50,15 @@ class Told:
 
     def __repr__(self) -> str:
         parts = ["bounds"] * (self.bounds is not None) + ["totals"] * (self.published is not None)
-        return f"<Told: {' and '.join(parts) or 'nothing'} of {len(self.nodes)} nodes>"
+        return f"<Disclosure: {' and '.join(parts) or 'nothing'} of {len(self.nodes)} nodes>"
 
-    def without_value(self, node: int) -> Told:
+    def without_value(self, node: int) -> Disclosure:
         """The same without the bounds of one node where they are its value; `with_value` puts them in again."""
         if self.bounds is None or node not in self.bounds or self.bounds[node][0] < self.bounds[node][1]:
             return self
         return replace(self, bounds={i: ends for i, ends in self.bounds.items() if i != node})
 
-    def with_value(self, node: int, value: float) -> Told:
+    def with_value(self, node: int, value: float) -> Disclosure:
         """The same with the value of one node where its bounds were left out."""
         if self.bounds is None or node in self.bounds:
             return self
@@ -74,7 +74,7 @@ class Told:
         return {"nodes": self.nodes, "bounds": bounds, "published": None if seen is None else _encode(seen)}
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Told:
+    def from_dict(cls, record: dict[str, Any]) -> Disclosure:
         """What `to_dict` made."""
         nodes = tuple(int(i) for i in record["nodes"])
         bounds = None
@@ -88,7 +88,7 @@ class Told:
         return cls(nodes, bounds, None if seen is None else _decode(seen))
 
 
-def tell(view: View) -> Told:
+def disclose(view: View) -> Disclosure:
     """What a run told, as an adversary sees it.
 
     Raises:
@@ -96,42 +96,42 @@ def tell(view: View) -> Told:
     """
     nodes = tuple(view.honest.tolist())
     if not view.public.iterations:
-        return Told(nodes, None, view.published)
+        return Disclosure(nodes, None, view.published)
     bounds = {}
     for observation in view.observations:
         if not isinstance(observation, Branches):
             raise InputError("runs are joined for an eavesdropper on clear z(0), which bounds what others learn")
         bounds[observation.node] = observation.ends
-    return Told(nodes, bounds, view.published)
+    return Disclosure(nodes, bounds, view.published)
 
 
-def join_told(several: Sequence[Told]) -> Told:
+def join_disclosures(several: Sequence[Disclosure]) -> Disclosure:
     """What runs told together. The answers are known where those of all are.
 
     Raises:
         InputError: they are not of the same values of the same participants.
     """
     nodes = several[0].nodes
-    if any(told.nodes != nodes for told in several):
+    if any(one.nodes != nodes for one in several):
         raise InputError("runs are audited together where the participants are the same")
-    bounds = [told.bounds for told in several if told.bounds is not None]
-    searched = [told.published for told in several if told.published is not None]
-    seen = join(searched) if searched else None
+    bounds = [one.bounds for one in several if one.bounds is not None]
+    searched = [one.published for one in several if one.published is not None]
+    seen = join_published(searched) if searched else None
     if seen is not None and (len(searched) < len(several) or any(each.answer is None for each in searched)):
         seen = replace(seen, answer=None, apart=())
-    return Told(nodes, _intersect(bounds) if bounds else None, seen)
+    return Disclosure(nodes, _intersect(bounds) if bounds else None, seen)
 
 
 def see_together(views: Sequence[View]) -> View:
     """Several runs as one: their iterations end to end, with all that any of them told.
 
     Raises:
-        InputError: as `tell` and `join_told` do.
+        InputError: as `disclose` and `join_disclosures` do.
     """
-    told = join_told([tell(each) for each in views])
+    joined = join_disclosures([disclose(each) for each in views])
     iterated = [each for each in views if each.public.iterations]
-    if told.bounds is None:
-        return replace(views[0], published=told.published)
+    if joined.bounds is None:
+        return replace(views[0], published=joined.published)
     starts = np.cumsum([0, *(each.public.iterations for each in iterated)]).tolist()
     observations = []
     for k, observation in enumerate(iterated[-1].observations):
@@ -140,36 +140,25 @@ def see_together(views: Sequence[View]) -> View:
         inside = tuple(
             (start + a, start + b) for start, one in each if isinstance(one, Branches) for a, b in one.inside
         )
-        low, high = told.bounds[observation.node]
+        low, high = joined.bounds[observation.node]
         value = low if low == high else None
         observations.append(Branches(observation.node, observation.last, low, high, value, inside))
     public = replace(iterated[0].public, iterations=starts[-1])
-    return View(views[0].adversary, public, tuple(observations), published=told.published)
+    return View(views[0].adversary, public, tuple(observations), published=joined.published)
 
 
-def weigh(told: Told, priors: list[Prior], resolution: Array) -> Learnt:
+def weigh(disclosure: Disclosure, priors: list[Prior], resolution: Array) -> Learnt:
     """What runs told, as beliefs and bits of each node.
 
     Raises:
         InputError: the prior gives no mass to what was observed, or there is no theory for what is asked.
     """
-    believed = None if told.bounds is None else {i: single(priors[i], i, *ends) for i, ends in told.bounds.items()}
-    before = believed or {}
+    before = {i: single(priors[i], i, *ends) for i, ends in (disclosure.bounds or {}).items()}
     bits = {i: posterior.bits(float(resolution[i])) for i, posterior in before.items()}
-    learnt = Learnt("exact", {}, {}, {}, ())
-    if told.published is not None:
-        learnt = learn(told.published, priors, resolution, believed)
+    if disclosure.published is None:
+        return Learnt("exact", before, {}, bits, ())
+    learnt = learn(disclosure.published, priors, resolution, None if disclosure.bounds is None else before)
     return replace(learnt, believed=before | learnt.believed, bits=bits | learnt.bits)
-
-
-def weigh_answers(told: Told, priors: list[Prior], resolution: Array) -> dict[int, float] | None:
-    """The floor: bits of the answers alone, of each node; None where that is not known."""
-    if told.published is None:
-        return None
-    if told.bounds is None and not told.published.cells:  # the public bounds were the answer
-        return dict.fromkeys(told.nodes, 0.0)
-    found, why = find_floor(told.published, priors, resolution)
-    return dict.fromkeys(told.nodes, 0.0) | found if why is None else None
 
 
 def _intersect(several: Sequence[Mapping[int, Ends]]) -> dict[int, Ends]:

@@ -21,8 +21,8 @@ from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import reconstruct
 from midst.privacy.audit import audit, measure
 from midst.privacy.priors import Density, Normal, Uniform, Within
-from midst.privacy.published import Cell, Pair, Published, published
-from midst.privacy.searched import learn
+from midst.privacy.published import Cell, Pair, Published, read_published
+from midst.privacy.search_beliefs import learn
 from midst.privacy.views import view
 from midst.protocol.keys import make_keys
 
@@ -78,7 +78,7 @@ def check_against_enumeration(values, prior, corrupt=(), grid=SIX, **how):
     before = [masses(each, grid) for each in priors]
     after = enumerate_posterior(values, corrupt, before, grid, **how)
     alone = enumerate_posterior(values, corrupt, before, grid, alone=True, **how)
-    seen = published(trace, adversary)
+    seen = read_published(trace, adversary)
     learnt = learn(seen, [*priors], np.ones(n))
     for i in range(n):
         if i in corrupt:
@@ -248,7 +248,7 @@ def test_unequal_priors_are_calibrated():
     for seed in range(150):
         rng = np.random.default_rng([seed, 5])
         values = [rng.normal(prior.mean, prior.std) for prior in priors]
-        seen = published(search_trace(values, bounds=(-20, 20), spacing="value"), Adversary())
+        seen = read_published(search_trace(values, bounds=(-20, 20), spacing="value"), Adversary())
         learnt = learn(seen, priors, np.full(5, 0.01))
         for i, posterior in learnt.believed.items():
             chances = np.array([piece.probability for piece in posterior.pieces])

@@ -79,6 +79,7 @@ def _blocks(seen: Published, keys: Grid, prior: Prior) -> tuple[list[int], int]:
 def _weigh(log_p: Array, mirror: int, lower: int, count: int) -> Array:
     """The chances of each block to hold a value, given that the numbers of the middle two add up to `mirror`."""
     upper, blocks, p = count - lower, len(log_p), np.exp(log_p)
+    # F^L of many values is no float any more: everything is kept in logarithms, relative to the likeliest pair
     with np.errstate(divide="ignore"):
         log_f, log_g = np.log(np.cumsum(p)), np.log(np.cumsum(p[::-1])[::-1])
     k = np.arange(max(0, mirror - blocks + 1), (mirror + 1) // 2)
@@ -97,6 +98,8 @@ def _weigh(log_p: Array, mirror: int, lower: int, count: int) -> Array:
     beyond[other] = np.exp(_log_steps(log_g[::-1], upper - 1)[::-1][other] + greatest + ways - scale)
     counts += upper * p * (np.cumsum(beyond) - beyond)
     counts[other] += upper * p[other] * np.exp((upper - 1) * log_g[other] + greatest + ways - scale)
+    # both middle values in one block: each of all n is below, in or above it, with the chance that this leaves for the
+    # rest
     if mirror % 2 == 0:
         at = mirror // 2
         counts += count * p * np.repeat(np.exp(np.array(tied[:3]) - scale), (at, 1, blocks - at - 1))

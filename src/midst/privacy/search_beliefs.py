@@ -20,7 +20,7 @@ eavesdropper on clear z(0), of each independently of the others), and the totals
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -30,7 +30,7 @@ import numpy as np
 from midst.errors import InputError
 from midst.privacy.assignments import assign
 from midst.privacy.floor import floor_posteriors
-from midst.privacy.midpoint import midpoint_bits
+from midst.privacy.midpoint_floor import midpoint_bits
 from midst.privacy.posterior import Piece, Posterior, cell, log_mass
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell, Published
@@ -106,17 +106,23 @@ def learn(
     )
 
 
-def find_floor(seen: Published, priors: list[Prior], resolution: Array) -> tuple[dict[int, float], str | None]:
-    """Bits of the answer alone, of each participant; and, where they are not known, why."""
-    if not len(seen.owner):
-        return {}, None
+def find_floor(
+    seen: Published | None, nodes: Sequence[int], priors: list[Prior], resolution: Array, *, iterated: bool
+) -> tuple[dict[int, float], str | None]:
+    """Bits of the answer alone, of each of the honest nodes; none and why, where they are not known."""
+    if seen is None:
+        return {}, "no floor: the run ended without an answer that was proved"
+    nothing = dict.fromkeys(nodes, 0.0)
+    if not len(seen.owner) or not (iterated or seen.cells):  # nobody is left, or the bounds were the answer
+        return nothing, None
     own = _own_priors(seen, priors)
     if len(seen.ranks) > 1 and seen.answer is not None:
-        return _midpoint_floor(seen, own, resolution)
+        bits, why = _midpoint_floor(seen, own, resolution)
+        return (nothing | bits, None) if why is None else ({}, why)
     found = floor_posteriors(seen.apart or (seen,), own, float(resolution.min()))
     if isinstance(found, str):
         return {}, f"no floor: {found}"
-    return _count_bits(seen, {i: found[v] for i, v in _one_value_of_each(seen).items()}, resolution), None
+    return nothing | _count_bits(seen, {i: found[v] for i, v in _one_value_of_each(seen).items()}, resolution), None
 
 
 def _midpoint_floor(seen: Published, own: list[Prior], resolution: Array) -> tuple[dict[int, float], str | None]:
@@ -276,6 +282,7 @@ def _pair_pieces(seen: Published, c: int, prior: Prior, chance: float) -> list[P
     count = last + 1 - first
     edges = [first - 1 + count * k // min(count, _PARTS) for k in range(min(count, _PARTS) + 1)]
     parts = [(Cell(a, b, 0), Cell(twice - b - 1, twice - a - 1, 0)) for a, b in pairwise(edges)]
+    # Σ P(k)·P(sum − k) over the m keys of a part, the prior taken as even in it: P(part)·P(mirror image) / m
     logs = np.array(
         [
             sum(log_mass(prior, *each.ends(seen.keys)) for each in part) - math.log(part[0].b - part[0].a)
@@ -291,6 +298,7 @@ def _pair_pieces(seen: Published, c: int, prior: Prior, chance: float) -> list[P
 
 def _sides(seen: Published, chances: Array) -> tuple[float, float, float]:
     """The chances to lie below, at and above the answer; of a midpoint, the lower of two cells is below."""
+    # without a rank all cells are "at"; of two middle cells the lower is below the midpoint and the upper above
     low, high = (seen.reference[0], seen.reference[-1]) if seen.reference else (0, len(chances))
     apart = int(low < high)
     return (

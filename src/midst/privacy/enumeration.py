@@ -33,7 +33,7 @@ _WORK = 50_000  # rows times points of the others
 _LOG_2PI = math.log(2 * math.pi)
 
 
-Grid = Callable[[int], tuple[Array, Array]]
+Quadrature = Callable[[int], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +98,7 @@ def is_closed(component: Component) -> bool:
     return boxes - (component.sides is not None) <= len(_QUADRATURE)
 
 
-def enumerate_joint(component: Component) -> Marginals:
+def enumerate_hypotheses(component: Component) -> Marginals:
     """The marginals by summing over all joint hypotheses.
 
     Raises:
@@ -111,13 +111,13 @@ def enumerate_joint(component: Component) -> Marginals:
     return Marginals(probability, component.kept, [np.empty((0, len(p))) for p in probability], sampled=False)
 
 
-def integrate_joint(component: Component, repeats: int = 8, seed: int = 0) -> Marginals:
+def integrate_hypotheses(component: Component, repeats: int = 8, seed: int = 0) -> Marginals:
     """The same with boxes of many dimensions integrated over scrambled Sobol points, several times for an error bar.
 
     A first pass with few points finds the rows that matter; those get the more points the fewer they are.
 
     Raises:
-        InputError: as `enumerate_joint`.
+        InputError: as `enumerate_hypotheses`.
     """
     rows, u, weight = _list(component)
     low, high = _take(component.low, rows) - u, _take(component.high, rows) - u
@@ -126,9 +126,9 @@ def integrate_joint(component: Component, repeats: int = 8, seed: int = 0) -> Ma
     points = int(np.clip(2 ** int(math.log2(max(_WORK / max(len(matter), 1), 1))), 2 * _FEW, 1024))
     found = []
     for k in range(repeats):
-        grid = _sobol(points, np.random.default_rng([seed, k]))
+        rule = _sobol(points, np.random.default_rng([seed, k]))
         fine = rough.copy()
-        fine[matter] = weight[matter] + _log_density_v(component, low[matter], high[matter], grid)
+        fine[matter] = weight[matter] + _log_density_v(component, low[matter], high[matter], rule)
         found.append(_marginals(component, rows, fine))
     return pool(found, component.kept)
 
@@ -158,10 +158,12 @@ def _list(component: Component) -> tuple[Ints, Array, Array]:
     sizes = [len(u) for u in component.u]
     if math.prod(sizes) > _MOST_ROWS:
         raise InputError("too many joint hypotheses to enumerate; use method='auto' or 'sampled'")
+    # row r is the r-th joint hypothesis: column k says which of node k's own it takes
     rows = np.column_stack(np.unravel_index(np.arange(math.prod(sizes)), sizes))
     u = _take(component.u, rows)
     if component.held:
         node, (low, high) = component.held
+        # what the others leave of Σ U = 0
         u[:, node] = 0.0
         u[:, node] = -u.sum(axis=1)
         fits = (u[:, node] > low - component.tolerance) & (u[:, node] < high + component.tolerance)
@@ -171,6 +173,8 @@ def _list(component: Component) -> tuple[Ints, Array, Array]:
         raise inconsistent()
     rows, u = rows[fits], u[fits]
     weight = _take(component.log_weight, rows).sum(axis=1)
+    # Cov U is singular along (1, …, 1) and u has no part there, so the pseudo-inverse is the exponent on the
+    # hyperplane; its determinant is common to all rows and left out
     weight -= 0.5 * np.einsum("ri,ij,rj->r", u, np.linalg.pinv(component.cov_u, hermitian=True), u)
     return rows, u, weight
 
@@ -190,7 +194,7 @@ def inconsistent() -> InputError:
     return InputError("no hypothesis fits the messages of this trace; was it made by this iteration?")
 
 
-def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: bool, grid: Grid) -> Array:
+def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: bool, rule: Quadrature) -> Array:
     """Log P(low < X < high) of X ~ N(mean, cov), one row a case, by separation of variables (Genz).
 
     With X = mean + L e, e standard normal and L triangular, e_1 is integrated over its interval, e_2 given e_1 over its
@@ -202,17 +206,18 @@ def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: 
         low: shape (rows, k).
         high: likewise.
         tied: whether cov has rank k − 1 only, as on a bipartite set; the last two intervals then bound one variable.
-        grid: the points at which the integrals that are not closed are taken.
+        rule: the points and weights by which the integrals that are not closed are taken.
     """
     k = len(cov)
     if tied and k == 1:
         return np.where((low < mean) & (mean < high), 0.0, -np.inf)[:, 0]
+    # tied: the last X is a function of the others, so that its interval is a second one for the last free e
     free = k - 1 if tied else k
     factor = np.zeros((k, k))
     factor[:free, :free] = np.linalg.cholesky(cov[:free, :free])
     if tied:
         factor[free, :free] = np.linalg.solve(factor[:free, :free], cov[free, :free])
-    probabilities, log_share = grid(free - 1)
+    probabilities, log_share = rule(free - 1)
     e = np.zeros((len(mean), len(log_share), free))
     total = np.broadcast_to(log_share, e.shape[:2]).copy()
     low, high = (np.asarray(end - mean)[:, None, :] for end in (low, high))
@@ -231,6 +236,8 @@ def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: 
 
 def truncated_normal(a: Array, b: Array, probability: Array) -> Array:
     """The point below which a share `probability` of the standard normal cut to (a, b) lies."""
+    # in the upper tail Φ is 1 but for digits that are lost; its mirror image lies in the lower tail, where log Φ has
+    # them all
     flip = a > 0
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
     probability = np.where(flip, 1 - probability, probability)
@@ -240,7 +247,7 @@ def truncated_normal(a: Array, b: Array, probability: Array) -> Array:
     return np.asarray(np.where(flip, -point, point))
 
 
-def _log_density_v(component: Component, low: Array, high: Array, grid: Grid) -> Array:
+def _log_density_v(component: Component, low: Array, high: Array, rule: Quadrature) -> Array:
     """Density of the points of V times the probability of its intervals given them, in logarithms, row by row."""
     cov, mean, sides = component.cov_v, component.mean_v, component.sides
     inside = low < high
@@ -252,6 +259,7 @@ def _log_density_v(component: Component, low: Array, high: Array, grid: Grid) ->
             v = low[fits] - mean
             weight[fits] = -0.5 * np.einsum("ri,ij,rj->r", v, np.linalg.pinv(cov, hermitian=True), v)
             return weight
+    # one factorisation for all rows that leave the same nodes inside
     patterns, which = np.unique(inside, axis=0, return_inverse=True)
     for index, pattern in enumerate(patterns):
         if sides is not None and not pattern.any():
@@ -271,12 +279,12 @@ def _log_density_v(component: Component, low: Array, high: Array, grid: Grid) ->
             rest = rest - cov[np.ix_(boxes, points)] @ gain
         if len(boxes):
             ends = (low[np.ix_(rows, boxes)], high[np.ix_(rows, boxes)])
-            weight[rows] += log_box_probability(centre, rest, *ends, sides is not None, grid)
+            weight[rows] += log_box_probability(centre, rest, *ends, sides is not None, rule)
     return weight
 
 
 def _gauss(dimensions: int) -> tuple[Array, Array]:
-    """Points in the unit cube and the logarithms of their weights, by Gauss and Legendre."""
+    """Quadrature in the unit cube and the logarithms of their weights, by Gauss and Legendre."""
     if dimensions not in _QUADRATURE:
         raise InputError("too many nodes may have been inside at t = 0 to enumerate; use method='auto' or 'sampled'")
     if dimensions == 0:
@@ -287,17 +295,17 @@ def _gauss(dimensions: int) -> tuple[Array, Array]:
     return np.column_stack([axis.reshape(-1) for axis in axes]), np.sum(shares, axis=0).reshape(-1)
 
 
-def _sobol(points: int, rng: np.random.Generator) -> Grid:
+def _sobol(points: int, rng: np.random.Generator) -> Quadrature:
     """Scrambled Sobol points, with which every integral is right on average."""
 
     @cache
-    def grid(dimensions: int) -> tuple[Array, Array]:
+    def rule(dimensions: int) -> tuple[Array, Array]:
         if dimensions <= 1:
             return _gauss(dimensions)
         cube = Sobol(dimensions, rng=rng.spawn(1)[0]).random(points)
         return np.clip(cube, 1e-12, 1 - 1e-12), np.full(points, -math.log(points))
 
-    return grid
+    return rule
 
 
 def _take(columns: list[Array], rows: Ints) -> Array:
