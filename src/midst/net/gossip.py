@@ -30,6 +30,9 @@ from midst.protocol.search import SearchState
 class Gossip:
     """One participant's part in a search."""
 
+    awaits_everybody = True
+    state = None  # there is no iteration, or `ExactFinish` has it
+
     def __init__(
         self, setup: Setup, opening: Opening, first: int = 0, thresholds: tuple[tuple[int, ...], ...] = ()
     ) -> None:
@@ -60,11 +63,6 @@ class Gossip:
     def search(self) -> SearchState | None:
         """Where the search stands; None before all announcements are there."""
         return self._participant.search
-
-    @property
-    def awaits_everybody(self) -> bool:
-        """All participants are waited for."""
-        return True
 
     def own(self, step: int) -> Statement | None:
         """Our own statement of a step, if there is one."""

@@ -80,6 +80,17 @@ class Iteration:
         """A number in the units of the data."""
         return np.asarray(number * self.parameters.unit)
 
+    def draw(self, entropy: Entropy) -> bytes:
+        """z(0), one row a neighbour."""
+        node = self.node
+        drawn = normals(entropy, (len(node.neighbours), *node.shape))
+        return np.asarray(self.mu * node.signs + self.sigma * drawn, "<f8").tobytes()
+
+    def z_of(self, opening: Opening) -> list[Array]:
+        """z(0) as it was drawn, one a neighbour."""
+        node = self.node
+        return rows(np.frombuffer(opening.z, "<f8").reshape(len(node.neighbours), *node.shape))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Setup:
@@ -122,11 +133,7 @@ class Setup:
         Args:
             entropy: gives that many random bytes; the operating system's, but in a simulation.
         """
-        z = b""
-        if self.iteration is not None:
-            node = self.iteration.node
-            drawn = normals(entropy, (len(node.neighbours), *node.shape))
-            z = np.asarray(self.iteration.mu * node.signs + self.iteration.sigma * drawn, "<f8").tobytes()
+        z = b"" if self.iteration is None else self.iteration.draw(entropy)  # before the rest: the order is the seed's
         return Opening(
             digest=self.session,
             name=self.name,
@@ -139,12 +146,6 @@ class Setup:
     def plain_value(self) -> bytes:
         """The value as bytes, by which a journal knows it again."""
         return np.asarray(self.values, "<f8").tobytes()
-
-    def z_of(self, opening: Opening) -> list[Array]:
-        """z(0) as it was drawn, one a neighbour."""
-        assert self.iteration is not None
-        node = self.iteration.node
-        return rows(np.frombuffer(opening.z, "<f8").reshape(len(node.neighbours), *node.shape))
 
     def agreement(self, thresholds: tuple[tuple[int, ...], ...]) -> Agreement:
         """What all agreed on about the search.
