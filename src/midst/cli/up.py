@@ -24,6 +24,8 @@ from midst.errors import InputError
 from midst.types import Array
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from midst.graphs import Graph
     from midst.methods import MethodName
     from midst.net.answer import Answer
@@ -81,20 +83,11 @@ def command(
     """Start a whole network on this machine: real processes, throw-away keys, mutual TLS on loopback."""
     import numpy as np
 
-    from midst.cli.node import check_out
-    from midst.cli.options import parse_bounds, read_graph
-    from midst.cli.values import read_values
-    from midst.files import check_writable
+    from midst.cli.options import parse_bounds
     from midst.net.local import make_party, unanimous
 
     seed = secrets.randbits(32) if seed_values is None else seed_values
-    rng = np.random.default_rng(seed)
-    numbers = read_values(values, pooled, nodes)
-    network = read_graph(graph, nodes if numbers is None else len(numbers), rng)
-    if numbers is None:
-        numbers = rng.standard_normal(network.n)
-    elif len(numbers) != network.n:
-        raise InputError(f"{len(numbers)} values for {network.n} nodes; give one value a node")
+    network, numbers = _read(graph, nodes, values, pooled, np.random.default_rng(seed))
     if objective is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
     if transport == "udp" and method != "search":
@@ -118,8 +111,7 @@ def command(
     )
     with _ending_well(), making as party:
         if out is not None:
-            check_out(party.charter, out)
-            check_writable(_charter_beside(out))
+            _check_out(party.charter, out)
         with _page(party.charter) if explore else nullcontext() as page:
             ends, seconds = _run(party, numbers, transport, page)
             answer = unanimous(ends)
@@ -128,6 +120,22 @@ def command(
             _report(party.charter, answer, ends, seconds, seed if values is None else None, as_json)
             if explore:
                 _stay()
+
+
+def _read(
+    spec: str, nodes: int | None, values: str | None, pooled: bool, rng: np.random.Generator
+) -> tuple[Graph, Array | list[Array]]:
+    """The graph, and a value a node; drawn where they are not given."""
+    from midst.cli.options import read_graph
+    from midst.cli.values import read_values
+
+    numbers = read_values(values, pooled, nodes)
+    graph = read_graph(spec, nodes if numbers is None else len(numbers), rng)
+    if numbers is None:
+        return graph, rng.standard_normal(graph.n)
+    if len(numbers) != graph.n:
+        raise InputError(f"{len(numbers)} values for {graph.n} nodes; give one value a node")
+    return graph, numbers
 
 
 def _run(
@@ -150,6 +158,14 @@ def _run(
 
 def _charter_beside(out: Path) -> Path:
     return out.with_suffix(".toml")
+
+
+def _check_out(charter: Charter, out: Path) -> None:
+    from midst.cli.node import check_out
+    from midst.files import check_writable
+
+    check_out(charter, out)
+    check_writable(_charter_beside(out))
 
 
 def _write_out(charter: Charter, answer: Answer, out: Path) -> None:

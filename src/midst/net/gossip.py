@@ -89,7 +89,7 @@ class Gossip:
         if lacks:
             wanted = [self._held(step, signer) for signer in unpack_bits(lacks, len(self._setup.charter.names))]
         else:
-            steps = range(step, self._participant.step + 2)
+            steps = range(step, self._participant.step + 2)  # others may be a step ahead, never two
             wanted = [self._held(s, signer) for s in steps for signer in self._routes.signers_told_to(j)]
             self._outbox = [(k, told) for k, told in self._outbox if k != j or told not in wanted]  # it is told now
         return self._setup.codec.encode([statement for statement in wanted if statement is not None])
@@ -133,6 +133,7 @@ class Gossip:
         """
         news = False
         for statement in said.statements:
+            # First that j has it, then to whom it is told on: else j would be sent back what it has just told.
             self._has[j].add((statement.signer, statement.step))
             if self._participant.take(statement):
                 self._tell(statement)
@@ -164,6 +165,7 @@ class Gossip:
             Distrust: somebody has announced a key that hides nothing.
             Impossible: no values can have these totals.
         """
+        # Our next statement follows from these inputs: it may be told only since `Peer` has them on disk.
         self._participant.advance(inputs)
         if self._participant.certified:
             self.answer = self._read()

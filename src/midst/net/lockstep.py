@@ -169,7 +169,7 @@ class LockStep:
             return [x, -x]
         node = self._iteration.node
         z, mirror, far = map(np.array, (before.z, before.mirror, [step.message.number for step in inputs]))
-        edges = residual_bounds(z, mirror, node.signs, before.x, far, node.c, node.terms.weight)
+        edges = residual_bounds(z, mirror, node.sign_column, before.x, far, node.c, node.terms.weight)
         return [x, -x, edges.max(axis=0)]
 
     def _publish(self, outbox: Mapping[int, Message]) -> None:

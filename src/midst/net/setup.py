@@ -85,7 +85,7 @@ class Iteration:
         """z(0), one row a neighbour."""
         node = self.node
         drawn = normals(entropy, (len(node.neighbours), *node.shape))
-        return np.asarray(self.mu * node.signs + self.sigma * drawn, "<f8").tobytes()
+        return np.asarray(self.mu * node.sign_column + self.sigma * drawn, "<f8").tobytes()
 
     def z_of(self, opening: Opening) -> list[Array]:
         """z(0) as it was drawn, one a neighbour."""
