@@ -48,6 +48,7 @@ from midst.net.journal import DiskFile, Journal
 from midst.net.local import make_party
 from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
+from midst.net.session import Session, resume
 from midst.net.setup import make_setup
 from midst.net.transports.making import make_transport
 from midst.net.transports.transport import Endpoint
@@ -152,7 +153,9 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
         setup = make_setup(charter, name, value, CertifiedNotary(charter, identity))
         transport = make_transport("tls", Endpoint(charter, identity, i, setup.codec.largest()))
         journal = Journal(DiskFile(journals / f"{name}.journal"), name)
-        await Driver(setup, journal, transport, watch=watch).run()
+        session = resume(setup, journal, os.urandom)
+        assert isinstance(session, Session)
+        await Driver(session, transport, watch=watch).run()
 
     asyncio.run(take_part())
     (began, cpu_began), (ended, cpu_ended) = times

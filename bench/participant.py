@@ -26,7 +26,7 @@ def mark(what: str) -> None:
 
 
 def see_link(self: Driver, j: int) -> None:
-    if len(self.links | {j}) == len(self.setup.neighbours):
+    if len(self.links | {j}) == len(self.peer.neighbours):
         mark("linked")
     linked(self, j)
 
@@ -37,7 +37,7 @@ def see_end(peer: Peer) -> None:
 
 
 async def watched(self: Driver) -> object:
-    self.watch = see_end
+    self.peer._watch = see_end
     return await run(self)
 
 

@@ -152,7 +152,7 @@ class Options(TypedDict, total=False):
     throw: bool
     memory: int
     most: int
-    progress: Progress | None
+    progress: TaskProgress | None
 
 
 def coordinate_median(
@@ -274,7 +274,9 @@ def _plan(updates: Sequence[Update], objective: Quantile, graph: Graph | str, co
     return plan
 
 
-def _run(plan: _Plan, update: Update, method: Method, rng: np.random.Generator, progress: Progress | None) -> Aggregate:
+def _run(
+    plan: _Plan, update: Update, method: Method, rng: np.random.Generator, progress: TaskProgress | None
+) -> Aggregate:
     """Every chunk after the other, and the answers in the structure of an update."""
     answers = [np.empty(parameter.shape, parameter.dtype) for parameter in plan.parameters]
     exposed, chunks = np.zeros(plan.graph.n, np.int64), []

@@ -27,7 +27,7 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.objectives import Mean, Objective, Quantile, median
 from midst.protocol.keys import Floats, Keys, Words, first_bracket, make_keys
-from midst.protocol.step import Terms
+from midst.protocol.step import Terms, make_terms
 from midst.types import Array, Ints
 
 Bounds = tuple[Array, Array]
@@ -213,11 +213,10 @@ class Problem:
             c: the convergence parameter in working units.
         """
         column = (slice(None),) + (None,) * (self.values.ndim - 1)
-        left, right, curvature = (part[column] for part in self.objective.slopes(self.whole_weights, self.unit_weight))
+        slopes = (part[column] for part in self.objective.slopes(self.whole_weights, self.unit_weight))
         s = self.values / unit
         cd = np.broadcast_to(c * self.graph.degree[column], s.shape)
-        smooth = isinstance(self.objective, Mean)
-        return Terms(s, curvature * s - right, curvature * s + left, curvature + cd, cd, smooth)
+        return make_terms(slopes, s, cd, isinstance(self.objective, Mean))
 
 
 def binary_unit(scale: Array) -> Array:

@@ -86,6 +86,10 @@ class Parameters:
     unit: Array
     scale: Array
 
+    def working_c(self, smooth: bool) -> Array:
+        """C in working units: f scales with unit^p (p = 1 for a quantile, 2 for the mean), hence c with unit^(p−2)."""
+        return self.c if smooth else self.c * self.unit
+
     def to_dict(self) -> dict[str, Any]:
         """The parameters as plain Python values; the unit is midst's own business."""
         arrays = {"c": self.c, "mu": self.mu, "sigma": self.sigma, "scale": self.scale}
@@ -219,9 +223,7 @@ def check_z0(problem: Problem, z0: ArrayLike) -> Array:
 
 
 def assemble(problem: Problem, parameters: Parameters, z0: Array | Sums) -> System:
-    """The system in working units.
-
-    f scales with unit^p (p = 1 for a quantile, 2 for the mean), hence c with unit^(p−2) and z with unit^(p−1).
+    """The system in working units; z scales with unit^(p−1), where c does with unit^(p−2).
 
     Raises:
         InputError: c is so small or so large that the first step leaves the range of floating point numbers.
@@ -229,7 +231,7 @@ def assemble(problem: Problem, parameters: Parameters, z0: Array | Sums) -> Syst
     unit = parameters.unit
     smooth = isinstance(problem.objective, Mean)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        c = parameters.c if smooth else parameters.c * unit
+        c = parameters.working_c(smooth)
         terms = problem.terms(unit, c)
         start = z0 / unit if smooth else z0
         largest = np.abs(start.S).max() if isinstance(start, Sums) else _largest_sum(start, problem.graph)
@@ -266,13 +268,15 @@ def whole_number(name: str, number: int) -> int:
     return int(number)
 
 
-def make_node(system: System, i: int) -> Node:
-    """Participant i of a system, with its own value and nothing of the others'."""
-    own = system.terms[i]
-    return Node(
-        id=i,
-        neighbours=tuple(system.graph.neighbours(i).tolist()),
-        terms=Terms(plain(own.s), plain(own.above), plain(own.below), plain(own.weight), plain(own.cd), own.smooth),
-        c=plain(system.c),
-        theta=system.theta,
-    )
+def make_node(i: int, graph: Graph, own: Terms, c: Array, theta: float) -> Node:
+    """Participant i, with its own value and nothing of the others'.
+
+    Args:
+        i: its number.
+        graph: who talks to whom.
+        own: its local objective, in working units like c.
+        c: convergence parameter.
+        theta: averaging constant.
+    """
+    terms = Terms(plain(own.s), plain(own.above), plain(own.below), plain(own.weight), plain(own.cd), own.smooth)
+    return Node(i, tuple(graph.neighbours(i).tolist()), terms, plain(c), theta)

@@ -158,8 +158,8 @@ def test_from_an_old_charter_only_the_session_differs() -> None:
     new, old = parse_charter(done.stdout, "stdout"), read_charter("old.toml")
     assert new.session == "s-2"
     assert new.digest != old.digest
-    digests = old.field_digests()
-    assert [key for key, digest in new.field_digests().items() if digests[key] != digest] == ["session"]
+    digests = old.field_digests
+    assert [key for key, digest in new.field_digests.items() if digests[key] != digest] == ["session"]
 
 
 def test_from_an_old_charter_with_changes() -> None:

@@ -93,7 +93,7 @@ class Greeter:
     lines: list[str] = field(default_factory=list)
 
     def linked(self, j: int) -> None:
-        own, other, digests = self.charter.names[self.number], self.charter.names[j], self.charter.field_digests()
+        own, other, digests = self.charter.names[self.number], self.charter.names[j], self.charter.field_digests
         hello = Hello(PROTOCOL, own, other, self.charter.digest, digests, bytes(16), 0)
         self.transport.send(j, b"T?")  # no frame that means anything; it does no harm
         self.transport.send(j, encode_control(hello))

@@ -9,7 +9,6 @@ import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -24,6 +23,8 @@ from midst.explorer.fields import parse
 from midst.explorer.live import Feed, serve
 from midst.explorer.server import serving
 from midst.explorer.simulate import Made, prepare
+from midst.net.answer import Answer
+from midst.net.events import End, Link, Round, Start
 from midst.studies.paper.choices import FAR, NEAR, perform_drawn
 from midst.studies.paper.runs import StudySettings as Series
 from midst.system import assemble, draw_z0, settle, streams
@@ -592,19 +593,17 @@ def drive(feed: Feed, *, everything: bool, node: int | None = None) -> float:
     system = assemble(problem, parameters, draw_z0(problem, parameters, drawn.z0))
     once = graph.source < graph.target
     edges = np.column_stack([graph.source[once], graph.target[once]]).tolist()
-    names = [f"party-{i}" for i in range(9)]
-    about: dict[str, Any] = {"names": names, "edges": edges, "objective": "median"}
-    feed.publish({"kind": "start", **about, "all": everything, "self": node})
+    names = tuple(f"party-{i}" for i in range(9))
+    feed.publish(Start(names, edges, "median", "consensus", all=everything, own=node))
     for i, j in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        feed.publish({"kind": "link", "node": i, "neighbour": j, "up": True})
+        feed.publish(Link(i, j, up=True))
     for t, (x, branch) in zip(range(40), ENGINES["reference"](system), strict=False):
         for i in range(9):
             sent = [float(x[i] * parameters.unit)]
-            feed.publish({"kind": "round", "node": i, "t": t, "x": sent, "branch": [int(branch[i])]})
+            feed.publish(Round(i, t, sent, [int(branch[i])]))
     value = float(np.median(problem.values))
-    end = {"kind": "end", "value": [value], "rounds": t + 1, "exposed": None, "text": "found by a search"}
     for i in range(9):
-        feed.publish({**end, "node": i})
+        feed.publish(End(i, Answer((value,), (), 0.0, rounds=t + 1, exposed=False)))
     return value
 
 

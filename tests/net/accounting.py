@@ -65,12 +65,12 @@ def keep_log(path: str) -> None:
     begin, hear = peer.Peer.__init__, peer.Peer.hear
     log = Path(path).open("ab", buffering=0)  # noqa: SIM115 (for as long as the process runs)
 
-    def logged(self, setup, journal, send, *rest):
+    def logged(self, session, send, *rest):
         def tell(j, frame):
-            log.write(_HEAD.pack(setup.number, j, len(frame)) + frame)
+            log.write(_HEAD.pack(session.setup.number, j, len(frame)) + frame)
             return send(j, frame)
 
-        begin(self, setup, journal, tell, *rest)
+        begin(self, session, tell, *rest)
 
     def heard(self, j, frame, now):
         log.write(_HEAD.pack(j, self.setup.number, len(frame)) + frame)

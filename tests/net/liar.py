@@ -30,16 +30,16 @@ def tamper(change: Callable[[peer.Peer, int, Statement], Statement | None]) -> N
     """Put a change between the liar and its links; None for a statement that is not told."""
     begin = peer.Peer.__init__
 
-    def lying(self, setup, journal, send, *rest):
+    def lying(self, session, send, *rest):
         def tell(j, frame):
             if frame[:1] != b"G":
                 return send(j, frame)
-            told = [change(self, j, each) for each in setup.codec.decode_all(frame)]
-            for again in setup.codec.encode([each for each in told if each is not None]):
+            told = [change(self, j, each) for each in session.setup.codec.decode_all(frame)]
+            for again in session.setup.codec.encode([each for each in told if each is not None]):
                 send(j, again)
             return None
 
-        begin(self, setup, journal, tell, *rest)
+        begin(self, session, tell, *rest)
 
     peer.Peer.__init__ = lying
 

@@ -331,7 +331,7 @@ def check_journals(net: Network, shelf: Shelf) -> int:
         assert t <= most[j], f"{j} sent round {t} with {most[j]} rounds on disk"
         if t == 0:
             own = setups[j]
-            drawn = own.z_of(shelf.openings(own.name)[0])[own.neighbours.index(i)]
+            drawn = own.iteration.z_of(shelf.openings(own.name)[0])[own.neighbours.index(i)]
             assert pack_numbers(decoded.message.number) == pack_numbers(drawn)
     for signer, t in signed:
         assert t <= searched[signer], f"{signer} signed step {t} with {searched[signer]} steps on disk"

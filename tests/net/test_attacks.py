@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import os
 import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,11 +22,14 @@ import pytest
 from processes import Network, network
 
 from midst import graphs
+from midst.errors import Aborted
+from midst.net.answer import Answer
 from midst.net.driver import Driver
 from midst.net.gossip import Gossip, pack_bits
 from midst.net.identity.keys import load_identity
 from midst.net.journal import DiskFile, Journal
-from midst.net.peer import Ending, Peer
+from midst.net.peer import Peer
+from midst.net.session import Session, resume
 from midst.net.setup import Setup
 from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint, Listener
@@ -76,17 +80,19 @@ def ring_of(folder: Path, values: Any = VALUES, **settings: Any) -> Any:
 
 def play(
     net: Network, change: Change | None = None, patch: Callable[[Participant], None] | None = None
-) -> tuple[list[Ending], list[Wire]]:
+) -> tuple[list[Answer | Aborted], list[Wire]]:
     """A session; what leaves the liar is changed, or its participant is."""
 
-    async def everybody() -> list[Ending]:
+    async def everybody() -> list[Answer | Aborted]:
         drivers = []
         for i, setup in enumerate(net.setups()):
             inner = TlsTransport(Endpoint(net.charter, load_identity(net.key(setup.name)), i, setup.codec.largest()))
             wires.append(Wire(inner, change if i == LIAR else None))
             files.append(DiskFile(net.journal(setup.name)))
             seen = lambda peer, i=i: patch(inside(peer)) if i == LIAR and patch else None  # noqa: E731
-            drivers.append(Driver(setup, Journal(files[-1], setup.name), wires[-1], watch=seen))
+            session = resume(setup, Journal(files[-1], setup.name), os.urandom)
+            assert isinstance(session, Session)
+            drivers.append(Driver(session, wires[-1], watch=seen))
         return list(await asyncio.gather(*(driver.run() for driver in drivers)))
 
     wires: list[Wire] = []
@@ -136,12 +142,12 @@ def shifted(setup: Setup, one: Statement, by: Iterable[int]) -> Statement:
     return signed(setup, one.body[: 5 + 32] + struct.pack(f"<{len(numbers)}Q", *numbers))
 
 
-def check_ends(net: Network, endings: list[Ending], kinds: set[str]) -> list[Any]:
+def check_ends(net: Network, endings: list[Answer | Aborted], kinds: set[str]) -> list[Any]:
     """What must hold of those who are honest: never two answers, and an end that names somebody; the aborts."""
     honest = [ending for i, ending in enumerate(endings) if i != LIAR]
-    found = {ending.answer.value for ending in honest if ending.answer is not None}
+    found = {ending.value for ending in honest if isinstance(ending, Answer)}
     assert len(found) <= 1
-    aborts = [ending.aborted for ending in honest if ending.aborted is not None]
+    aborts = [ending for ending in honest if isinstance(ending, Aborted)]
     assert {each.kind for each in aborts} <= kinds
     liar = net.charter.names[LIAR]
     for each in aborts:
@@ -177,7 +183,7 @@ def test_a_step_is_answered_once_whatever_a_neighbour_asks(tmp_path: Path) -> No
                     yield from setup.codec.encode([signed(setup, body)])
 
         endings, wires = play(net, pester)
-        assert {ending.answer.value for ending in endings if ending.answer} == {(40.125,)}
+        assert {ending.value for ending in endings if isinstance(ending, Answer)} == {(40.125,)}
         assert count[0] > 10
         for i, wire in enumerate(wires):
             own: dict[int, set[bytes]] = {}
@@ -274,8 +280,8 @@ def test_what_is_withheld_from_some_comes_by_others(tmp_path: Path) -> None:
     with ring_of(tmp_path) as net:
         withhold = rewriting(net.setups()[LIAR], lambda j, one: None if j == 1 else one)
         endings, _ = play(net, withhold)
-    assert {ending.answer.value for ending in endings if ending.answer} == {(40.125,)}
-    assert all(ending.answer for ending in endings)
+    assert {ending.value for ending in endings if isinstance(ending, Answer)} == {(40.125,)}
+    assert all(isinstance(ending, Answer) for ending in endings)
 
 
 @pytest.mark.parametrize("step", [0, 1, 2])
@@ -325,5 +331,5 @@ def test_one_liar_can_still_choose(tmp_path: Path) -> None:
     with ring_of(tmp_path, values) as net:
         endings, _ = play(net, patch=vote_for_three)
     assert sorted(values)[3] == 35.0
-    assert {ending.answer.value for ending in endings if ending.answer} == {(45.0,)}
-    assert all(ending.answer for ending in endings), "all have signed it, the honest ones too"
+    assert {ending.value for ending in endings if isinstance(ending, Answer)} == {(45.0,)}
+    assert all(isinstance(ending, Answer) for ending in endings), "all have signed it, the honest ones too"

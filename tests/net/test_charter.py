@@ -141,7 +141,7 @@ def test_what_is_written_is_read(charter: Charter) -> None:
     again = parse_charter(charter.to_toml(), "charter.toml")
     assert again == charter
     assert again.digest == charter.digest
-    assert again.field_digests() == charter.field_digests()
+    assert again.field_digests == charter.field_digests
     assert again.to_toml() == charter.to_toml()
 
 
@@ -157,7 +157,7 @@ def test_the_digest_is_of_what_was_settled(charter: Charter, data: st.DataObject
     shuffled = {key: written[key] for key in data.draw(st.permutations(sorted(written))) if written[key] is not None}
     again = make_charter(shuffled, "charter.toml")
     assert again.digest == charter.digest
-    assert differing(charter.field_digests(), again.field_digests()) == []
+    assert differing(charter.field_digests, again.field_digests) == []
 
 
 def test_formatting_changes_nothing() -> None:
@@ -219,7 +219,7 @@ CHANGES: dict[str, Any] = {
 def test_what_differs_is_named(key: str) -> None:
     own, other = make(), make(**{key: CHANGES[key]})
     assert own.digest != other.digest
-    found = differing(own.field_digests(), other.field_digests())
+    found = differing(own.field_digests, other.field_digests)
     follows = {"bounds": {"c", "mu"}, "c": {"mu"}, "participants": {"edges"}}.get(key, set())
     assert key in found
     assert set(found) - {key} <= follows
@@ -231,15 +231,15 @@ def test_what_differs_is_named(key: str) -> None:
 )
 def test_what_differs_between_two_searches_is_named(key: str, value: Any) -> None:
     own, other = searching(resolution=0.01), searching(**{"resolution": 0.01} | {key: value})
-    assert differing(own.field_digests(), other.field_digests()) == [key]
+    assert differing(own.field_digests, other.field_digests) == [key]
 
 
 def test_the_method_is_the_first_thing_to_agree_on() -> None:
-    assert "method" in differing(make().field_digests(), searching().field_digests())
+    assert "method" in differing(make().field_digests, searching().field_digests)
 
 
 def test_every_key_has_its_digest() -> None:
-    digests = make().field_digests()
+    digests = make().field_digests
     assert digests.keys() == set(Charter.__struct_fields__)
     assert {len(digest) for digest in digests.values()} == {8}
     assert set(CHANGES) | {"midst", "method", "quantile", "scale", "pooled"} == digests.keys()
@@ -247,7 +247,7 @@ def test_every_key_has_its_digest() -> None:
 
 
 def test_keys_of_another_version_are_not_repeated() -> None:
-    own = make().field_digests()
+    own = make().field_digests
     other = {key: digest for key, digest in own.items() if key != "theta"} | {"\x1b[2J": b"12345678"}
     assert differing(own, other) == ["theta", "keys unknown to this version of midst"]
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table import Table, charter_of
+from memory_network import MemoryNetwork, charter_of
 
 from midst import graphs
+from midst.errors import Aborted
 from midst.net.gossip import Gossip, Routes, breadth_first, pack_bits, unpack_bits
 from midst.net.wire import Abort, Statements, Want, Welcome, decode_control, encode_control
 from midst.protocol.participant import Participant
@@ -111,73 +112,73 @@ def test_sets_of_participants_as_bits(count, data):
 )
 def test_nobody_is_told_what_it_is_known_to_have(n, edges):
     """n - 1 links a statement, and each of them once."""
-    table = Table(search_of(n, edges=edges), VALUES[:n])
-    endings = table.run()
-    codec = table.setups[0].codec
+    net = MemoryNetwork(search_of(n, edges=edges), VALUES[:n])
+    endings = net.run()
+    codec = net.setups[0].codec
     crossings = [
-        (i, j, one.signer, one.step) for i, j, frame in table.sent if told(frame) for one in codec.decode_all(frame)
+        (i, j, one.signer, one.step) for i, j, frame in net.sent if told(frame) for one in codec.decode_all(frame)
     ]
-    steps = endings[0].answer.probes + 2
+    steps = endings[0].probes + 2
     assert len(crossings) == len(set(crossings)) == n * (n - 1) * steps
     assert not any(j == signer for _, j, signer, _ in crossings)
-    talks = [decode_control(frame) for _, _, frame in table.sent if frame[:1] == b"T"]
+    talks = [decode_control(frame) for _, _, frame in net.sent if frame[:1] == b"T"]
     assert not any(isinstance(talk, Want) for talk in talks), "and nobody has to ask"
 
 
 def test_statements_that_are_due_together_share_a_frame():
     """Who is new to the hub of a star is told everything of everybody else, in as few frames as hold it."""
-    table = Table(search_of(6, edges=[(0, k) for k in range(1, 6)]), VALUES[:6])
-    endings = table.run()
-    codec = table.setups[0].codec
-    frames = table.peers[0].exchange.frames(1, 0)
+    net = MemoryNetwork(search_of(6, edges=[(0, k) for k in range(1, 6)]), VALUES[:6])
+    endings = net.run()
+    codec = net.setups[0].codec
+    frames = net.peers[0].exchange.frames(1, 0)
     sizes = [len(codec.decode_all(frame)) for frame in frames]
-    assert sum(sizes) == 5 * (endings[0].answer.probes + 2)
+    assert sum(sizes) == 5 * (endings[0].probes + 2)
     assert len(frames) == -(-sum(map(len, frames)) // codec.largest(b"")) < sum(sizes)
-    assert all(len(frame) <= codec.largest() for _, _, frame in table.sent)
+    assert all(len(frame) <= codec.largest() for _, _, frame in net.sent)
 
 
-def outbox_of(table, i=0):
+def outbox_of(net, i=0):
     """What a participant tells whom, once."""
-    codec, out = table.setups[i].codec, table.peers[i].exchange.outbox()
-    assert table.peers[i].exchange.outbox() == []
+    codec, out = net.setups[i].codec, net.peers[i].exchange.outbox()
+    assert net.peers[i].exchange.outbox() == []
     return [(j, one) for j, frame in out for one in codec.decode_all(frame)]
 
 
 def test_news_are_told_on_to_those_who_hear_of_it_by_us():
     """On a ring of five, 4 hears of 1 by 0, and 3 does not."""
-    table = Table(search_of(), VALUES[:5])
-    one = table.peers[1].exchange.own(0)
-    assert table.peers[0].exchange.take(1, Statements((one,)))
-    assert outbox_of(table) == [(4, one)]
-    assert not table.peers[0].exchange.take(1, Statements((one,))), "no news"
-    assert outbox_of(table) == []
+    net = MemoryNetwork(search_of(), VALUES[:5])
+    one = net.peers[1].exchange.own(0)
+    assert net.peers[0].exchange.take(1, Statements((one,)))
+    assert outbox_of(net) == [(4, one)]
+    assert not net.peers[0].exchange.take(1, Statements((one,))), "no news"
+    assert outbox_of(net) == []
 
 
 def test_who_tells_us_is_not_told():
-    table = Table(search_of(), VALUES[:5])
-    assert table.peers[0].exchange.take(4, Statements((table.peers[1].exchange.own(0),)))
-    assert outbox_of(table) == []
+    net = MemoryNetwork(search_of(), VALUES[:5])
+    assert net.peers[0].exchange.take(4, Statements((net.peers[1].exchange.own(0),)))
+    assert outbox_of(net) == []
 
 
 @pytest.mark.parametrize("anew", [False, True])
 def test_who_greets_anew_is_told_what_it_had(anew):
     """What it told us of before it went down, it may have lost with everything else."""
-    over, table = Table(search_of(), VALUES[:5]), Table(search_of(), VALUES[:5])
+    over, net = MemoryNetwork(search_of(), VALUES[:5]), MemoryNetwork(search_of(), VALUES[:5])
     over.run()
     announced, contributed = (over.peers[1].exchange.own(step) for step in (0, 1))
-    part = table.peers[0].exchange
+    part = net.peers[0].exchange
     assert not part.take(4, Statements((contributed,))), "before its signer's announcement"
     if anew:
         part.forget(4)
     assert part.take(1, Statements((announced, contributed)))
-    assert outbox_of(table) == [(4, announced), (4, contributed)][: 1 + anew]
+    assert outbox_of(net) == [(4, announced), (4, contributed)][: 1 + anew]
 
 
 def test_no_step_is_made_before_every_neighbour_has_welcomed():
     """Though everything for it is there: the first contribution would be told to who may know of another."""
-    table = Table(search_of(), VALUES[:5])
-    part = table.peers[0].exchange
-    part.take(1, Statements(tuple(table.peers[k].exchange.own(0) for k in range(1, 5))))
+    net = MemoryNetwork(search_of(), VALUES[:5])
+    part = net.peers[0].exchange
+    part.take(1, Statements(tuple(net.peers[k].exchange.own(0) for k in range(1, 5))))
     assert part.missing() == []
     assert part.inputs(0.0) is None
     part.begin()
@@ -190,21 +191,21 @@ def test_no_step_is_made_before_every_neighbour_has_welcomed():
 @pytest.mark.parametrize("lost", range(12))
 def test_what_is_lost_is_asked_for(lost):
     """One statement frame lost, whichever: it comes all the same."""
-    table, count = Table(search_of(), VALUES[:5]), [0]
+    net, count = MemoryNetwork(search_of(), VALUES[:5]), [0]
 
     def lose(i, j, frame):
         count[0] += told(frame)
         return None if told(frame) and count[0] == 1 + 7 * lost else frame
 
-    assert {ending.answer.value for ending in table.run(change=lose)} == {(1.0,)}
+    assert {ending.value for ending in net.run(change=lose)} == {(1.0,)}
 
 
 def test_half_of_all_frames_lost_change_nothing_that_is_signed():
-    calm, bad = Table(search_of(), VALUES[:5]), Table(search_of(), VALUES[:5])
+    calm, bad = MemoryNetwork(search_of(), VALUES[:5]), MemoryNetwork(search_of(), VALUES[:5])
     calm.run()
     rng = np.random.default_rng(1)
     endings = bad.run(change=lambda i, j, frame: frame if rng.random() < 0.5 else None, most=3000)
-    assert {ending.answer.value for ending in endings} == {(1.0,)}
+    assert {ending.value for ending in endings} == {(1.0,)}
     signed = [
         {one.body for _, _, frame in each.sent if told(frame) for one in each.setups[0].codec.decode_all(frame)}
         for each in (calm, bad)
@@ -214,8 +215,8 @@ def test_half_of_all_frames_lost_change_nothing_that_is_signed():
 
 def test_a_neighbour_that_tells_nothing_on_holds_up_nobody_who_has_another():
     """On a ring, participant 1 tells its own statements, and nobody else's."""
-    table = Table(search_of(), VALUES[:5])
-    codec = table.setups[0].codec
+    net = MemoryNetwork(search_of(), VALUES[:5])
+    codec = net.setups[0].codec
 
     def mute(i, j, frame):
         if i != 1 or not told(frame):
@@ -223,14 +224,14 @@ def test_a_neighbour_that_tells_nothing_on_holds_up_nobody_who_has_another():
         own = [one for one in codec.decode_all(frame) if one.signer == 1]
         return codec.encode(own)[0] if own else None
 
-    assert {ending.answer.value for ending in table.run(change=mute, most=3000)} == {(1.0,)}
+    assert {ending.value for ending in net.run(change=mute, most=3000)} == {(1.0,)}
 
 
 def test_the_first_to_be_asked_is_who_should_have_told():
-    table = Table(search_of(), VALUES[:5])
-    table.pass_time()
-    table.deliver(change=lambda i, j, frame: None if told(frame) else frame)
-    part, routes = table.peers[0].exchange, Routes(table.charter.graph, 0)
+    net = MemoryNetwork(search_of(), VALUES[:5])
+    net.pass_time()
+    net.deliver(change=lambda i, j, frame: None if told(frame) else frame)
+    part, routes = net.peers[0].exchange, Routes(net.charter.graph, 0)
     assert isinstance(part, Gossip)
     wants = {j: unpack_bits(part.ask(j).lacks, 5) for j in (1, 4)}
     assert wants == {j: [k for k in range(1, 5) if routes.nearest[k] == j] for j in (1, 4)}
@@ -239,33 +240,33 @@ def test_the_first_to_be_asked_is_who_should_have_told():
 
 
 def test_who_asks_for_what_is_not_there_gets_nothing():
-    table = Table(search_of(), VALUES[:5])
-    part = table.peers[0].exchange
+    net = MemoryNetwork(search_of(), VALUES[:5])
+    part = net.peers[0].exchange
     assert part.frames(1, 0, pack_bits(range(5), 5)) == [], "not even our own, before all neighbours have greeted"
-    table.run()
-    part = table.peers[0].exchange
+    net.run()
+    part = net.peers[0].exchange
     assert part.frames(1, 10**6, pack_bits(range(5), 5)) == []
     assert part.frames(1, 10**6) == []
     assert part.frames(1, -5, pack_bits([0], 5)) == part.frames(1, 0, pack_bits([0], 5)) != []
 
 
 def test_nothing_of_ones_own_is_told_before_every_neighbour_has_welcomed():
-    table = Table(search_of(), VALUES[:5])
+    net = MemoryNetwork(search_of(), VALUES[:5])
     welcome = encode_control(Welcome(b"", 0))[:9]
     for _ in range(4):
-        table.pass_time()
-        table.deliver(change=lambda i, j, frame: None if (i, j) == (1, 0) and frame[:9] == welcome else frame)
-    codec = table.setups[0].codec
-    assert not [one for _, _, frame in table.sent if told(frame) for one in codec.decode_all(frame) if one.signer == 0]
-    assert {ending.answer.value for ending in table.run()} == {(1.0,)}
+        net.pass_time()
+        net.deliver(change=lambda i, j, frame: None if (i, j) == (1, 0) and frame[:9] == welcome else frame)
+    codec = net.setups[0].codec
+    assert not [one for _, _, frame in net.sent if told(frame) for one in codec.decode_all(frame) if one.signer == 0]
+    assert {ending.value for ending in net.run()} == {(1.0,)}
 
 
 # Two histories
 
 
-def two_faced(table, liar, session=9):
+def two_faced(net, liar, session=9):
     """Participant `liar` tells its higher neighbour another announcement than its lower one."""
-    setup, peer = table.setups[liar], table.peers[liar]
+    setup, peer = net.setups[liar], net.peers[liar]
     high = max(setup.neighbours)
     opening = setup.draw(np.random.default_rng(session).bytes)
     other = Participant(setup.agreement(()), setup.holding(opening), SimNotary(liar)).own[0]
@@ -291,38 +292,38 @@ def two_faced(table, liar, session=9):
 @pytest.mark.parametrize("liar", [0, 2])
 def test_an_equivocator_is_named_by_everybody(n, liar):
     """Both histories meet, and two statements of one signer with them; nobody has an answer."""
-    table = Table(search_of(n, deadlines={"wait": 300}), VALUES[:n])
-    endings = table.run(change=two_faced(table, liar))
-    name = table.charter.names[liar]
+    net = MemoryNetwork(search_of(n, deadlines={"wait": 300}), VALUES[:n])
+    endings = net.run(change=two_faced(net, liar))
+    name = net.charter.names[liar]
     for i, ending in enumerate(endings):
-        assert ending.answer is None
+        assert isinstance(ending, Aborted)
         if i != liar:
-            assert (ending.aborted.kind, ending.aborted.about) == ("equivocation", name)
+            assert (ending.kind, ending.about) == ("equivocation", name)
     with pytest.raises(Exception, match="start a new one"):
-        table.sit((liar + 1) % n)
+        net.start((liar + 1) % n)
 
 
 def test_evidence_is_shown_and_not_only_said():
     """Who hears of an equivocation has both statements, and need believe nobody."""
-    table = Table(search_of(5, deadlines={"wait": 300}), VALUES[:5])
-    endings = table.run(change=two_faced(table, 0))
-    assert not any("says: " in str(ending.aborted) for ending in endings[1:])
+    net = MemoryNetwork(search_of(5, deadlines={"wait": 300}), VALUES[:5])
+    endings = net.run(change=two_faced(net, 0))
+    assert not any("says: " in str(ending) for ending in endings[1:])
 
 
 def test_an_accusation_without_evidence_is_only_somebodys_word():
-    table = Table(search_of(5), VALUES[:5])
-    table.pass_time()
-    table.deliver(most=30)
-    table.peers[0].hear(1, encode_control(Abort("equivocation", "cat", "ben", "cat signed two statements")), table.now)
-    aborted = table.peers[0].ending.aborted
+    net = MemoryNetwork(search_of(5), VALUES[:5])
+    net.pass_time()
+    net.deliver(most=30)
+    net.peers[0].hear(1, encode_control(Abort("equivocation", "cat", "ben", "cat signed two statements")), net.now)
+    aborted = net.peers[0].ending
     assert (aborted.kind, aborted.about) == ("equivocation", "cat")
     assert str(aborted) == "ben says: cat signed two statements"
-    table.sit(0)  # and it is no reason not to go on
+    net.start(0)  # and it is no reason not to go on
 
 
 def test_impossible_totals_are_put_down_to_nobody_who_tells_of_them():
-    table = Table(search_of(5), VALUES[:5])
-    table.pass_time()
-    table.deliver(most=30)
-    table.peers[0].hear(1, encode_control(Abort("impossible", "somebody", "ben", "the totals cannot be")), table.now)
-    assert table.peers[0].ending.aborted.about == "somebody"
+    net = MemoryNetwork(search_of(5), VALUES[:5])
+    net.pass_time()
+    net.deliver(most=30)
+    net.peers[0].hear(1, encode_control(Abort("impossible", "somebody", "ben", "the totals cannot be")), net.now)
+    assert net.peers[0].ending.about == "somebody"

@@ -308,19 +308,12 @@ def test_nobody_comes(tmp_path: Path) -> None:
     assert re.search(r"aborted: p0 waited \d s for p1, p2 in round 0 \(p\d: connection refused at 127.0.0.1:", end.err)
 
 
-def test_somebody_does_not_come_back(tmp_path: Path) -> None:
-    with endless(tmp_path, deadlines={"wait": 4, "linger": 1}) as net:
-        running = under_way(net)
-        running.pop("p1").kill()
-        ends = {name: one.wait() for name, one in running.items()}
-    for end in ends.values():
-        assert (end.code, end.out) == (4, "")
-        assert "waited 4 s for p1 in round " in end.err
-
-
-def test_somebody_does_not_come_back_in_a_search(tmp_path: Path) -> None:
-    """Everybody waits for it, neighbour or not, and says so."""
-    with long_run(tmp_path, 5, "search", deadlines={"wait": 4, "linger": 1}) as net:
+@pytest.mark.parametrize(
+    "settings", [{"objective": "mean", "tolerance": 1e-300}, {"n": 5, "method": "search"}], ids=METHODS
+)
+def test_somebody_does_not_come_back(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """In a search everybody waits for it, neighbour or not, and says so."""
+    with long_run(tmp_path, deadlines={"wait": 4, "linger": 1}, **settings) as net:
         running = under_way(net)
         running.pop("p1").kill()
         ends = {name: one.wait() for name, one in running.items()}

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from table import Table, charter_of
+from memory_network import MemoryNetwork, charter_of
 
 from midst import Mean, Problem, Quantile, graphs
 from midst.net.setup import residual_rule
@@ -106,6 +106,6 @@ def test_the_bound_of_a_mean_holds_to_the_last_digit():
     """Where c is large and the tolerance near the end of float64, rounding is all that is left."""
     for seed in range(2):
         values = np.random.default_rng(seed).uniform(-10, 10, 5)
-        found = Table(charter_of(5, objective="mean", c=50.0, tolerance=1e-12), values, seed).run(most=3000)[0].answer
+        found = MemoryNetwork(charter_of(5, objective="mean", c=50.0, tolerance=1e-12), values, seed).run(most=3000)[0]
         exact = sum(map(Fraction, values.tolist())) / 5
         assert abs(Fraction(found.value[0]) - exact) <= Fraction(found.bound)

@@ -21,12 +21,14 @@ import midst
 from midst import graphs
 from midst.engines import reference
 from midst.engines.searching import search_values
+from midst.errors import Aborted
 from midst.graphs import Graph
 from midst.net.answer import Answer
 from midst.net.driver import Driver
 from midst.net.identity.keys import load_identity
 from midst.net.journal import DiskFile, Journal
-from midst.net.peer import Ending, Peer
+from midst.net.peer import Peer
+from midst.net.session import Session, resume
 from midst.net.setup import Opening, Setup, make_setup
 from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint
@@ -133,7 +135,7 @@ def test_a_search_and_a_simulation_ask_the_same_and_are_told_the_same(tmp_path: 
     with network(tmp_path, make("rgg", 6), values, weights=(1, 2, 1, 1, 3, 1), **settings) as net:
         charter = net.charter
         endings = asyncio.run(live(net, tuple(net.setups()), seed=1))[0]
-    over_tls = [ending.answer for ending in endings]
+    over_tls = [ending for ending in endings if isinstance(ending, Answer)]
     notaries = [SimNotary(i) for i in range(6)]
     setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
     simulated = World(setups, 3, ROUGH).run()
@@ -182,20 +184,20 @@ def test_values_from_standard_input_and_from_a_command(tmp_path: Path) -> None:
 def joined(setups: tuple[Setup, ...], openings: tuple[Opening, ...], values: Any) -> System:
     """The system that the reference engine runs, with what each participant drew as its z(0)."""
     charter = setups[0].charter
-    start = np.concatenate([setup.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
+    start = np.concatenate([setup.iteration.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
     return replace(assemble(charter.problem(values), charter.parameters, start), start=start)
 
 
 async def live(
     net: Network, setups: tuple[Setup, ...], seed: int
-) -> tuple[list[Ending], list[Any], tuple[Opening, ...]]:
+) -> tuple[list[Answer | Aborted], list[Any], tuple[Opening, ...]]:
     """Everybody over TLS, in one process: how it ended, every x, and what was drawn."""
     seen: list[Any] = [[] for _ in setups]
     drivers, files = [], []
     for i, setup in enumerate(setups):
 
         def watch(peer: Peer, i: int = i) -> None:
-            state = getattr(peer.exchange, "state", None)
+            state = peer.exchange.state
             if state is not None and state.x is not None and len(seen[i]) < state.round:
                 seen[i].append(np.array(state.x))
 
@@ -203,11 +205,13 @@ async def live(
         transport = TlsTransport(Endpoint(net.charter, identity, i, setup.codec.largest()))
         files.append(DiskFile(net.journal(setup.name)))
         entropy = Random(f"{seed}/{i}").randbytes
-        drivers.append(Driver(setup, Journal(files[-1], setup.name), transport, entropy=entropy, watch=watch))
+        session = resume(setup, Journal(files[-1], setup.name), entropy)
+        assert isinstance(session, Session)
+        drivers.append(Driver(session, transport, watch=watch))
     endings = await asyncio.gather(*(driver.run() for driver in drivers))
     for file in files:
         file.close()
-    openings = tuple(driver.peer.opening for driver in drivers if driver.peer is not None)
+    openings = tuple(driver.peer.opening for driver in drivers)
     return endings, seen, openings
 
 
@@ -231,7 +235,7 @@ def test_the_trajectory_is_the_reference_engines_bit_for_bit(
     with network(tmp_path, make(kind, n), values, **settings) as net:
         setups = tuple(net.setups())
         endings, seen, openings = asyncio.run(live(net, setups, seed=5))
-    found = [ending.answer for ending in endings if ending.answer is not None]
+    found = [ending for ending in endings if isinstance(ending, Answer)]
     assert (len(found), len({one.value for one in found})) == (n, 1)
     rounds = {one.rounds - (one.probes + 2) * net.charter.graph.diameter() * bool(one.probes) for one in found}
     assert len(rounds) == 1
@@ -260,10 +264,10 @@ def test_a_network_turns_to_the_search_where_a_simulation_does(tmp_path: Path, s
     with network(tmp_path, make("ring", 6), values, **settings) as net:
         setups, charter = tuple(net.setups()), net.charter
         endings, _, openings = asyncio.run(live(net, setups, seed=7))
-    found = endings[0].answer
+    found = endings[0]
     assert found is not None
     assert found.transcript is not None
-    z0 = np.concatenate([setup.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
+    z0 = np.concatenate([setup.iteration.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
     public = {"objective": charter.goal, "bounds": charter.bounds, "resolution": charter.resolution}
     problem = midst.Problem(charter.graph, values, **public)
     solved = midst.solve(problem, method=midst.Consensus(theta=charter.theta, z0=z0), record="audit")

@@ -37,13 +37,14 @@ from processes import Network, Outcome, Relays, Running, Shelf, network, port_of
 from midst import graphs
 from midst.cli import main
 from midst.net.driver import Driver
+from midst.net.events import moment
 from midst.net.gossip import Gossip
 from midst.net.identity.keys import load_identity
 from midst.net.journal import Journal
 from midst.net.lockstep import LockStep
 from midst.net.notary import CertifiedNotary
-from midst.net.peer import Peer
 from midst.net.records import Began, Inputs
+from midst.net.session import Session, resume
 from midst.net.setup import Opening, Setup, make_setup
 from midst.net.transports.tls import TlsTransport
 
@@ -342,15 +343,18 @@ def held(net: Network) -> dict[str, object]:
     setup = setup_of(net, "p0")
     journal = Journal(_Memory(), "journal")
     transport: Any = object.__new__(TlsTransport)
-    peer = Peer(setup, journal, lambda j, frame: None, os.urandom, 0.0)
-    driver = Driver(setup, journal, transport, peer=peer)
+    session = resume(setup, journal, os.urandom)
+    assert isinstance(session, Session)
+    driver = Driver(session, transport)
+    peer = driver.peer
     problem = net.charter.problem([VALUES[0], 1.0, 2.0])
     iteration = setup.iteration
     assert iteration is not None
     gossip, holding = Gossip(setup, peer.opening), setup.holding(peer.opening)
     return {
         "seat": setup, "iteration": iteration, "node": iteration.node, "terms": iteration.node.terms, "peer": peer,
-        "part": peer.exchange, "state": peer.exchange.state, "driver": driver, "journal": journal, "problem": problem,
+        "part": peer.exchange, "state": peer.exchange.state, "driver": driver, "session": session,
+        "moment": moment(peer), "journal": journal, "problem": problem,
         "opening": peer.opening, "began": Began(peer.opening), "gossip": gossip, "holding": holding,
         "agreement": setup.agreement(()), "participant": gossip._participant, "notary": setup.notary,
     }  # fmt: skip
@@ -358,8 +362,8 @@ def held(net: Network) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     "name",
-    "seat iteration node terms peer part state driver journal problem opening began gossip holding agreement"
-    " participant notary".split(),
+    "seat iteration node terms peer part state driver session moment journal problem opening began gossip holding"
+    " agreement participant notary".split(),
 )
 def test_no_repr_shows_it(three: Network, name: str) -> None:
     setup = setup_of(three, "p0")

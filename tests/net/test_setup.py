@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from table import charter_of, setup_of
+from memory_network import charter_of, setup_of
 
 from midst.errors import InputError
 from midst.net.setup import normals
@@ -28,7 +28,7 @@ def test_draws_are_standard_normal_and_never_further_out_than_the_limits_allow()
 def test_z0_has_the_charters_mean_and_deviation():
     setup = setup_of(charter_of(7, [(3, j) for j in (0, 1, 2, 4, 5, 6)], mu=0.7, sigma=0.2), "dan", 1.0)
     rng = Random(2)
-    z = np.array([setup.z_of(setup.draw(rng.randbytes)) for _ in range(4000)])
+    z = np.array([setup.iteration.z_of(setup.draw(rng.randbytes)) for _ in range(4000)])
     sign = setup.iteration.node.sign
     assert (z * sign).mean() == pytest.approx(0.7, abs=0.01)
     assert z.std(axis=0) == pytest.approx(0.2, abs=0.01)

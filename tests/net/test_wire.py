@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from table import Table, charter_of
+from memory_network import MemoryNetwork, charter_of
 
 from midst.net import wire
 from midst.net.wire import Abort, BadFrame, Codec, Limits, Statements, StepFrame
@@ -223,11 +223,11 @@ def fuzz(runs, seed):
     corpus, codecs = [], []
     for settings in ({}, {"objective": "mean"}, {"method": "search"}, {"coordinates": 2}):
         rows = [[1.0, 2.0]] * 3 if "coordinates" in settings else [1.0, -2.0, 5.0]
-        table = Table(charter_of(**settings), rows)
-        table.run()
-        corpus += [frame for _, _, frame in table.sent][:: max(1, len(table.sent) // 40)]
-        iteration = table.setups[0].iteration
-        codecs.append((table.setups[0].codec, iteration.limits.x[1] if iteration else 0.0))
+        net = MemoryNetwork(charter_of(**settings), rows)
+        net.run()
+        corpus += [frame for _, _, frame in net.sent][:: max(1, len(net.sent) // 40)]
+        iteration = net.setups[0].iteration
+        codecs.append((net.setups[0].codec, iteration.limits.x[1] if iteration else 0.0))
     accepted = 0
     for _ in range(runs):
         frame = bytearray(rng.choice(corpus))

@@ -94,7 +94,7 @@ def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
     world.run()
     openings = [setup.draw(Random(f"{seed}/{setup.name}/0").randbytes) for setup in setups]
     problem = charter.problem([float(own[0]) for own in values])
-    z0 = np.concatenate([setup.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
+    z0 = np.concatenate([setup.iteration.z_of(opening) for setup, opening in zip(setups, openings, strict=True)])
     smooth = charter.objective == "mean"
     system = assemble(problem, charter.parameters, z0 * charter.parameters.unit if smooth else z0)
     last = min(len(one.trajectory) for one in world.participants)

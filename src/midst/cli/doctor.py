@@ -197,7 +197,7 @@ class _Calls:
         if not isinstance(hello, Hello):
             return
         same = hello.digest == self.charter.digest
-        self.charters[j] = [] if same else differing(self.charter.field_digests(), hello.fields)
+        self.charters[j] = [] if same else differing(self.charter.field_digests, hello.fields)
         self.awaited.discard(j)
         if not self.awaited:
             self.done.set()

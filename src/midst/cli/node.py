@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from midst.errors import InputError
+from midst.errors import Aborted, InputError
 from midst.types import Array
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from midst.net.answer import Answer
     from midst.net.charter import Charter
     from midst.net.driver import Tell
+    from midst.net.identity.keys import Identity
     from midst.net.journal import Journal
-    from midst.net.peer import Ending, Peer
+    from midst.net.peer import Peer
+    from midst.net.session import Session
     from midst.net.setup import Setup
     from midst.net.transports.making import TransportName
     from midst.net.transports.transport import Transport
@@ -48,6 +50,7 @@ Examples:
   get-salary | midst node --charter pay.toml --name alice --key keys/alice.key --json"""
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
 _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
+_CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
 _OUT = "Write the answer with everybody's signature, for midst verify."
 
 
@@ -88,7 +91,6 @@ def command(
     the run was aborted, and the message says because of whom.
     """
     from midst.net.charter import check_identity, read_charter, split_address
-    from midst.net.identity.certificates import check_certificate, expiry_warning
     from midst.net.identity.keys import load_identity
     from midst.net.journal import DiskFile, Journal
     from midst.net.notary import CertifiedNotary
@@ -105,12 +107,7 @@ def command(
         check_out(charter, out)
     setup = make_setup(charter, name, read_value(value_file, value_command), CertifiedNotary(charter, identity))
     tell = make_teller(log)
-    problem = check_certificate(identity.certificate, name, identity.fingerprint, _now())
-    if problem is not None:
-        raise InputError(f"your own certificate: {problem.text}")
-    warning = expiry_warning(identity.certificate, _now())
-    if warning:
-        tell("expiry", warning)
+    _check_dates(identity, tell)
     endpoint = Endpoint(charter, identity, number, largest_frame(setup, kind), own_address)
     carrier = make_transport(kind, endpoint, routers)
     folder = state or _default_state()
@@ -120,26 +117,25 @@ def command(
         ending = asyncio.run(_run(setup, Journal(file, str(folder)), carrier, tell, watched, explore))
     finally:
         file.close()
-    if ending.aborted is not None:
-        raise ending.aborted
-    assert ending.answer is not None
-    report = {
-        "name": name,
-        "session": charter.session,
-        "objective": charter.title,
-        **ending.answer.to_dict(),
-        "seconds": round(time.monotonic() - started, 3),
-        "sent": carrier.sent,
-        "received": carrier.received,
-    }
-    if ending.answer.contradicted:
-        tell(
-            "contradicted",
-            "the totals leave no room for your own value: somebody lied about theirs; talk to the others",
-        )
+    if isinstance(ending, Aborted):
+        raise ending
+    seconds = round(time.monotonic() - started, 3)
+    if ending.contradicted:
+        tell("contradicted", _CONTRADICTED)
     if out is not None:
-        write_out(charter, ending.answer, out)
-    _report(report, as_json)
+        write_out(charter, ending, out)
+    _report(setup, ending, seconds, carrier, as_json)
+
+
+def _check_dates(identity: Identity, tell: Tell) -> None:
+    """Refuses a certificate of one's own that is of another time, and warns of one that soon will be."""
+    from midst.net.identity.certificates import check_certificate, expiry_warning
+
+    problem = check_certificate(identity.certificate, identity.name, identity.fingerprint, _now())
+    if problem is not None:
+        raise InputError(f"your own certificate: {problem.text}")
+    if warning := expiry_warning(identity.certificate, _now()):
+        tell("expiry", warning)
 
 
 def check_out(charter: Charter, path: Path) -> None:
@@ -162,60 +158,55 @@ def write_out(charter: Charter, answer: Answer, path: Path) -> None:
 
 async def _run(
     setup: Setup, journal: Journal, transport: Transport, tell: Tell, watched: tuple[str, int] | None, explore: bool
-) -> Ending:
-    from midst.net.driver import Driver
-    from midst.net.events import moment
-    from midst.net.metrics import serve
+) -> Answer | Aborted:
+    from midst.net.answer import Answer
+    from midst.net.events import End
+    from midst.net.session import resume
 
     with ExitStack() as stack:
         feed = stack.enter_context(_page(setup, tell)) if explore else None
-
-        def watch(peer: Peer) -> None:
-            if feed is not None:
-                feed.publish(moment(peer))
-
-        def linking(j: int, up: bool) -> None:
-            if feed is not None:
-                feed.publish({"kind": "link", "node": setup.number, "neighbour": j, "up": up})
-
-        driver = Driver(setup, journal, transport, watch=watch, tell=tell, linking=linking)
-        server = await serve(driver, *watched) if watched is not None else None
-        try:
-            ending = await driver.run()
-        finally:
-            if server is not None:
-                server.close()
+        session = resume(setup, journal, os.urandom)
+        ending = session if isinstance(session, Answer) else await _drive(session, transport, tell, watched, feed)
         if feed is not None:
-            feed.publish({"kind": "end", "node": setup.number, **_told(ending)})
+            answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
+            feed.publish(End(setup.number, answer, error))
             await asyncio.sleep(_LAST_LOOK)
         return ending
 
 
-def _told(ending: Ending) -> dict[str, Any]:
-    """How it ended, for the page."""
-    answer = ending.answer
-    if answer is None:
-        return {"value": None, "rounds": 0, "exposed": None, "text": str(ending.aborted)}
-    return {"value": list(answer.value), "rounds": answer.rounds, "exposed": answer.exposed, "text": "proved"}
+async def _drive(
+    session: Session, transport: Transport, tell: Tell, watched: tuple[str, int] | None, feed: Feed | None
+) -> Answer | Aborted:
+    from midst.net.driver import Driver
+    from midst.net.events import Link, moment
+    from midst.net.metrics import serve
+
+    def watch(peer: Peer) -> None:
+        if feed is not None:
+            feed.publish(moment(peer))
+
+    def linking(j: int, up: bool) -> None:
+        if feed is not None:
+            feed.publish(Link(session.setup.number, j, up))
+
+    driver = Driver(session, transport, watch=watch, tell=tell, linking=linking)
+    server = await serve(driver, *watched) if watched is not None else None
+    try:
+        return await driver.run()
+    finally:
+        if server is not None:
+            server.close()
 
 
 @contextmanager
 def _page(setup: Setup, tell: Tell) -> Iterator[Feed]:
     """A page that shows this node, and nothing of any other."""
     from midst.explorer.live import Feed, serve
+    from midst.net.events import Start
 
     charter, feed = setup.charter, Feed()
-    feed.publish(
-        {
-            "kind": "start",
-            "names": list(charter.names),
-            "edges": [[setup.number, j] for j in setup.neighbours],
-            "objective": charter.title,
-            "method": charter.method,
-            "all": False,
-            "self": setup.number,
-        }
-    )
+    edges = [[setup.number, j] for j in setup.neighbours]
+    feed.publish(Start(charter.names, edges, charter.title, charter.method, all=False, own=setup.number))
     with serve(feed) as address:
         tell("explore", f"follow this node at {address}")
         yield feed
@@ -282,21 +273,20 @@ def make_teller(log: str) -> Tell:
     return tell
 
 
-def _report(report: dict[str, Any], as_json: bool) -> None:
+def _report(setup: Setup, answer: Answer, seconds: float, transport: Transport, as_json: bool) -> None:
+    charter, sent, received = setup.charter, transport.sent, transport.received
+    told = answer.to_dict()
     if as_json:
-        click.echo(json.dumps(report))
+        about = {"name": setup.name, "session": charter.session, "objective": charter.title}
+        click.echo(json.dumps({**about, **told, "seconds": seconds, "sent": sent, "received": received}))
         return
-    proof = "; ".join(f"{c['below']} below, {c['above']} above, of {c['total']}" for c in report["counts"])
+    probes = f", {answer.probes} probes" if answer.probes else ""
     rows = [
-        (report["objective"], str(report["value"])),
-        ("proof", proof or f"residuals: within {report['bound']:.3g}"),
-        ("exposed", "yes: this node sent its own value" if report["exposed"] else "no"),
-        ("rounds", f"{report['rounds']} in {report['seconds']:.1f} s" + _probes(report)),
-        ("bytes", f"{report['sent']:,} sent, {report['received']:,} received"),
+        (charter.title, str(told["value"])),
+        ("proof", answer.proof_in_words),
+        ("exposed", "yes: this node sent its own value" if answer.exposed else "no"),
+        ("rounds", f"{answer.rounds} in {seconds:.1f} s{probes}"),
+        ("bytes", f"{sent:,} sent, {received:,} received"),
     ]
     width = max(len(head) for head, _ in rows)
     click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
-
-
-def _probes(report: dict[str, Any]) -> str:
-    return f", {report['probes']} probes" if report["probes"] else ""

@@ -14,9 +14,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -24,10 +24,14 @@ from midst.errors import InputError
 from midst.types import Array
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from midst.graphs import Graph
     from midst.methods import MethodName
+    from midst.net.answer import Answer
     from midst.net.charter import Charter
-    from midst.net.events import Event
+    from midst.net.events import End, Event
+    from midst.net.local import Party
     from midst.net.transports.making import TransportName
 
 _EXAMPLES = """\b
@@ -79,20 +83,11 @@ def command(
     """Start a whole network on this machine: real processes, throw-away keys, mutual TLS on loopback."""
     import numpy as np
 
-    from midst.cli.node import check_out
-    from midst.cli.options import parse_bounds, read_graph
-    from midst.cli.values import read_values
-    from midst.files import check_writable
-    from midst.net.local import make_party, run_party, unanimous
+    from midst.cli.options import parse_bounds
+    from midst.net.local import make_party, unanimous
 
     seed = secrets.randbits(32) if seed_values is None else seed_values
-    rng = np.random.default_rng(seed)
-    numbers = read_values(values, pooled, nodes)
-    network = read_graph(graph, nodes if numbers is None else len(numbers), rng)
-    if numbers is None:
-        numbers = rng.standard_normal(network.n)
-    elif len(numbers) != network.n:
-        raise InputError(f"{len(numbers)} values for {network.n} nodes; give one value a node")
+    network, numbers = _read(graph, nodes, values, pooled, np.random.default_rng(seed))
     if objective is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
     if transport == "udp" and method != "search":
@@ -102,55 +97,83 @@ def command(
     known = parse_bounds(bounds)
     if known is None and method == "consensus" and not isinstance(numbers, list):
         known = _read_off(network, numbers)
-    settings: dict[str, Any] = {
-        "method": method,
-        "objective": "quantile" if quantile is not None else objective or "median",
-        "bounds": known,
-        "quantile": quantile,
-        "resolution": resolution,
-        "arity": arity,
-        "pooled": pooled,
-        "coordinates": 1 if pooled or np.ndim(numbers) == 1 else np.shape(numbers)[1],
-        "deadlines": {"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
-    }
-    kind = transport
-    with ExitStack() as stack:
-        stack.enter_context(_ending_well())
-        party = stack.enter_context(make_party(network, **settings))
+    making = make_party(
+        network,
+        method=method,
+        objective="quantile" if quantile is not None else objective or "median",
+        bounds=known,
+        quantile=quantile,
+        resolution=resolution,
+        arity=arity,
+        pooled=pooled,
+        coordinates=1 if pooled or np.ndim(numbers) == 1 else np.shape(numbers)[1],
+        deadlines={"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
+    )
+    with _ending_well(), making as party:
         if out is not None:
-            check_out(party.charter, out)
-            check_writable(_charter_beside(out))
-        followers: list[Callable[[Event], None]] = []
-        page = stack.enter_context(_page(party.charter)) if explore else None
-        if page is not None:
-            followers.append(page)
+            _check_out(party.charter, out)
+        with _page(party.charter) if explore else nullcontext() as page:
+            ends, seconds = _run(party, numbers, transport, page)
+            answer = unanimous(ends)
+            if out is not None:
+                _write_out(party.charter, answer, out)
+            _report(party.charter, answer, ends, seconds, seed if values is None else None, as_json)
+            if explore:
+                _stay()
+
+
+def _read(
+    spec: str, nodes: int | None, values: str | None, pooled: bool, rng: np.random.Generator
+) -> tuple[Graph, Array | list[Array]]:
+    """The graph, and a value a node; drawn where they are not given."""
+    from midst.cli.options import read_graph
+    from midst.cli.values import read_values
+
+    numbers = read_values(values, pooled, nodes)
+    graph = read_graph(spec, nodes if numbers is None else len(numbers), rng)
+    if numbers is None:
+        return graph, rng.standard_normal(graph.n)
+    if len(numbers) != graph.n:
+        raise InputError(f"{len(numbers)} values for {graph.n} nodes; give one value a node")
+    return graph, numbers
+
+
+def _run(
+    party: Party, numbers: Array | list[Array], transport: TransportName, page: Callable[[Event], None] | None
+) -> tuple[list[End], float]:
+    """How it ended for each, and after how many seconds; all rounds are told where a page follows them."""
+    from midst.net.local import run_party
+
+    with _progress(len(party.charter.names)) as bar:
+
+        def follow(event: Event) -> None:
+            for follower in (page, bar):
+                if follower is not None:
+                    follower(event)
+
         began = time.monotonic()
-        bar = stack.enter_context(_progress(network.n))
-        if bar is not None:
-            followers.append(bar)
-        every = 0.0 if explore else 0.05
-        ends = run_party(party, numbers, kind, lambda event: _tell_all(followers, event), every=every)
-        seconds = time.monotonic() - began
-        value = unanimous(ends)
-        if bar is not None:
-            bar({"kind": "over"})
-        if out is not None:
-            _write_out(party.charter, ends[0], out)
-        _report(party.charter, value, ends, seconds, seed if values is None else None, as_json)
-        if page is not None:
-            _stay()
+        ends = run_party(party, numbers, transport, follow, every=0.05 if page is None else 0.0)
+        return ends, time.monotonic() - began
 
 
 def _charter_beside(out: Path) -> Path:
     return out.with_suffix(".toml")
 
 
-def _write_out(charter: Charter, end: Event, out: Path) -> None:
+def _check_out(charter: Charter, out: Path) -> None:
+    from midst.cli.node import check_out
+    from midst.files import check_writable
+
+    check_out(charter, out)
+    check_writable(_charter_beside(out))
+
+
+def _write_out(charter: Charter, answer: Answer, out: Path) -> None:
     """The result, and beside it the charter that it is checked by: that of a network of this machine is thrown away."""
     from midst.cli.node import write_out
     from midst.files import write_whole
 
-    write_out(charter, end["found"], out)
+    write_out(charter, answer, out)
     write_whole(_charter_beside(out), lambda file: file.write(charter.to_toml().encode()), mode=0o644)
 
 
@@ -169,11 +192,6 @@ def _ending_well() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _tell_all(followers: list[Callable[[Event], None]], event: Event) -> None:
-    for follower in followers:
-        follower(event)
-
-
 def _read_off(graph: Graph, numbers: Array) -> tuple[float, float]:
     """Bounds about the values, as only somebody who has them all can choose."""
     from midst.problems import Problem
@@ -187,28 +205,16 @@ def _read_off(graph: Graph, numbers: Array) -> tuple[float, float]:
 def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
     """A page that follows the network."""
     from midst.explorer.live import Feed, serve
+    from midst.net.events import Start
 
     feed = Feed()
     edges = [[charter.number(a), charter.number(b)] for a, b in charter.edges]
-    title = charter.title
-    start = {"names": list(charter.names), "edges": edges, "objective": title, "all": True, "self": None}
-    start["method"] = charter.method
-    feed.publish({"kind": "start", **start})
+    feed.publish(Start(charter.names, edges, charter.title, charter.method, all=True, own=None))
     with serve(feed) as address:
         click.echo(f"midst: follow the network at {address}", err=True)
         if sys.stderr.isatty():
             click.launch(address)
-
-        def follow(event: Event) -> None:
-            if event["kind"] == "end":
-                value = event.get("value")
-                listed = value if isinstance(value, list) or value is None else [value]
-                text = event["error"] or "proved"
-                ending = {"value": listed, "rounds": event.get("rounds", 0), "exposed": event.get("exposed")}
-                event = {"kind": "end", "node": event["node"], "text": text, **ending}
-            feed.publish(event)
-
-        yield follow
+        yield feed.publish
 
 
 def _stay() -> None:
@@ -228,6 +234,8 @@ def _progress(nodes: int) -> Iterator[Callable[[Event], None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from midst.net.events import Round
+
     columns = (
         SpinnerColumn(),
         TextColumn(f"{nodes} processes, round {{task.fields[round]:,}}"),
@@ -239,44 +247,41 @@ def _progress(nodes: int) -> Iterator[Callable[[Event], None] | None]:
         task = display.add_task("", total=nodes, round=0)
 
         def follow(event: Event) -> None:
-            if event["kind"] == "round":
-                display.update(task, round=event["t"] + 1)
-            elif event["kind"] == "end":
-                display.advance(task)
+            if isinstance(event, Round):
+                display.update(task, round=event.t + 1)
             else:
-                display.stop()
+                display.advance(task)
 
         yield follow
 
 
-def _report(charter: Charter, value: Any, ends: list[Event], seconds: float, seed: int | None, as_json: bool) -> None:
+def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, seed: int | None, as_json: bool) -> None:
     names = charter.names
-    traffic = [end["sent"] + end["received"] for end in ends]
-    rounds = max(end["rounds"] for end in ends)
-    exposed = [name for name, end in zip(names, ends, strict=True) if end["exposed"]]
+    told = answer.to_dict()
+    traffic = round(sum(end.sent + end.received for end in ends) / len(ends))
+    exposed = [names[end.node] for end in ends if end.answer is not None and end.answer.exposed]
     if as_json:
         result = {
-            "value": value,
-            "certified": all(end["certified"] for end in ends),
+            "value": told["value"],
+            "certified": told["certified"],
             "method": charter.method,
-            "rounds": rounds,
-            "probes": ends[0]["probes"],
+            "rounds": answer.rounds,
+            "probes": answer.probes,
             "seconds": round(seconds, 3),
-            "bytes_per_node": round(sum(traffic) / len(traffic)),
+            "bytes_per_node": traffic,
             "exposed": exposed,
             "nodes": len(names),
-            "first_round": round(max(end["first"] for end in ends), 3),
+            "first_round": round(max(end.first for end in ends), 3),
             "seed_values": seed,
         }
         click.echo(json.dumps(result))
         return
-    proof = "; ".join(f"{c['below']} below, {c['above']} above, of {c['total']}" for c in ends[0]["counts"])
     rows = [
-        (charter.title, str(value)),
-        ("proof", (proof or f"residuals: within {ends[0]['bound']:.3g}") + ", told by every node"),
+        (charter.title, str(told["value"])),
+        ("proof", answer.proof_in_words + ", told by every node"),
         ("nodes", f"{len(names)} processes, {len(charter.edges)} links"),
-        ("rounds", f"{rounds} in {seconds:.2f} s" + (f", {ends[0]['probes']} probes" if ends[0]["probes"] else "")),
-        ("bytes", f"{round(sum(traffic) / len(traffic)):,} a node, sent and received"),
+        ("rounds", f"{answer.rounds} in {seconds:.2f} s" + (f", {answer.probes} probes" if answer.probes else "")),
+        ("bytes", f"{traffic:,} a node, sent and received"),
         ("exposed", f"{len(exposed)} of {len(names)}: {', '.join(exposed) or 'none'}"),
     ]
     if seed is not None:

@@ -25,8 +25,9 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
     import json
 
     from midst.errors import InputError
+    from midst.net.answer import counts_in_words, named_counts, one_or_list
     from midst.net.charter import read_charter
-    from midst.net.results import read_result, to_dict, verify_result
+    from midst.net.results import read_result, verify_result
 
     charter, result = read_charter(charter_file), read_result(file)
     try:
@@ -34,11 +35,12 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     if as_json:
-        click.echo(json.dumps({"session": charter.session, "objective": charter.title, **to_dict(values, proofs)}))
+        about = {"session": charter.session, "objective": charter.title, "value": one_or_list(values)}
+        click.echo(json.dumps({**about, "certified": True, "counts": named_counts(proofs)}))
         return
     rows = [
         (charter.title, ", ".join(map(repr, values))),
-        ("proof", "; ".join(f"{below} below, {above} above, of {total}" for below, above, total in proofs)),
+        ("proof", counts_in_words(proofs)),
         ("certified", f"by all {len(charter.names)}: {', '.join(charter.names)}"),
         ("session", f"{charter.session}, charter {charter.digest.hex()}"),
     ]

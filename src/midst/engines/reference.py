@@ -26,8 +26,9 @@ def deliver(outboxes: list[dict[int, Message]], overhear: Overhear | None = None
 
 def iterate(system: System, overhear: Overhear | None = None) -> Iterator[tuple[Array, Branch]]:
     """Algorithm 1, node by node and message by message; x is yielded before it is sent."""
-    nodes = [make_node(system, i) for i in range(system.graph.n)]
-    drawn = [rows(z) for z in np.split(system.z0, system.graph.first_edges[1:-1])]
+    graph = system.graph
+    nodes = [make_node(i, graph, system.terms[i], system.c, system.theta) for i in range(graph.n)]
+    drawn = [rows(z) for z in np.split(system.z0, graph.first_edges[1:-1])]
     begun = [node.begin(z) for node, z in zip(nodes, drawn, strict=True)]
     states = [state for state, _ in begun]
     outboxes = [outbox for _, outbox in begun]

@@ -1,25 +1,18 @@
 """Events of a running network, for a page that follows it.
 
 Rules:
-- Whoever runs nodes calls `Feed.publish` with plain dictionaries, from any thread. It never blocks on a reader, never
-  raises, and keeps a bounded number of rounds: when there are too many, every second one goes, and so on.
+- Whoever runs nodes calls `Feed.publish` with the events of `net/events.py`, from any thread. It never blocks on a
+  reader, and keeps a bounded number of rounds: when there are too many, every second one goes, and so on.
 - Who was inside, and when first, is kept however many rounds go.
 - Of a search every bracket is kept, a step each: all know them. Somebody is waited for if all others wait for it.
 - On the feed of one real node (`all` is False) what others sent is dropped before it is stored: it cannot be served.
-
-| kind  | keys                                                                                               |
-|-------|----------------------------------------------------------------------------------------------------|
-| start | names, edges [[i, j], …], objective, method, all, self (a number or None)                          |
-| round | node, t, x [float, …], branch [int, …]; where it searches, search {step, brackets, waiting}        |
-| link  | node, neighbour, up                                                                                |
-| end   | node, value [float, …] or None, rounds, exposed (or None), text                                    |
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from operator import attrgetter
@@ -27,6 +20,9 @@ from sys import float_info
 from threading import Lock
 from typing import Any, NamedTuple
 
+import msgspec
+
+from midst.net.events import End, Event, Link, Round, Searching, Start
 from midst.plots.funnel import nest
 
 MOST_ROUNDS = 200_000  # kept, of all nodes together
@@ -56,7 +52,7 @@ class Feed:
         self._most = most
         self._number = 0
         self._every = 1
-        self._start: tuple[int, dict[str, Any]] | None = None
+        self._start = 0, Start((), [], "", "", all=True, own=None)
         self._rounds: list[_Round] = []
         self._first: dict[int, tuple[int, int]] = {}
         self._links: dict[tuple[int, int], tuple[int, bool]] = {}
@@ -66,14 +62,18 @@ class Feed:
         self._searched = 0
         self.closed = False
 
-    def publish(self, event: Mapping[str, Any]) -> None:
-        """Take note of an event; one that is of no known kind, or not to be shown, is dropped."""
-        try:
-            take = {"start": self._begin, "round": self._round, "link": self._link, "end": self._end}[event["kind"]]
-            with self._lock:
-                take(event)
-        except (IndexError, KeyError, TypeError, ValueError):
-            return  # a page that shows less is better than a network that stops
+    def publish(self, event: Event) -> None:
+        """Take note of an event; one that is not to be shown is dropped."""
+        with self._lock:
+            match event:
+                case Start():
+                    self._begin(event)
+                case Round() if self._shown(event.node):
+                    self._round(event)
+                case Link(node, neighbour, up) if self._shown(node) and 0 <= neighbour < len(self._start[1].names):
+                    self._links[node, neighbour] = self._next(), up
+                case End() if self._shown(event.node):
+                    self._ends[event.node] = self._next(), _told(event)
 
     def since(self, place: int) -> tuple[int, dict[str, Any]]:
         """What is new since a place, 0 at first, and the place after it; empty if nothing is."""
@@ -83,8 +83,8 @@ class Feed:
             rounds = self._rounds[begin : begin + _MOST_AT_ONCE]
             more = begin + _MOST_AT_ONCE < len(self._rounds)
             after = rounds[-1].number if more else self._number
-            if self._start is not None and self._start[0] > place:
-                news["start"] = self._start[1]
+            if self._start[0] > place:
+                news["start"] = msgspec.to_builtins(self._start[1])
             if place < self._searched <= after:
                 brackets = [self._brackets[step] for step in sorted(self._brackets)]
                 news["search"] = {"rows": [asdict(row) for row in nest(brackets)], "waiting": self._waited_for()}
@@ -107,22 +107,10 @@ class Feed:
 
     def _shown(self, node: int) -> bool:
         """Whether what this node sends may be shown."""
-        if self._start is None:
-            return False
         about = self._start[1]
-        return 0 <= node < len(about["names"]) and (about["all"] or node == about["self"])
+        return 0 <= node < len(about.names) and (about.all or node == about.own)
 
-    def _begin(self, event: Mapping[str, Any]) -> None:
-        everything = event["all"] is True
-        names = [str(name) for name in event["names"]]
-        about = {
-            "names": names,
-            "edges": [[int(i), int(j)] for i, j in event["edges"]],
-            "objective": str(event["objective"]),
-            "method": str(event.get("method", "consensus")),
-            "all": everything,
-            "self": None if everything else int(event["self"]),
-        }
+    def _begin(self, start: Start) -> None:
         self._rounds.clear()
         self._first.clear()
         self._links.clear()
@@ -131,58 +119,34 @@ class Feed:
         self._waiting.clear()
         self._searched = 0
         self._every = 1
-        self._start = self._next(), about
+        self._start = self._next(), start
 
-    def _round(self, event: Mapping[str, Any]) -> None:
-        node, t = int(event["node"]), int(event["t"])
-        if not self._shown(node):
-            return
-        x = [_finite(each) for each in event["x"][:MOST_COORDINATES]]
-        branch = [int(each) for each in event["branch"][:MOST_COORDINATES]]
-        if 0 in branch and node not in self._first:
+    def _round(self, event: Round) -> None:
+        node, t = event.node, event.t
+        if 0 in event.branch[:MOST_COORDINATES] and node not in self._first:
             self._first[node] = self._next(), t
-        if event.get("search") is not None:
-            self._search(node, event["search"])
-        if not x or t % self._every:
+        if event.search is not None:
+            self._search(node, event.search)
+        if not event.x or t % self._every:
             return
-        self._rounds.append(_Round(self._next(), node, t, x, branch))
+        x = [_finite(each) for each in event.x[:MOST_COORDINATES]]
+        self._rounds.append(_Round(self._next(), node, t, x, event.branch[:MOST_COORDINATES]))
         while len(self._rounds) > self._most:
             self._every *= 2
             self._rounds = [each for each in self._rounds if each.t % self._every == 0]
 
-    def _search(self, node: int, search: Mapping[str, Any]) -> None:
-        step, (low, high, inside) = int(search["step"]), search["brackets"][0]
-        least, most = (min(max(float(end), -_LARGEST), _LARGEST) for end in (low, high))
-        self._brackets.setdefault(step, (step, least, most, int(inside)))
-        self._waiting[node] = {int(other) for other in search["waiting"]}
+    def _search(self, node: int, search: Searching) -> None:
+        low, high, inside = search.brackets[0]
+        least, most = (min(max(end, -_LARGEST), _LARGEST) for end in (low, high))
+        self._brackets.setdefault(search.step, (search.step, least, most, inside))
+        self._waiting[node] = set(search.waiting)
         self._searched = self._next()
 
     def _waited_for(self) -> list[int]:
         """Those without whom nobody else can go on."""
-        everybody = range(len(self._start[1]["names"])) if self._start is not None else ()
+        everybody = range(len(self._start[1].names))
         others = {node: [lack for i, lack in self._waiting.items() if i != node] for node in everybody}
         return [node for node, lacks in others.items() if lacks and all(node in lack for lack in lacks)]
-
-    def _link(self, event: Mapping[str, Any]) -> None:
-        node, neighbour = int(event["node"]), int(event["neighbour"])
-        if self._shown(node) and 0 <= neighbour < len(self._start[1]["names"]):  # type: ignore[index]
-            self._links[node, neighbour] = self._next(), bool(event["up"])
-
-    def _end(self, event: Mapping[str, Any]) -> None:
-        node = int(event["node"])
-        if not self._shown(node):
-            return
-        value, exposed = event["value"], event["exposed"]
-        self._ends[node] = (
-            self._next(),
-            {
-                "node": node,
-                "value": None if value is None else [_finite(each) for each in value[:MOST_COORDINATES]],
-                "rounds": int(event["rounds"]),
-                "exposed": None if exposed is None else bool(exposed),
-                "text": str(event["text"])[:500],
-            },
-        )
 
 
 @contextmanager
@@ -211,6 +175,17 @@ def serve(feed: Feed, port: int = 0) -> Iterator[str]:
             feed.close()
 
 
-def _finite(x: Any) -> float | None:
-    number = float(x)
+def _told(end: End) -> dict[str, Any]:
+    """How it ended, for the page."""
+    answer = end.answer
+    return {
+        "node": end.node,
+        "value": None if answer is None else [_finite(each) for each in answer.value[:MOST_COORDINATES]],
+        "rounds": 0 if answer is None else answer.rounds,
+        "exposed": None if answer is None else answer.exposed,
+        "text": (end.error or "proved")[:500],
+    }
+
+
+def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from midst.protocol.participant import Transcript
+
+Count = tuple[int, int, int]  # weight below and above an answer, and of all
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
@@ -26,7 +29,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     """
 
     value: tuple[float, ...]
-    proof: tuple[tuple[int, int, int], ...]
+    proof: tuple[Count, ...]
     bound: float
     rounds: int
     exposed: bool
@@ -36,7 +39,26 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values, but for the transcript."""
-        proof = [dict(zip(("below", "above", "total"), count, strict=True)) for count in self.proof]
-        value = self.value[0] if len(self.value) == 1 else list(self.value)
-        rest = {"bound": self.bound, "counts": proof, "rounds": self.rounds, "probes": self.probes}
-        return {"value": value, "certified": True, **rest, "exposed": self.exposed}
+        proved = {"value": one_or_list(self.value), "certified": True, "bound": self.bound}
+        rest = {"rounds": self.rounds, "probes": self.probes, "exposed": self.exposed}
+        return {**proved, "counts": named_counts(self.proof), **rest}
+
+    @property
+    def proof_in_words(self) -> str:
+        """By what it is proved."""
+        return counts_in_words(self.proof) or f"residuals: within {self.bound:.3g}"
+
+
+def one_or_list(values: Sequence[float]) -> float | list[float]:
+    """An answer as JSON has it: a number, or a list of one a coordinate."""
+    return values[0] if len(values) == 1 else list(values)
+
+
+def named_counts(proofs: Iterable[Count]) -> list[dict[str, int]]:
+    """The counts of a proof as JSON has them."""
+    return [dict(zip(("below", "above", "total"), count, strict=True)) for count in proofs]
+
+
+def counts_in_words(proofs: Iterable[Count]) -> str:
+    """And as people read them."""
+    return "; ".join(f"{below} below, {above} above, of {total}" for below, above, total in proofs)

@@ -284,12 +284,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """The hash of what was settled."""
         return hashlib.sha256(b"midst charter\n" + msgspec.json.encode(self._settled, order="sorted")).digest()
 
+    @cached_property
     def field_digests(self) -> dict[str, bytes]:
         """Eight bytes a key, by which two nodes find out in what their charters differ."""
-        return self._field_digests
-
-    @cached_property
-    def _field_digests(self) -> dict[str, bytes]:
         return {
             key: hashlib.sha256(msgspec.json.encode([key, value], order="sorted")).digest()[:8]
             for key, value in self._settled.items()

@@ -1,33 +1,84 @@
-"""What a running participant tells whoever watches it."""
+"""What a running participant tells whoever watches it: one class a kind."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
-from midst.net.exact_finish import ExactFinish
-from midst.net.lockstep import LockStep
-from midst.net.peer import Peer
+from midst.net.answer import Answer
 
-Event = dict[str, Any]
+if TYPE_CHECKING:
+    from midst.net.peer import Peer
 
 
-def moment(peer: Peer) -> Event:
-    """Where a participant stands, as an event: what it broadcast, on which branch it was, and what a search knows."""
-    exchange, iteration = peer.exchange, peer.setup.iteration
-    event: Event = {"kind": "round", "node": peer.setup.number, "t": exchange.round - 1, "x": [], "branch": []}
-    if iteration is not None and isinstance(exchange, LockStep | ExactFinish) and exchange.state.x is not None:
-        event["t"] = exchange.state.round - 1
-        event["x"] = iteration.in_data_units(exchange.state.x).reshape(-1).tolist()
-        event["branch"] = np.asarray(exchange.state.branch).reshape(-1).tolist()
+class Start(msgspec.Struct, frozen=True):
+    """What is watched: a whole network, or (`all` is False) one real node of it."""
+
+    names: tuple[str, ...]
+    edges: list[list[int]]
+    objective: str
+    method: str
+    all: bool
+    own: int | None = msgspec.field(name="self")
+
+
+class Searching(msgspec.Struct, frozen=True):
+    """Where a search stands: its step, each bracket with the weight inside, and who is waited for."""
+
+    step: int
+    brackets: list[tuple[float, float, int]]
+    waiting: list[int]
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What a node broadcast in iteration t, on which branch, and what its search knows."""
+
+    node: int
+    t: int
+    x: list[float]
+    branch: list[int]
+    search: Searching | None = None
+
+    def __repr__(self) -> str:
+        return f"<Round {self.t} of node {self.node}>"
+
+
+class Link(msgspec.Struct, frozen=True):
+    """Whether there is a link to a neighbour."""
+
+    node: int
+    neighbour: int
+    up: bool
+
+
+class End(msgspec.Struct, frozen=True):
+    """How it ended: an answer, or an error in words; bytes sent and received, and seconds to the first round."""
+
+    node: int
+    answer: Answer | None
+    error: str = ""
+    sent: int = 0
+    received: int = 0
+    first: float = 0.0
+
+
+Event = Start | Round | Link | End
+
+
+def moment(peer: Peer) -> Round:
+    """Where a participant stands: what it broadcast, on which branch it was, and what a search knows."""
+    exchange, iteration, number = peer.exchange, peer.setup.iteration, peer.setup.number
+    t, x, branch = exchange.round - 1, [], []
+    state = exchange.state
+    if iteration is not None and state is not None and state.x is not None:
+        t = state.round - 1
+        x = iteration.in_data_units(state.x).reshape(-1).tolist()
+        branch = np.asarray(state.branch).reshape(-1).tolist()
     search = exchange.search
-    if search is not None:
-        brackets = [search.bracket(track) for track in search.tracks]
-        value = search.rules.keys.value
-        event["search"] = {
-            "step": search.steps,
-            "brackets": [[value(max(each.a, 0)), value(each.b), each.inside] for each in brackets],
-            "waiting": [k for k in exchange.missing() if k != peer.setup.number],
-        }
-    return event
+    if search is None:
+        return Round(number, t, x, branch)
+    brackets, value = [search.bracket(track) for track in search.tracks], search.rules.keys.value
+    ends = [(value(max(each.a, 0)), value(each.b), each.inside) for each in brackets]
+    return Round(number, t, x, branch, Searching(search.steps, ends, [k for k in exchange.missing() if k != number]))

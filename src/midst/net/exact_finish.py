@@ -9,7 +9,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -19,8 +18,9 @@ from midst.methods import opening_thresholds
 from midst.net.answer import Answer
 from midst.net.gossip import Gossip
 from midst.net.lockstep import LockStep
-from midst.net.setup import Opening, Setup
+from midst.net.setup import Iteration, Opening, Setup
 from midst.net.wire import Statements, StepFrame, Want
+from midst.protocol.maxima import Range
 from midst.protocol.node import State
 from midst.protocol.participant import Malformed, Statement, check_form
 from midst.protocol.search import SearchState
@@ -29,10 +29,11 @@ from midst.protocol.search import SearchState
 class ExactFinish:
     """One participant's part: the iteration, and then the search."""
 
-    def __init__(self, setup: Setup, opening: Opening) -> None:
+    def __init__(self, setup: Setup, iteration: Iteration, opening: Opening) -> None:
         """Round 0, not yet sent."""
         self._setup, self._opening = setup, opening
-        self._iteration = LockStep(setup, opening)
+        self._in_data_units, self._scale = iteration.in_data_units, iteration.parameters.scale
+        self._iteration = LockStep(setup, iteration, opening)
         self._search: Gossip | None = None
         self._early: dict[tuple[int, int], Statements] = {}
         self._begun = False
@@ -140,7 +141,7 @@ class ExactFinish:
 
     def pack(self, inputs: Any) -> bytes:
         """The same as bytes."""
-        return self._iteration.pack(inputs) if isinstance(inputs, Mapping) else self._the_search.pack(inputs)
+        return self._now.pack(inputs)
 
     def unpack(self, record: bytes) -> Any:
         """And back."""
@@ -150,20 +151,12 @@ class ExactFinish:
         """The next step."""
         self._now.step(inputs)
         if self._search is None and self._iteration.range is not None:
-            self._turn()
+            self._turn(self._iteration.range)
 
-    @property
-    def _the_search(self) -> Gossip:
-        assert self._search is not None
-        return self._search
-
-    def _turn(self) -> None:
+    def _turn(self, within: Range) -> None:
         """From the iteration to the search."""
-        within, iteration = self._iteration.range, self._setup.iteration
-        assert within is not None
-        assert iteration is not None
-        low, high = (np.atleast_1d(iteration.in_data_units(end)) for end in (within.low, within.high))
-        scale = np.broadcast_to(iteration.parameters.scale, low.shape)
+        low, high = (np.atleast_1d(self._in_data_units(end)) for end in (within.low, within.high))
+        scale = np.broadcast_to(self._scale, low.shape)
         ends = zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)
         thresholds = tuple(opening_thresholds(self._setup.charter.keys, *each) for each in ends)
         self._search = Gossip(self._setup, self._opening, self._iteration.round, thresholds)

@@ -30,6 +30,9 @@ from midst.protocol.search import SearchState
 class Gossip:
     """One participant's part in a search."""
 
+    awaits_everybody = True
+    state = None  # there is no iteration, or `ExactFinish` has it
+
     def __init__(
         self, setup: Setup, opening: Opening, first: int = 0, thresholds: tuple[tuple[int, ...], ...] = ()
     ) -> None:
@@ -61,11 +64,6 @@ class Gossip:
         """Where the search stands; None before all announcements are there."""
         return self._participant.search
 
-    @property
-    def awaits_everybody(self) -> bool:
-        """All participants are waited for."""
-        return True
-
     def own(self, step: int) -> Statement | None:
         """Our own statement of a step, if there is one."""
         return self._participant.held(step, self._setup.number)
@@ -91,7 +89,7 @@ class Gossip:
         if lacks:
             wanted = [self._held(step, signer) for signer in unpack_bits(lacks, len(self._setup.charter.names))]
         else:
-            steps = range(step, self._participant.step + 2)
+            steps = range(step, self._participant.step + 2)  # others may be a step ahead, never two
             wanted = [self._held(s, signer) for s in steps for signer in self._routes.signers_told_to(j)]
             self._outbox = [(k, told) for k, told in self._outbox if k != j or told not in wanted]  # it is told now
         return self._setup.codec.encode([statement for statement in wanted if statement is not None])
@@ -135,6 +133,7 @@ class Gossip:
         """
         news = False
         for statement in said.statements:
+            # First that j has it, then to whom it is told on: else j would be sent back what it has just told.
             self._has[j].add((statement.signer, statement.step))
             if self._participant.take(statement):
                 self._tell(statement)
@@ -166,6 +165,7 @@ class Gossip:
             Distrust: somebody has announced a key that hides nothing.
             Impossible: no values can have these totals.
         """
+        # Our next statement follows from these inputs: it may be told only since `Peer` has them on disk.
         self._participant.advance(inputs)
         if self._participant.certified:
             self.answer = self._read()

@@ -148,6 +148,7 @@ class DiskFile:
 
     def append(self, data: bytes) -> None:
         """Write at the end and wait for the disk; what was written in part is taken back."""
+        # A record cut short and left behind would read as a crash now, but as damage once another is written after it.
         try:
             written = os.write(self._handle, data)
             if written < len(data):
@@ -165,6 +166,8 @@ class DiskFile:
         handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         if os.write(handle, data) < len(data):
             raise OSError(28, "No space left on device", str(fresh))
+        # The bytes before the name, and the name before we return. Were the rename on disk first, a crash would leave
+        # an empty journal; were it later than this, the secrets could come back that the caller takes to be gone.
         os.fsync(handle)
         os.replace(fresh, self._path)
         os.fsync(self._folder)

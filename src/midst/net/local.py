@@ -23,18 +23,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import Any
 
 from midst.errors import Aborted, InputError, MidstError
 from midst.graphs import Graph
+from midst.net.answer import Answer
 from midst.net.charter import Charter, make_charter
 from midst.net.driver import Driver
-from midst.net.events import Event, moment
+from midst.net.events import End, Event, moment
 from midst.net.identity.keys import Identity, make_identity
 from midst.net.journal import DiskFile, Journal
 from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
+from midst.net.session import resume
 from midst.net.setup import Setup, make_setup
 from midst.net.transports.making import TransportName, largest_frame, make_transport
 from midst.net.transports.transport import Endpoint
@@ -43,6 +45,7 @@ from midst.types import Array
 
 _PORTS = range(20_000, 32_000)  # below those that the system hands out to whoever dials
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_FORK = multiprocessing.get_context("fork")
 _GRACE = 5.0  # seconds for a process to go by itself
 
 
@@ -56,12 +59,12 @@ class Party:
 
 
 @contextmanager
-def make_party(graph: Graph, **settings: Any) -> Iterator[Party]:
+def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
     """Throw-away keys and a charter for a graph, in a folder that is removed afterwards.
 
     Args:
         graph: who talks to whom.
-        settings: further keys of the charter.
+        settings: further keys of the charter, which checks them.
     """
     folder = Path(tempfile.mkdtemp(prefix="midst-"))
     try:
@@ -102,10 +105,10 @@ def run_party(
     party: Party,
     values: Sequence[Array | float] | Array,
     transport: TransportName,
-    follow: Callable[[Event], None] | None = None,
+    follow: Callable[[Event], None] = lambda event: None,
     *,
     every: float = 0.05,
-) -> list[Event]:
+) -> list[End]:
     """Run every participant in a process of its own, until all have ended.
 
     Args:
@@ -116,7 +119,7 @@ def run_party(
         every: seconds between two events about rounds of one participant; 0 for all of them.
 
     Returns:
-        One event of kind "end" a participant, in their order.
+        How it ended for each participant, in their order.
 
     Raises:
         InputError: a value is none that the charter allows; nothing was started.
@@ -127,43 +130,44 @@ def run_party(
     for needed in (f"midst.net.transports.{transport}", "cryptography.hazmat.primitives.kdf.hkdf"):
         importlib.import_module(needed)  # once here, and not in every process
     public_key(bytes(SECRET_BYTES))  # which loads OpenSSL's bindings
-    context = multiprocessing.get_context("fork")
     pipes: dict[Connection, int] = {}
-    processes: list[Any] = []
-    ends: dict[int, Event] = {}
+    processes: list[ForkProcess] = []
     try:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)  # what is raised inside a fork is lost
         try:
-            for i, setup in enumerate(setups):
-                ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_live, args=(party, setup, transport, every, theirs), daemon=True)
+            for setup in setups:
+                ours, theirs = _FORK.Pipe(duplex=False)
+                process = _FORK.Process(target=_live, args=(party, setup, transport, every, theirs), daemon=True)
                 process.start()
                 theirs.close()
-                pipes[ours] = i
+                pipes[ours] = setup.number
                 processes.append(process)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        while pipes:
-            for ready in wait(list(pipes)):
-                assert isinstance(ready, Connection)
-                i = pipes[ready]
-                try:
-                    event = ready.recv()
-                except EOFError:
-                    del pipes[ready]
-                    ends.setdefault(i, _end(i, error="its process died"))
-                    continue
-                if event["kind"] == "end":
-                    ends[i] = event
-                if follow is not None:
-                    follow(event)
+        return _hear_out(pipes, follow)
     finally:
         for process in processes:
             process.join(_GRACE if not pipes else 0.0)
             if process.is_alive():
                 process.kill()
                 process.join()
-    return [ends[i] for i in range(len(values))]
+
+
+def _hear_out(pipes: dict[Connection, int], follow: Callable[[Event], None]) -> list[End]:
+    """Pass on what the processes tell, until each of them has closed its pipe."""
+    ends = {i: End(i, None, "its process died") for i in pipes.values()}
+    while pipes:
+        for ready in wait(list(pipes)):
+            assert isinstance(ready, Connection)
+            try:
+                event = ready.recv()
+            except EOFError:
+                del pipes[ready]
+                continue
+            if isinstance(event, End):
+                ends[event.node] = event
+            follow(event)
+    return [ends[i] for i in sorted(ends)]
 
 
 def _live(party: Party, setup: Setup, transport: TransportName, every: float, pipe: Connection) -> None:
@@ -172,51 +176,46 @@ def _live(party: Party, setup: Setup, transport: TransportName, every: float, pi
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
     try:
-        event = asyncio.run(_participate(party, setup, transport, every, pipe))
+        end = asyncio.run(_participate(party, setup, transport, every, pipe))
     except MidstError as error:
-        event = _end(setup.number, error=str(error))
+        end = End(setup.number, None, str(error))
     except BaseException as error:
-        event = _end(setup.number, error=f"unexpected {type(error).__name__}")
-    pipe.send(event)
+        end = End(setup.number, None, f"unexpected {type(error).__name__}")
+    pipe.send(end)
     pipe.close()
     os._exit(0)  # what the parent had open is the parent's to close
 
 
-async def _participate(party: Party, setup: Setup, kind: TransportName, every: float, pipe: Connection) -> Event:
-    charter, i, started, last, first = party.charter, setup.number, time.monotonic(), [0.0], [0.0]
+async def _participate(party: Party, setup: Setup, kind: TransportName, every: float, pipe: Connection) -> End:
+    i, started, last, first = setup.number, time.monotonic(), 0.0, 0.0
     file = DiskFile(party.folder / f"{setup.name}.journal")
-    transport = make_transport(kind, Endpoint(charter, party.identities[i], i, largest_frame(setup, kind)))
+    transport = make_transport(kind, Endpoint(party.charter, party.identities[i], i, largest_frame(setup, kind)))
 
     def watch(peer: Peer) -> None:
+        nonlocal last, first
         now = time.monotonic()
-        if peer.exchange.round > 0 and not first[0]:
-            first[0] = now - started
-        if now - last[0] >= every or peer.exchange.answer is not None:
-            last[0] = now
+        if peer.exchange.round > 0 and not first:
+            first = now - started
+        if now - last >= every or peer.exchange.answer is not None:
+            last = now
             pipe.send(moment(peer))
 
-    driver = Driver(setup, Journal(file, setup.name), transport, watch=watch)
-    ending = await driver.run()
-    costs: dict[str, Any] = {"sent": transport.sent, "received": transport.received, "first": first[0]}
-    if ending.answer is None:
-        assert isinstance(ending.aborted, Aborted)
-        return _end(i, error=str(ending.aborted), **costs)
-    return _end(i, **ending.answer.to_dict(), found=ending.answer, **costs)
+    session = resume(setup, Journal(file, setup.name), os.urandom)
+    ending = session if isinstance(session, Answer) else await Driver(session, transport, watch=watch).run()
+    answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
+    return End(i, answer, error, transport.sent, transport.received, first)
 
 
-def _end(i: int, error: str = "", **result: Any) -> Event:
-    return {"kind": "end", "node": i, "error": error, **result}
-
-
-def unanimous(ends: Sequence[Event]) -> Any:
-    """The value that all have found.
+def unanimous(ends: Sequence[End]) -> Answer:
+    """The answer that all have found.
 
     Raises:
         Aborted: somebody has none.
     """
+    answers = []
     for end in ends:
-        if end["error"]:
-            raise Aborted("aborted", f"node{end['node']}", end["error"])
-    values = {str(end["value"]) for end in ends}
-    assert len(values) == 1, "participants proved different answers"
-    return ends[0]["value"]
+        if end.answer is None:
+            raise Aborted("aborted", f"node{end.node}", end.error)
+        answers.append(end.answer)
+    assert len({answer.value for answer in answers}) == 1, "participants proved different answers"
+    return answers[0]

@@ -32,19 +32,17 @@ _NO_DIGEST = bytes(DIGEST_BYTES)
 class LockStep:
     """One participant's rounds."""
 
-    def __init__(self, setup: Setup, opening: Opening) -> None:
+    def __init__(self, setup: Setup, iteration: Iteration, opening: Opening) -> None:
         """Round 0, not yet sent."""
-        assert setup.iteration is not None
-        self._setup = setup
-        self._iteration: Iteration = setup.iteration
-        self._maxima = self._iteration.stop_rule.empty()
+        self._setup, self._iteration = setup, iteration
+        self._maxima = iteration.stop_rule.empty()
         self._held: dict[int, dict[int, StepFrame]] = {0: {}, 1: {}}
         self._frames: dict[int, dict[int, bytes]] = {}
         self._digests: dict[int, bytes] = {}
         self._outbox: list[tuple[int, bytes]] = []
         self.exposed = False
         self.range: Range | None = None
-        self.state, outbox = self._iteration.node.begin(setup.z_of(opening))
+        self.state, outbox = iteration.node.begin(iteration.z_of(opening))
         self._publish(outbox)
 
     @property
@@ -171,7 +169,7 @@ class LockStep:
             return [x, -x]
         node = self._iteration.node
         z, mirror, far = map(np.array, (before.z, before.mirror, [step.message.number for step in inputs]))
-        edges = residual_bounds(z, mirror, node.signs, before.x, far, node.c, node.terms.weight)
+        edges = residual_bounds(z, mirror, node.sign_column, before.x, far, node.c, node.terms.weight)
         return [x, -x, edges.max(axis=0)]
 
     def _publish(self, outbox: Mapping[int, Message]) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from midst.errors import InputError
+from midst.errors import Aborted, InputError
+from midst.net.answer import Answer
 from midst.net.driver import Driver
 
 _MOST_BYTES = 4096
@@ -49,7 +50,7 @@ def respond(driver: Driver, line: bytes) -> tuple[str, bytes]:
         case [b"GET", b"/metrics", *_]:
             return "200 OK", page(driver).encode()
         case [b"GET", b"/healthz", *_]:
-            waiting = ", ".join(driver.peer.waiting_for) if driver.peer else ""
+            waiting = ", ".join(driver.peer.waiting_for)
             return "200 OK", (f"waiting for {waiting}\n" if waiting else "ok\n").encode()
         case [b"GET", *_]:
             return "404 Not Found", b"try /metrics or /healthz\n"
@@ -60,28 +61,17 @@ def respond(driver: Driver, line: bytes) -> tuple[str, bytes]:
 def page(driver: Driver) -> str:
     """The numbers, in Prometheus's text format."""
     peer = driver.peer
-    neighbours = list(peer.neighbours.values()) if peer else []
-    ending = peer.ending if peer else None
+    greeted = sum(each.greeted for each in peer.neighbours.values())
     rows = [
-        (
-            "rounds_total",
-            "counter",
-            "Rounds completed.",
-            peer.exchange.round if peer and hasattr(peer, "exchange") else 0,
-        ),
+        ("rounds_total", "counter", "Rounds completed.", peer.exchange.round),
         ("sent_bytes_total", "counter", "Bytes sent.", driver.transport.sent),
         ("received_bytes_total", "counter", "Bytes received.", driver.transport.received),
-        ("neighbours", "gauge", "Neighbours in the charter.", len(neighbours)),
+        ("neighbours", "gauge", "Neighbours in the charter.", len(peer.neighbours)),
         ("links", "gauge", "Neighbours with a link to them.", len(driver.links)),
-        (
-            "neighbours_greeted",
-            "gauge",
-            "Neighbours that have shown the same charter.",
-            sum(n.greeted for n in neighbours),
-        ),
-        ("waiting_for", "gauge", "Neighbours this node waits for.", len(peer.waiting_for) if peer else 0),
-        ("finished", "gauge", "1 once the answer is proved.", int(ending is not None and ending.answer is not None)),
-        ("aborted", "gauge", "1 once the run was aborted.", int(ending is not None and ending.aborted is not None)),
+        ("neighbours_greeted", "gauge", "Neighbours that have shown the same charter.", greeted),
+        ("waiting_for", "gauge", "Neighbours this node waits for.", len(peer.waiting_for)),
+        ("finished", "gauge", "1 once the answer is proved.", int(isinstance(peer.ending, Answer))),
+        ("aborted", "gauge", "1 once the run was aborted.", int(isinstance(peer.ending, Aborted))),
         ("uptime_seconds", "gauge", "Seconds since the start.", round(time.monotonic() - driver.started, 3)),
     ]
     lines = [

@@ -22,17 +22,13 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from midst.errors import Aborted, InputError
+from midst.errors import Aborted
 from midst.net.answer import Answer
 from midst.net.charter import differing
-from midst.net.exact_finish import ExactFinish
-from midst.net.gossip import Gossip
-from midst.net.journal import Journal
-from midst.net.lockstep import LockStep
-from midst.net.records import Began, Broken, Ended, Inputs, Met, decode_record, encode_record
-from midst.net.setup import Entropy, Opening, Setup
+from midst.net.records import Broken, Ended, Inputs, Met, encode_record
+from midst.net.session import Session
 from midst.net.wire import (
     PROTOCOL,
     Abort,
@@ -49,77 +45,7 @@ from midst.net.wire import (
     printable,
 )
 from midst.protocol.participant import INSTANCE_BYTES, Distrust, Malformed, Statement
-from midst.protocol.search import Impossible, SearchState
-
-
-class Exchange(Protocol):
-    """How a session goes on: `LockStep`, `Gossip` or `ExactFinish`. What a step is made from goes to the journal."""
-
-    @property
-    def exposed(self) -> bool:
-        """Whether this participant has sent its own value."""
-
-    @property
-    def answer(self) -> Answer | None:
-        """The answer, once it is proved."""
-
-    @property
-    def round(self) -> int:
-        """The round whose frames are awaited."""
-
-    @property
-    def awaits_everybody(self) -> bool:
-        """Whether all participants are waited for, and not only the neighbours."""
-
-    @property
-    def search(self) -> SearchState | None:
-        """Where the search stands; None before it has begun."""
-
-    def own(self, step: int) -> Statement | None:
-        """Our own statement of a step of the search, if there is one."""
-
-    def newest_of(self, j: int) -> Statement | None:
-        """The newest statement that we have of somebody."""
-
-    def heard(self) -> Sequence[Statement]:
-        """All statements of this step of the search that are here."""
-
-    def forget(self, j: int) -> None:
-        """A neighbour has greeted anew: nothing is known of what it has."""
-
-    def begin(self) -> None:
-        """Every neighbour has greeted: what was held back may be told."""
-
-    def outbox(self) -> list[tuple[int, bytes]]:
-        """What is to be sent now; it is not given a second time."""
-
-    def frames(self, j: int, since: int, lacks: bytes = b"") -> list[bytes]:
-        """Our frames for a neighbour from a round on, as far as they are kept; or what it lacks of that round."""
-
-    def ask(self, j: int) -> Want | None:
-        """What to ask a neighbour for, if anything."""
-
-    def asked(self) -> None:
-        """All neighbours have been asked for what is missing."""
-
-    def missing(self) -> list[int]:
-        """The participants that are waited for."""
-
-    def take(self, j: int, said: Any) -> bool:
-        """Hold a neighbour's frame; whether it was news."""
-
-    def inputs(self, now: float) -> Any | None:
-        """What the next step is made from, if it can be made now."""
-
-    def pack(self, inputs: Any) -> bytes:
-        """The same as bytes."""
-
-    def unpack(self, record: bytes) -> Any:
-        """And back."""
-
-    def step(self, inputs: Any) -> None:
-        """The next step."""
-
+from midst.protocol.search import Impossible
 
 RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
 _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
@@ -135,9 +61,9 @@ class Neighbour:
 
     Attributes:
         name: its name.
+        instance: its number, by which a lost journal is noticed; None before it is met.
         met: we have its instance number on disk, and listen to it.
         greeted: it has ours, and may be told what was drawn for it.
-        instance: its number, by which a lost journal is noticed.
         heard: when it last gave a sign of life.
         asked: when we last asked it for something.
         done: whether it has the answer.
@@ -146,9 +72,9 @@ class Neighbour:
     """
 
     name: str
+    instance: bytes | None
     met: bool = False
     greeted: bool = False
-    instance: bytes | None = None
     heard: float = 0.0
     asked: float = -1e9
     done: bool = False
@@ -156,53 +82,29 @@ class Neighbour:
     trouble: str = ""
 
 
-@dataclass(frozen=True)
-class Ending:
-    """How it ended: one of the two is there."""
-
-    answer: Answer | None = None
-    aborted: Aborted | None = None
-
-
 class Peer:
     """One participant of a session."""
 
-    def __init__(
-        self, setup: Setup, journal: Journal, send: Send, entropy: Entropy, now: float, watch: Watch | None = None
-    ) -> None:
-        """Take up the session where the journal left it, or begin it.
+    def __init__(self, session: Session, send: Send, now: float, watch: Watch | None = None) -> None:
+        """Go on from where a session stands.
 
         Args:
-            setup: who this is, and by which charter.
-            journal: its records.
+            session: who this is, and what it goes on from.
             send: sends a frame to a neighbour, or loses it.
-            entropy: random bytes; the operating system's, but in a simulation.
             now: the time, in seconds, on a clock that never goes back.
             watch: called after every step.
-
-        Raises:
-            InputError: the journal is of another session, another participant or another value.
-            Aborted: the journal says that this session cannot be resumed.
-            OSError: the journal cannot be written.
         """
-        self.setup = setup
-        self.ending: Ending | None = None
-        self._journal = journal
+        self.setup, self.opening, self.exchange = session.setup, session.opening, session.exchange
+        self.ending: Answer | Aborted | None = self.exchange.answer
+        self._journal = session.journal
         self._send = send
         self._watch = watch
-        self._began = self._progress = self._nudged = now
-        self._ended = now
+        self._began = self._progress = self._nudged = self._ended = now
         self._lingered = self._all_greeted = False
-        self.neighbours = {j: Neighbour(setup.charter.names[j], heard=now) for j in setup.neighbours}
-        self._records = [decode_record(raw, setup.name) for raw in journal.records]
-        opening = self._open(entropy)
-        if opening is not None:
-            self.opening = opening
-            self.exchange: Exchange = _make_exchange(setup, opening)
-            self._replay()
-            self._records, journal.records = [], []
-            if self._watch is not None:
-                self._watch(self)
+        names, instances = self.setup.charter.names, session.instances
+        self.neighbours = {j: Neighbour(names[j], instances.get(j), heard=now) for j in self.setup.neighbours}
+        if watch is not None:
+            watch(self)
 
     # What happens
 
@@ -213,13 +115,20 @@ class Peer:
 
     def hear(self, j: int, frame: bytes, now: float) -> None:
         """A frame from a neighbour."""
-        if not self.over:
-            self._attempt(lambda: self._take(j, frame, now), j)
-
-    def tick(self, now: float) -> float:
-        """Look at the clock; returns when to do so again."""
         if self.over:
-            return now + RETRY
+            return
+        try:
+            self._attempt(lambda: self._take(j, frame, now))
+        except (BadFrame, Malformed) as error:
+            neighbour = self.neighbours[j]
+            neighbour.bad += 1
+            if neighbour.bad >= _BAD_FRAMES:
+                self._abort("broken protocol", neighbour.name, f"{neighbour.name} keeps sending {error}")
+
+    def tick(self, now: float) -> None:
+        """Look at the clock; to be called every `RETRY` seconds."""
+        if self.over:
+            return
         for j, neighbour in self.neighbours.items():
             if now - neighbour.asked < RETRY:
                 continue
@@ -231,7 +140,6 @@ class Peer:
             self._ask(now)
         self._check_deadlines(now)
         self._attempt(lambda: self._advance(now))
-        return now + RETRY
 
     def trouble(self, j: int | None, text: str) -> None:
         """The transport cannot reach a neighbour; kept for what is said when the wait is over."""
@@ -248,7 +156,7 @@ class Peer:
         """Whether nobody needs this participant any more."""
         if self.ending is None:
             return False
-        return self.ending.aborted is not None or self._lingered or self._all_done
+        return isinstance(self.ending, Aborted) or self._lingered or self._all_done
 
     @property
     def _all_done(self) -> bool:
@@ -262,41 +170,6 @@ class Peer:
         strangers = [each.name for each in self.neighbours.values() if not each.greeted]
         return strangers or [self.setup.charter.names[j] for j in self.exchange.missing() if j != self.setup.number]
 
-    # Beginning
-
-    def _open(self, entropy: Entropy) -> Opening | None:
-        """The opening in the journal, or a new one; None if all is over."""
-        setup, records = self.setup, self._records
-        if not records:
-            opening = setup.draw(entropy)
-            self._journal.append(encode_record(Began(opening)))
-            return opening
-        first = records[0]
-        begun = first.opening if isinstance(first, Began) else first
-        if isinstance(begun, Met | Inputs | Broken) or begun.digest != setup.session or begun.name != setup.name:
-            raise InputError("the journal is of another session or participant; give --state another folder")
-        if isinstance(begun, Opening) and begun.value != setup.plain_value():
-            raise InputError(f"the value of {setup.name} is not the one this session began with; start a new session")
-        for record in records:
-            if isinstance(record, Broken):
-                raise Aborted(record.kind, record.about, f"{record.text}; this session is over, start a new one")
-        if isinstance(begun, Ended):
-            self.ending = Ending(answer=begun.answer)
-            for each in self.neighbours.values():
-                each.done = True
-            return None
-        return begun
-
-    def _replay(self) -> None:
-        for record in self._records:
-            match record:
-                case Met(j, instance):
-                    self.neighbours[j].instance = instance
-                case Inputs(frames):
-                    self.exchange.step(self.exchange.unpack(frames))
-        if self.exchange.answer is not None:
-            self.ending = Ending(answer=self.exchange.answer)
-
     # Greeting
 
     def _greet(self, j: int, now: float) -> None:
@@ -306,7 +179,7 @@ class Peer:
             sender=setup.name,
             receiver=self.neighbours[j].name,
             digest=charter.digest,
-            fields=charter.field_digests(),
+            fields=charter.field_digests,
             instance=self.opening.instance,
             wants=self.exchange.round,
         )
@@ -369,7 +242,7 @@ class Peer:
         if hello.sender != name or hello.receiver != own:
             return Refused("wrong name", f"this is {own}, and the certificate you showed is {name}'s")
         if hello.digest != charter.digest:
-            keys = printable(", ".join(differing(charter.field_digests(), hello.fields)), 300) or "a key unknown here"
+            keys = printable(", ".join(differing(charter.field_digests, hello.fields)), 300) or "a key unknown here"
             return Refused("charter", f"your charter differs from {own}'s in: {keys}; compare with midst charter show")
         if len(hello.instance) != INSTANCE_BYTES or self._lost_journal(j, hello.instance):
             return Refused("journal lost", _lost(name))
@@ -446,16 +319,11 @@ class Peer:
                 self._post()
             self._advance(now)
 
-    def _attempt(self, action: Callable[[], object], j: int | None = None) -> None:
+    def _attempt(self, action: Callable[[], object]) -> None:
         """Do something that others may have made impossible, and end the run where they have."""
         names = self.setup.charter.names
         try:
             action()
-        except (BadFrame, Malformed) as error:
-            assert j is not None, "what is said is checked when it is heard"
-            self.neighbours[j].bad += 1
-            if self.neighbours[j].bad >= _BAD_FRAMES:
-                self._abort("broken protocol", names[j], f"{names[j]} keeps sending {error}")
         except Distrust as error:
             self._show(error.evidence)
             self._abort(error.kind, names[error.about], f"{names[error.about]} {error}")
@@ -497,25 +365,21 @@ class Peer:
             self._journal.append(encode_record(record))
         except OSError as error:
             name = self.setup.name
-            self._abort(
-                "disk", name, f"{name} cannot write its journal ({error.strerror}); free some space, run it again"
-            )
+            text = f"{name} cannot write its journal ({error.strerror}); free some space, run it again"
+            self._abort("disk", name, text)
             return False
         return True
 
     def _finish(self, answer: Answer, now: float) -> None:
-        self.ending = Ending(answer=answer)
-        self._ended = now
+        self.ending, self._ended = answer, now
         for j, neighbour in self.neighbours.items():
             self._say(j, Done(heard=neighbour.done), now)
         self._forget_when_over()
 
     def _forget_when_over(self) -> None:
         """Once nobody needs a frame of ours, the session's secrets go."""
-        answer = self.ending.answer if self.ending is not None else None
-        if answer is not None and self._all_done:
-            setup = self.setup
-            record = Ended(setup.session, setup.name, self.opening.instance, answer)
+        if isinstance(self.ending, Answer) and self._all_done:
+            record = Ended(self.setup.session, self.setup.name, self.opening.instance, self.ending)
             with contextlib.suppress(OSError):  # the answer is worth more than tidiness
                 self._journal.forget(encode_record(record))
 
@@ -555,30 +419,17 @@ class Peer:
             text += f"; the answer is known, {answers}, but not certified by all"
         self._abort("waited", (late or [self.setup.name])[0], text)
 
-    def _abort(
-        self,
-        kind: str,
-        about: str,
-        text: str,
-        told_by: int | None = None,
-        origin: str | None = None,
-    ) -> None:
+    def _abort(self, kind: str, about: str, text: str, told_by: int | None = None, origin: str = "") -> None:
         """End without an answer; tell the neighbours, but for the one it was heard from."""
         if self.ending is not None:
             return
-        self.ending = Ending(aborted=Aborted(kind, about, text))
+        self.ending = Aborted(kind, about, text)
         if kind in _FINAL and told_by is None:
             self._keep(Broken(kind, about, text))
         abort = Abort(kind, about, origin or self.setup.name, printable(text))
         for j, neighbour in self.neighbours.items():
             if j != told_by and neighbour.greeted:
                 self._send(j, encode_control(abort))
-
-
-def _make_exchange(setup: Setup, opening: Opening) -> Exchange:
-    if setup.charter.method == "search":
-        return Gossip(setup, opening)
-    return ExactFinish(setup, opening) if setup.charter.stop == "exact" else LockStep(setup, opening)
 
 
 def _short(statement: Statement) -> bytes:

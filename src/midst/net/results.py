@@ -13,13 +13,12 @@ import base64
 import json
 import struct
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from midst._version import __version__
 from midst.errors import InputError
-from midst.net.answer import Answer
+from midst.net.answer import Answer, Count, one_or_list
 from midst.net.charter import Charter
 from midst.net.notary import charter_verifier
 from midst.protocol.participant import (
@@ -82,7 +81,7 @@ def result_json(charter: Charter, answer: Answer) -> bytes:
         session=charter.session,
         charter=charter.digest.hex(),
         objective=charter.title,
-        value=answer.value[0] if len(answer.value) == 1 else list(answer.value),
+        value=one_or_list(answer.value),
         opening=[list(map(str, keys)) for keys in transcript.opening],
         totals=[list(map(str, totals)) for totals in transcript.totals],
         participants=signers,
@@ -108,7 +107,7 @@ def read_result(path: str | Path) -> ResultFile:
         raise InputError(f"{path}: not a result that midst node or midst up wrote with --out") from None
 
 
-def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ...], list[tuple[int, int, int]]]:
+def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ...], list[Count]]:
     """The answers that a file proves, with the weight below and above each, and of all.
 
     Raises:
@@ -156,9 +155,3 @@ def _transcript(result: ResultFile) -> Transcript:
         totals=tuple(tuple(map(int, totals)) for totals in result.totals),
         signatures=tuple(bytes.fromhex(one.signature) for one in result.participants),
     )
-
-
-def to_dict(values: tuple[float, ...], proofs: list[tuple[int, int, int]]) -> dict[str, Any]:
-    """What was verified, as plain Python values."""
-    counts = [dict(zip(("below", "above", "total"), proof, strict=True)) for proof in proofs]
-    return {"value": values[0] if len(values) == 1 else list(values), "certified": True, "counts": counts}

@@ -33,7 +33,8 @@ from midst.protocol.masks import SECRET_BYTES
 from midst.protocol.maxima import Residuals, StopRule
 from midst.protocol.node import Node, rows
 from midst.protocol.participant import INSTANCE_BYTES, Agreement, Holding, Notary
-from midst.system import Parameters, System, assemble, make_node
+from midst.protocol.step import make_terms
+from midst.system import Parameters, make_node
 from midst.types import Array
 
 Entropy = Callable[[int], bytes]
@@ -80,6 +81,17 @@ class Iteration:
         """A number in the units of the data."""
         return np.asarray(number * self.parameters.unit)
 
+    def draw(self, entropy: Entropy) -> bytes:
+        """z(0), one row a neighbour."""
+        node = self.node
+        drawn = normals(entropy, (len(node.neighbours), *node.shape))
+        return np.asarray(self.mu * node.sign_column + self.sigma * drawn, "<f8").tobytes()
+
+    def z_of(self, opening: Opening) -> list[Array]:
+        """z(0) as it was drawn, one a neighbour."""
+        node = self.node
+        return rows(np.frombuffer(opening.z, "<f8").reshape(len(node.neighbours), *node.shape))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Setup:
@@ -122,11 +134,7 @@ class Setup:
         Args:
             entropy: gives that many random bytes; the operating system's, but in a simulation.
         """
-        z = b""
-        if self.iteration is not None:
-            node = self.iteration.node
-            drawn = normals(entropy, (len(node.neighbours), *node.shape))
-            z = np.asarray(self.iteration.mu * node.signs + self.iteration.sigma * drawn, "<f8").tobytes()
+        z = b"" if self.iteration is None else self.iteration.draw(entropy)  # first: a simulation's seed has this order
         return Opening(
             digest=self.session,
             name=self.name,
@@ -139,12 +147,6 @@ class Setup:
     def plain_value(self) -> bytes:
         """The value as bytes, by which a journal knows it again."""
         return np.asarray(self.values, "<f8").tobytes()
-
-    def z_of(self, opening: Opening) -> list[Array]:
-        """z(0) as it was drawn, one a neighbour."""
-        assert self.iteration is not None
-        node = self.iteration.node
-        return rows(np.frombuffer(opening.z, "<f8").reshape(len(node.neighbours), *node.shape))
 
     def agreement(self, thresholds: tuple[tuple[int, ...], ...]) -> Agreement:
         """What all agreed on about the search.
@@ -197,30 +199,38 @@ def make_setup(charter: Charter, name: str, value: Array | float, notary: Notary
 
 
 def _iteration(charter: Charter, number: int, own: Array) -> Iteration:
-    shape = () if charter.coordinates == 1 else (charter.coordinates,)
-    values = charter.problem().values.copy()
-    values[number] = own.reshape(shape)
-    problem, parameters = charter.problem(values), charter.parameters
-    system = assemble(problem, parameters, np.zeros((len(problem.graph.source), *shape)))
-    mu, sigma = (part / parameters.unit if system.terms.smooth else part for part in (parameters.mu, parameters.sigma))
-    low, high = (end / parameters.unit for end in charter.value_range)
-    limits = find_limits(problem, system, mu, sigma, (low, high))
-    diameter, scale = problem.graph.diameter(), parameters.scale / parameters.unit
+    public, parameters, graph = charter.problem(), charter.parameters, charter.graph  # of others' values it knows none
+    unit, smooth = parameters.unit, isinstance(charter.goal, Mean)
+    c = parameters.working_c(smooth)
+    slopes = (part[number] for part in charter.goal.slopes(public.whole_weights, public.unit_weight))
+    terms = make_terms(slopes, own.reshape(unit.shape) / unit, c * graph.degree[number], smooth)
+    mu, sigma = (part / unit if smooth else part for part in (parameters.mu, parameters.sigma))
+    farthest = float(max(np.abs(end / unit).max() for end in charter.value_range))
+    limits = find_limits(public, c, mu, sigma, farthest)
+    diameter, scale = graph.diameter(), parameters.scale / unit
     if charter.stop == "exact":
         stop_rule = StopRule(diameter, CLOSE * scale)
     else:
-        stop_rule = residual_rule(problem, diameter, charter.tolerance * scale)
-    return Iteration(make_node(system, number), parameters, stop_rule, limits, mu, sigma)
+        stop_rule = residual_rule(public, diameter, charter.tolerance * scale)
+    node = make_node(number, graph, terms, c, parameters.theta)
+    return Iteration(node, parameters, stop_rule, limits, mu, sigma)
 
 
-def find_limits(problem: Problem, system: System, mu: Array, sigma: Array, values: tuple[Array, Array]) -> Limits:
-    """What numbers can be right in this system; see the head of this module. Nothing here depends on a value."""
-    farthest = float(max(np.abs(values[0]).max(), np.abs(values[1]).max()))
+def find_limits(problem: Problem, c: Array, mu: Array, sigma: Array, farthest: float) -> Limits:
+    """What numbers can be right; see the head of this module. Nothing here depends on a value.
+
+    Args:
+        problem: of which only what is public is looked at.
+        c: convergence parameter, in working units like all that follows.
+        mu: mean of A_ij z_{i|j}(0).
+        sigma: its standard deviation.
+        farthest: how far from 0 a value may lie.
+    """
     weight = int(problem.whole_weights.sum()) * problem.unit_weight
-    slopes = 2 * weight * (2 * farthest if system.terms.smooth else 1.0)
+    slopes = 2 * weight * (2 * farthest if isinstance(problem.objective, Mean) else 1.0)
     first = float(np.max(np.abs(mu) + _FAR * sigma))
-    z = math.sqrt(2 * problem.graph.edges) * (first + 2 * float(np.max(system.c)) * farthest + 2 * slopes)
-    x = farthest + (slopes + z) / float(np.min(system.c))
+    z = math.sqrt(2 * problem.graph.edges) * (first + 2 * float(np.max(c)) * farthest + 2 * slopes)
+    x = farthest + (slopes + z) / float(np.min(c))
     return Limits((-first, first), (-x, x))
 
 

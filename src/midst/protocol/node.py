@@ -91,7 +91,7 @@ class Node:
         return tuple(1 if j > self.id else -1 for j in self.neighbours)
 
     @property
-    def signs(self) -> Array:
+    def sign_column(self) -> Array:
         """The same as a column, to stand beside an array of a row a neighbour."""
         return np.reshape(np.array(self.sign, np.float64), (-1, *(1,) * len(self.shape)))
 

@@ -39,6 +39,7 @@ which for the median is the paper's three-way x update, word for word.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,12 @@ class Terms:
         """The terms of some of the nodes."""
         s, above, below = self.s[index], self.above[index], self.below[index]
         return Terms(s, above, below, self.weight[index], self.cd[index], self.smooth)
+
+
+def make_terms(slopes: Iterable[Array], s: Array, cd: Array, smooth: bool) -> Terms:
+    """The terms of an f with these slopes, left and right, and curvature at s; of one node, or of all."""
+    left, right, curvature = slopes
+    return Terms(s, curvature * s - right, curvature * s + left, curvature + cd, cd, smooth)
 
 
 def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:

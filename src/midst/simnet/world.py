@@ -19,10 +19,9 @@ import numpy as np
 
 from midst.errors import Aborted
 from midst.net.answer import Answer
-from midst.net.exact_finish import ExactFinish
 from midst.net.journal import Journal
-from midst.net.lockstep import LockStep
-from midst.net.peer import Peer
+from midst.net.peer import RETRY, Peer
+from midst.net.session import resume
 from midst.net.setup import Setup
 from midst.simnet.disk import Crash, SimFile
 from midst.simnet.faults import Faults
@@ -108,13 +107,12 @@ class World:
         entropy = Random(f"{self._seed}/{one.setup.name}/{incarnation}").randbytes
 
         def begin() -> None:
+            session = resume(one.setup, Journal(one.disk, one.setup.name), entropy)
+            if isinstance(session, Answer):
+                one.result = session
+                return
             one.peer = Peer(
-                one.setup,
-                Journal(one.disk, one.setup.name),
-                lambda j, frame: self._send(i, j, frame),
-                entropy,
-                self.now,
-                lambda peer: self._watch(one, peer),
+                session, lambda j, frame: self._send(i, j, frame), self.now, lambda peer: self._watch(one, peer)
             )
 
         if self._alive(i, begin) and one.peer is not None:
@@ -140,7 +138,7 @@ class World:
     def _close_if_over(self, one: SimulatedParticipant) -> None:
         if one.peer is None or one.peer.ending is None:
             return
-        one.result = one.peer.ending.answer or one.peer.ending.aborted
+        one.result = one.peer.ending
         if one.peer.over:
             one.peer = None
 
@@ -157,13 +155,11 @@ class World:
         one = self.participants[i]
         if one.peer is not peer:
             return
-        following = [self.now]
-        if not self._alive(i, lambda: following.append(peer.tick(self.now))):
-            return
-        self._at(following[-1], lambda: self._tick(i, peer))
+        if self._alive(i, lambda: peer.tick(self.now)):
+            self._at(self.now + RETRY, lambda: self._tick(i, peer))
 
     def _watch(self, one: SimulatedParticipant, peer: Peer) -> None:
-        state = peer.exchange.state if isinstance(peer.exchange, LockStep | ExactFinish) else None
+        state = peer.exchange.state
         if state is not None and state.x is not None:
             t, sent = state.round - 1, np.asarray(state.x).tobytes()
             if one.trajectory.setdefault(t, sent) != sent:

@@ -202,9 +202,10 @@ class Seal:
             return _DROPPED
         kind, theirs, length = _HELLO.unpack_from(message)
         certificate, signature = message[_HELLO.size : _HELLO.size + length], message[_HELLO.size + length :]
+        # Said again: our answer was lost. It must hear the key that this session is made of; ours is another by now.
         if self._current is not None and theirs == self._current.theirs:
             session = self._current
-        elif kind == b"A" and not self._asked:
+        elif kind == b"A" and not self._asked:  # nobody asked: a recorded answer, or one that came late
             return _DROPPED
         elif theirs in self._candidates:
             session = self._candidates[theirs]
@@ -231,7 +232,7 @@ class Seal:
     def _derive(self, theirs: bytes) -> _Session:
         own = self._ephemeral
         secret = self._secret.exchange(X25519PublicKey.from_public_bytes(theirs))
-        first = self._number < self._other
+        first = self._number < self._other  # both ends must put the keys in one order, and seal with different ones
         info = _LABEL + self._ends + (own.public + theirs if first else theirs + own.public)
         made = HKDF(SHA256(), 72, self._digest, info).derive(secret)
         up, down = ChaCha20Poly1305(made[:32]), ChaCha20Poly1305(made[32:64])
@@ -255,6 +256,8 @@ class Seal:
         if kind == b"R":
             kind_of, text = read_refusal(content) or ("refused", "no reason given")
             return Opened(problem=(kind_of, f"{self._expected.name} refuses: {text}"))
+        # Only a genuine message makes a proposed session count. The other proposals were made with the same ephemeral
+        # key of ours, which is used up now, so they go.
         if not known:
             self._previous, self._current = self._current, session
             self._candidates.clear()

@@ -157,6 +157,8 @@ class TlsTransport:
                 if loop.time() - failing_since > GRACE:  # it may just be starting, too
                     self.notices.tell(j, "unreachable", _unreachable(other.name, other.address, error))
             else:
+                # A link that comes up and breaks at once (a refusal, two nodes of one name) must not be dialled at full
+                # speed: only one that has lasted sets the wait back.
                 await link.ended.wait()
                 if link.up and loop.time() - began > STEADY:
                     wait, failing_since = FIRST_WAIT, loop.time()
@@ -180,6 +182,7 @@ class TlsTransport:
     def accepted(self, link: Link, j: int) -> None:
         """Both ends know each other."""
         self._strangers.pop(link, None)
+        # In this order: the end of the old link must not find itself in `links`, or j would be reported as lost.
         old = self.links.get(j)
         self.links[j] = link
         if old is not None:

@@ -1,13 +1,15 @@
-"""Participants at one table: peers joined by a link that delivers at once, for tests that want to interfere."""
+"""A network in one memory: peers joined by a link that delivers at once, for tests that want to interfere."""
 
 from __future__ import annotations
 
 from collections import deque
 from random import Random
 
+from midst.net.answer import Answer
 from midst.net.charter import make_charter
 from midst.net.journal import Journal
 from midst.net.peer import Peer
+from midst.net.session import resume
 from midst.net.setup import make_setup
 from midst.simnet.disk import SimFile
 from midst.simnet.notary import SimNotary
@@ -31,7 +33,7 @@ def setup_of(charter, name, value):
     return make_setup(charter, name, value, SimNotary(number))
 
 
-class Table:
+class MemoryNetwork:
     """Everybody, the mail that is under way, and what has been sent so far."""
 
     def __init__(self, charter, values, seed=0):
@@ -43,18 +45,23 @@ class Table:
         self.now = 0.0
         self.seed = seed
         self.peers = [None] * len(self.setups)
+        self.known = {}  # the answers of those for whom it was over when they started again
         for i in range(len(self.setups)):
-            self.sit(i)
+            self.start(i)
 
-    def sit(self, i, setup=None, entropy=None):
-        """Participant i starts, or starts again."""
+    def start(self, i, setup=None, entropy=None):
+        """Participant i starts, or starts again; its peer, or the answer where it is over for everybody."""
 
         def send(j, frame):
             self.sent.append((i, j, frame))
             self.mail.append((i, j, frame))
 
         entropy = entropy or Random(f"{self.seed} {i}").randbytes
-        self.peers[i] = Peer(setup or self.setups[i], Journal(self.files[i], "journal"), send, entropy, self.now)
+        begun = resume(setup or self.setups[i], Journal(self.files[i], "journal"), entropy)
+        if isinstance(begun, Answer):
+            self.peers[i], self.known[i] = None, begun
+            return begun
+        self.peers[i] = Peer(begun, send, self.now)
         return self.peers[i]
 
     def deliver(self, most=10**6, change=lambda i, j, frame: frame):
@@ -78,4 +85,4 @@ class Table:
             self.pass_time()
             self.deliver(change=change)
             most -= 1
-        return [peer.ending if peer is not None else None for peer in self.peers]
+        return [self.known.get(i) if peer is None else peer.ending for i, peer in enumerate(self.peers)]

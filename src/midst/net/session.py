@@ -1,0 +1,77 @@
+"""A session as the journal has it: begun, taken up again by playing its records, or over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midst.errors import Aborted, InputError
+from midst.net.answer import Answer
+from midst.net.exchange import Exchange, make_exchange
+from midst.net.journal import Journal
+from midst.net.records import Began, Broken, Ended, Inputs, Met, Record, decode_record, encode_record
+from midst.net.setup import Entropy, Opening, Setup
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Session:
+    """What a participant goes on from.
+
+    Attributes:
+        setup: who, and by which charter.
+        journal: its records.
+        opening: what was drawn for the session.
+        exchange: how it goes on, where the journal left it.
+        instances: by neighbour, the instance number of those met before.
+    """
+
+    setup: Setup
+    journal: Journal
+    opening: Opening
+    exchange: Exchange
+    instances: dict[int, bytes]
+
+
+def resume(setup: Setup, journal: Journal, entropy: Entropy) -> Session | Answer:
+    """The session where the journal left it, or a new one; the answer alone where it is over for everybody.
+
+    Args:
+        setup: who this is, and by which charter.
+        journal: its records.
+        entropy: random bytes; the operating system's, but in a simulation.
+
+    Raises:
+        InputError: the journal is of another session, another participant or another value.
+        Aborted: the journal says that this session cannot be resumed.
+        OSError: the journal cannot be written.
+    """
+    records = [decode_record(raw, setup.name) for raw in journal.records]
+    journal.records = []
+    if records:
+        begun = _check(setup, records)
+    else:
+        begun = setup.draw(entropy)
+        journal.append(encode_record(Began(begun)))
+    if isinstance(begun, Ended):
+        return begun.answer
+    session = Session(setup, journal, begun, make_exchange(setup, begun), {})
+    for record in records:
+        match record:
+            case Met(j, instance):
+                session.instances[j] = instance
+            case Inputs(frames):
+                session.exchange.step(session.exchange.unpack(frames))
+    return session
+
+
+def _check(setup: Setup, records: list[Record]) -> Opening | Ended:
+    """What the journal begins with, if it is of this session and nothing speaks against going on."""
+    first = records[0]
+    begun = first.opening if isinstance(first, Began) else first
+    if isinstance(begun, Met | Inputs | Broken) or begun.digest != setup.session or begun.name != setup.name:
+        raise InputError("the journal is of another session or participant; give --state another folder")
+    if isinstance(begun, Opening) and begun.value != setup.plain_value():
+        raise InputError(f"the value of {setup.name} is not the one this session began with; start a new session")
+    for record in records:
+        if isinstance(record, Broken):
+            raise Aborted(record.kind, record.about, f"{record.text}; this session is over, start a new one")
+    return begun
