@@ -45,7 +45,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|np|scipy|matplotlib|networkx|nx|sparse|collections|pathlib|fractions|os|typing|click)\..*"),
     (r"py:class", "|".join(autodoc_type_aliases)),
-    (r"py:class", r"Figure|Path|Mechanism|optional|tuple\[.*|.*\._\w+"),
+    (r"py:class", r"Figure|Fraction|Path|Mechanism|optional|tuple\[.*|.*\._\w+"),
 ]
 suppress_warnings = ["ref.python"]  # several classes have an x
 

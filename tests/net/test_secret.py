@@ -232,7 +232,8 @@ def was_exposed(net: Network, setup: Setup) -> bool:
     """Whether a participant has sent its value, from its own journal."""
     first, *records = read_journal(net.journal(setup.name))
     assert isinstance(first, Began)
-    part = LockStep(setup, first.opening)
+    assert setup.iteration is not None
+    part = LockStep(setup, setup.iteration, first.opening)
     for record in records:
         if isinstance(record, Inputs) and record.frames[:1] == b"S":
             part.step(part.unpack(record.frames))
