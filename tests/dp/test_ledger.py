@@ -486,6 +486,17 @@ def test_a_ledger_cut_at_any_byte_is_refused(path):
         refused(path, "not a midst ledger, or a damaged one", lambda: Ledger.open(path, DATUM))
 
 
+def test_another_figure_in_an_entry_is_noticed(tmp_path):
+    """The file is a ledger in every other respect."""
+    path = tmp_path / "l.json"
+    Ledger.new(path, Budget(max_bits=3), DATUM).add(Entry(lower=48_000, bits=1.25))
+    whole = path.read_bytes()
+    assert b"1.25" in whole
+    path.write_bytes(whole.replace(b"1.25", b"0.25"))
+    with pytest.raises(InputError, match="damaged ledger"):
+        Ledger.open(path, DATUM)
+
+
 @given(st.data())
 @settings(max_examples=40)
 def test_a_changed_byte_never_passes_unnoticed(tmp_path_factory, data):

@@ -1348,7 +1348,7 @@ _LEDGERS = [
         "dp/ledger.py",
         'if content.pop("checksum") != _checksum(content):',
         'if not content.pop("checksum"):',
-        (_LEDGER + "test_many_writers_lose_nothing",),
+        (_LEDGER + "test_another_figure_in_an_entry_is_noticed",),
     ),
     Bug(
         "another ledger in its place is not noticed",
