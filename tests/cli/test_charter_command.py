@@ -99,6 +99,7 @@ def test_every_option_reaches_the_charter() -> None:
         "bounds",
         "scale",
         "pooled",
+        "verify",
         "deadlines",
     }
     assert set(Charter.__struct_fields__) == left | set(options)
@@ -278,7 +279,7 @@ def test_show_as_json() -> None:
     [
         (
             (),
-            ["between public thresholds", "x is your value itself", "which closes in on it", "can choose which honest"],
+            ["between public thresholds", "x is your value itself", "which closes in on it", "within k ranks"],
             ["Give them a second", "Weights differ"],
         ),
         (
@@ -291,10 +292,11 @@ def test_show_as_json() -> None:
             [
                 "between public thresholds",
                 "not whose value the answer is",
-                "can choose which honest value is published",
+                "with k liars the answer is within k ranks of the true one",
             ],
-            ["z(0)", "x is your value", "how many values each", "Each further run"],
+            ["z(0)", "x is your value", "how many values each", "Each further run", "can choose which honest"],
         ),
+        (("--method", "search", "--no-verify"), ["can choose which honest value is published"], ["within k ranks"]),
         (("--method", "search", "--pooled"), ["how many values each participant has"], ["z(0)"]),
         (("--method", "search", "--weight", "bob=2"), ["totals of weights can tell whose value lies where"], []),
         (("--edge", "alice-bob", "--edge", "bob-carol"), ["all the neighbours of: alice, carol"], []),
@@ -325,7 +327,7 @@ def test_show_of_other_kinds() -> None:
     said = rows(invoke("show", "lists.toml").stdout)
     assert said["finds"] == "the median of 3 participants, of all their values together"
     assert said["public"] == "no bounds; values are told apart to 0.5"
-    assert said["parameters"] == "3 thresholds a probe, placed by 3 public quantiles"
+    assert said["parameters"] == "3 thresholds a probe, placed by 3 public quantiles; votes are proved"
     assert said["ends"] == "when everybody has signed the answer that the totals prove"
 
 

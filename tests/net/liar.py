@@ -7,6 +7,8 @@
 | two balanced votes | the same, such that the totals could be                                   |
 | slow       | tells its contributions to its lower neighbour only                               |
 | silent     | tells its contributions to nobody, nor that it gives up                           |
+| heavy vote | commits to (−2, +2) more than its vote in the first and the last cell                |
+| false numbers | tells other numbers than it has committed to                                     |
 | heavy      | adds (−2, +2) to the first and the last cell of every probe: a vote that is not its |
 | hearsay    | says in its WELCOME that the other has signed more than it has                    |
 """
@@ -23,7 +25,8 @@ import msgspec
 from midst.cli import main
 from midst.net import peer, wire
 from midst.protocol import participant
-from midst.protocol.participant import Statement, signed_bytes
+from midst.protocol.commitments import ORDER, add, multiply_base
+from midst.protocol.statements import Statement, signed_bytes
 
 
 def tamper(change: Callable[[peer.Peer, int, Statement], Statement | None]) -> None:
@@ -83,6 +86,11 @@ def withhold(everybody: bool) -> Callable[[peer.Peer, int, Statement], Statement
 def say_nothing() -> None:
     """Withhold every contribution, and the abort too: who waits must find out whom it waits for."""
     tamper(withhold(everybody=True))
+    keep_quiet()
+
+
+def keep_quiet() -> None:
+    """Never say that it gives up."""
     give_up = peer.Peer._abort
 
     def quietly(self, *about, **told):
@@ -105,6 +113,25 @@ def vote_twice() -> None:
     participant.contribution = heavy
 
 
+def vote_falsely(change: Callable[[bytes], bytes]) -> None:
+    """Where votes are proved: contributions changed before they are signed, and no word of its own about it."""
+    truly = participant.Participant._contribution
+    participant.Participant._contribution = lambda self: change(truly(self))
+    keep_quiet()
+
+
+def commit_to_more(content: bytes) -> bytes:
+    """Commitments to another vote, with the proofs of the right one."""
+    first, last = add((content[:32], multiply_base(-2))), add((content[96:128], multiply_base(2)))
+    return first + content[32:96] + last + content[128:]
+
+
+def tell_more(content: bytes) -> bytes:
+    """Right commitments, and one more in the last masked number."""
+    number = (int.from_bytes(content[-64:-32], "little") + 1) % ORDER
+    return content[:-64] + number.to_bytes(32, "little") + content[-32:]
+
+
 def hear_say() -> None:
     encode = wire.encode_control
 
@@ -123,6 +150,8 @@ STRATEGIES = {
     "slow": lambda: tamper(withhold(everybody=False)),
     "silent": say_nothing,
     "heavy": vote_twice,
+    "heavy vote": lambda: vote_falsely(commit_to_more),
+    "false numbers": lambda: vote_falsely(tell_more),
     "hearsay": hear_say,
 }
 

@@ -35,7 +35,8 @@ from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint, Listener
 from midst.net.wire import Abort, Want, decode_control, encode_control
 from midst.protocol.keys import MODULUS
-from midst.protocol.participant import Participant, Statement, announcement_body, signed_bytes
+from midst.protocol.participant import Participant
+from midst.protocol.statements import Statement, announce, make_body, signed_bytes
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -226,7 +227,7 @@ def other_announcement(net: Network) -> Change:
         .own[0]
         .announced()
     )
-    other = signed(setup, announcement_body(LIAR, instance, key, count, certificate))
+    other = signed(setup, make_body(b"A", LIAR, 0, announce(instance, key, count, certificate)))
     return rewriting(setup, lambda j, one: other if one.step == 0 and j == 1 else one)
 
 

@@ -227,7 +227,14 @@ def test_what_differs_is_named(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("bounds", None), ("resolution", 0.1), ("pooled", True), ("arity", 1), ("spacing", [0.0, 1.0, 50.0])],
+    [
+        ("bounds", None),
+        ("resolution", 0.1),
+        ("pooled", True),
+        ("arity", 1),
+        ("verify", False),
+        ("spacing", [0.0, 1.0, 50.0]),
+    ],
 )
 def test_what_differs_between_two_searches_is_named(key: str, value: Any) -> None:
     own, other = searching(resolution=0.01), searching(**{"resolution": 0.01} | {key: value})
@@ -242,7 +249,7 @@ def test_every_key_has_its_digest() -> None:
     digests = make().field_digests
     assert digests.keys() == set(Charter.__struct_fields__)
     assert {len(digest) for digest in digests.values()} == {8}
-    assert set(CHANGES) | {"midst", "method", "quantile", "scale", "pooled"} == digests.keys()
+    assert set(CHANGES) | {"midst", "method", "quantile", "scale", "pooled", "verify"} == digests.keys()
     assert len(make().digest) == 32
 
 

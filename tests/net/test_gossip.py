@@ -127,7 +127,7 @@ def test_nobody_is_told_what_it_is_known_to_have(n, edges):
 
 def test_statements_that_are_due_together_share_a_frame():
     """Who is new to the hub of a star is told everything of everybody else, in as few frames as hold it."""
-    net = MemoryNetwork(search_of(6, edges=[(0, k) for k in range(1, 6)]), VALUES[:6])
+    net = MemoryNetwork(search_of(6, edges=[(0, k) for k in range(1, 6)], verify=False), VALUES[:6])
     endings = net.run()
     codec = net.setups[0].codec
     frames = net.peers[0].exchange.frames(1, 0)

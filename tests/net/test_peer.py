@@ -21,7 +21,7 @@ from midst.net.wire import (
     decode_control,
     encode_control,
 )
-from midst.protocol.participant import Statement, announcement_body, signed_bytes
+from midst.protocol.statements import Statement, announce, make_body, signed_bytes
 from midst.simnet.notary import SimNotary, sim_certificate
 
 VALUES = [1.0, -2.0, 5.0]
@@ -313,7 +313,7 @@ def test_statements_that_come_during_the_iteration_cannot_end_it():
     net.deliver(most=20)
     peer = net.peers[1]
     assert peer.exchange.search is None
-    body = announcement_body(2, bytes(16), bytes(32), 1, sim_certificate(2))
+    body = make_body(b"A", 2, 0, announce(bytes(16), bytes(32), 1, sim_certificate(2)))
     early = net.setups[0].codec.encode_all([Statement(body, b"no signature of cat's")])
     peer.hear(0, early, net.now)
     assert peer.neighbours[0].bad == 0

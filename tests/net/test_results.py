@@ -212,8 +212,8 @@ def test_another_charter_is_refused(made: tuple[Charter, dict[str, Any]]) -> Non
 
 def test_a_result_of_another_format_is_refused(made: tuple[Charter, dict[str, Any]]) -> None:
     charter, plain = made
-    with pytest.raises(InputError, match="a result of format 2; this midst reads 1"):
-        check(charter, plain | {"midst_result": 2})
+    with pytest.raises(InputError, match="a result of format 1; this midst reads 2"):
+        check(charter, plain | {"midst_result": 1})
 
 
 # Files

@@ -14,7 +14,7 @@ from memory_network import MemoryNetwork, charter_of
 from midst.net import wire
 from midst.net.wire import Abort, BadFrame, Codec, Limits, Statements, StepFrame
 from midst.protocol.node import Message
-from midst.protocol.participant import Statement
+from midst.protocol.statements import Statement, longest_statement
 
 LIMITS = Limits(z=(-2.0, 2.0), x=(-100.0, 100.0))
 statements = st.lists(st.builds(Statement, st.binary(max_size=600), st.binary(max_size=72)), max_size=9)
@@ -70,7 +70,8 @@ def codec_overhead(codec):
 
 def test_a_contribution_of_many_coordinates_fits():
     """As the iteration takes any number of coordinates, so does the search after it."""
-    codec, body = make(20_000, 2, 20_000 * 4), bytes(5 + 32 + 8 * 20_000 * 4)
+    body = bytes(longest_statement(20_000 * 4, 3, pooled=False, verify=False))
+    codec = make(20_000, 2, len(body))
     (frame,) = codec.encode([Statement(body, bytes(72))])
     assert len(frame) <= codec.largest()
     assert codec.decode(frame).statements == (Statement(body, bytes(72)),)

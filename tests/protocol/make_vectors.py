@@ -13,10 +13,12 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+from midst.protocol.commitments import ORDER, H, commit
 from midst.protocol.keys import Floats, first_bracket, make_keys
 from midst.protocol.masks import hide, pair_key, pair_mask, public_key
-from midst.protocol.participant import Agreement, Holding, Participant
+from midst.protocol.participant import Holding, Participant
 from midst.protocol.search import Cells, Goal, Rules, SearchState, contribution, rank_shares, roundest
+from midst.protocol.statements import Agreement
 
 FILE = Path(__file__).with_name("vectors.json")
 
@@ -193,11 +195,14 @@ class _Unsigned:
         return lambda data, signature: True
 
 
-def session():
+COMMITTED = [(0, 1), (1, 0), (1, 1), (2**64 - 1, 2**252), (ORDER - 1, 12345678901234567890)]
+
+
+def session(verify):
     """Three participants of one session: every statement's body, in order; the last ones hold the final hash."""
     given, values, keys = mask_case(), (4.25, 6.25, 5.25), Floats()
     rules = Rules(keys, (first_bracket(keys, (0.0, 60.0)),), 3, 1, (Goal(0, (2,)),))
-    agreement = Agreement(bytes.fromhex(given["charter"]), (1, 1, 1), False, lambda counts: rules)
+    agreement = Agreement(bytes.fromhex(given["charter"]), (1, 1, 1), False, lambda counts: rules, verify)
     people = [
         Participant(
             agreement,
@@ -249,7 +254,12 @@ def make():
         "parts": parts(),
         "searches": [{"given": given, "expected": outcome(given)} for given in CASES],
         "masks": {"given": mask_case(), "expected": masked(mask_case())},
-        "session": session(),
+        "commitments": {
+            "H": H.hex(),
+            "committed": [{"number": str(v), "blinding": str(r), "point": commit(v, r).hex()} for v, r in COMMITTED],
+        },
+        "session": session(False),
+        "verified session": session(True),
     }
 
 

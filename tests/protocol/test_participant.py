@@ -19,33 +19,42 @@ from scipy.stats import chisquare
 from midst.engines.searching import search_values
 from midst.methods import Search, search_rules
 from midst.objectives import Quantile
+from midst.protocol.course import judge, verify_transcript
 from midst.protocol.keys import MODULUS, first_bracket, make_keys
 from midst.protocol.masks import public_key
-from midst.protocol.participant import (
+from midst.protocol.participant import Distrust, Holding, Participant, transcript_of
+from midst.protocol.search import Cells, Impossible, KeySum, SearchState, contribution
+from midst.protocol.statements import (
     Agreement,
-    Distrust,
-    Holding,
     Malformed,
-    Participant,
     Statement,
-    _tag,
-    announcement_body,
+    announce,
     final_hash,
     first_transcript,
+    make_body,
     next_transcript,
     signed_bytes,
     step_context,
-    transcript_of,
-    verify_transcript,
 )
-from midst.protocol.search import Cells, Impossible, KeySum, SearchState, contribution
+from midst.protocol.votes import Vote, mask
 from midst.simnet.notary import SimNotary
 
 DIGEST = b"c" * 32
 NAMES = [f"p{i}" for i in range(12)]
 
 
-def agree(weights, *, pooled=False, tau=0.5, side="low", resolution=None, bounds=(-100.0, 100.0), digest=DIGEST, **how):
+def agree(
+    weights,
+    *,
+    verify=False,
+    pooled=False,
+    tau=0.5,
+    side="low",
+    resolution=None,
+    bounds=(-100.0, 100.0),
+    digest=DIGEST,
+    **how,
+):
     """What participants with these weights have agreed on."""
     keys = make_keys(resolution)
     units = {weight for weight in weights if weight}
@@ -57,7 +66,7 @@ def agree(weights, *, pooled=False, tau=0.5, side="low", resolution=None, bounds
             units.add(unit)
         return search_rules(Search(**how), Quantile(tau, side), keys, [first_bracket(keys, bounds)], total, unit)
 
-    return Agreement(digest, tuple(weights), pooled, rules)
+    return Agreement(digest, tuple(weights), pooled, rules, verify)
 
 
 def holding_of(i, values, resolution=None, session=0):
@@ -108,10 +117,22 @@ def contributed(statement, numbers):
 
 def announced(i, key=None, count=1, instance=b"i" * 16, certificate=None, digest=DIGEST):
     key = public_key(bytes([i + 1] * 32)) if key is None else key
-    return sign(i, announcement_body(i, instance, key, count, certificate or SimNotary(i).certificate), digest)
+    says = announce(instance, key, count, certificate or SimNotary(i).certificate)
+    return sign(i, make_body(b"A", i, 0, says), digest)
 
 
 VALUES = [3.0, -2.5, 11.0, 7.25, -40.0]
+
+
+def judged(distrust, agreement=None):
+    """Whom the evidence shows to lie, to somebody who has the charter and nothing else."""
+    accused = judge(distrust.evidence, agreement or agree([1] * 5), SimNotary(0).verifier)
+    assert accused == distrust.about
+    return accused
+
+
+def bodies(distrust):
+    return {body for body, _ in distrust.evidence.statements}
 
 
 # The answer
@@ -131,7 +152,10 @@ def parties(draw):
     bounds = draw(st.sampled_from([(-100.0, 100.0), (-1e6, 1e6), None]))
     tau = draw(st.sampled_from([0, 0.1, 0.5, 0.75, 1]))
     resolution = None if resolution is None else Fraction(resolution)
-    agreement = agree(weights, pooled=pooled, tau=tau, side=side, resolution=resolution, bounds=bounds, **how)
+    verify = draw(st.booleans())
+    agreement = agree(
+        weights, verify=verify, pooled=pooled, tau=tau, side=side, resolution=resolution, bounds=bounds, **how
+    )
     return lists, agreement, resolution
 
 
@@ -151,7 +175,7 @@ def test_everybody_finds_what_is_right(party):
     search, steps = plain_search(room)
     for one in room.all:
         assert one.search.answers == search.answers
-        assert one.totals == [step.totals for step in steps]
+        assert one.course.totals == tuple(step.totals for step in steps)
         assert not one.contradicted
         assert not one.missing()
         assert one.ready() is None
@@ -218,7 +242,7 @@ def test_whose_value_has_no_room_in_the_totals_is_told_so_alone():
     shift = [want - sum(column) for want, column in zip(wanted, zip(*plain, strict=True), strict=True)]
     liar.own[1] = contributed(liar.own[1], [n + by for n, by in zip(liar.own[1].numbers, shift, strict=True)])
     room.talk()
-    assert all(one.totals == [tuple(wanted)] for one in room.all)
+    assert all(one.totals == (tuple(wanted),) for one in room.all)
     assert [one.contradicted for one in room.all[1:]] == [not own[0] for own in plain[1:]]
     assert any(one.contradicted for one in room.all[1:])
     assert len({len(one.own[-1].body) for one in room.all}) == 1
@@ -311,8 +335,8 @@ def test_what_is_long_past_is_no_news_and_another_one_is_evidence():
         other = announced(1) if step == 0 else contributed(old, [n + 1 for n in old.numbers])
         with pytest.raises(Distrust) as told:
             one.take(other)
-        assert (told.value.kind, told.value.about) == ("equivocation", 1)
-        assert told.value.evidence == (old, other)
+        assert (told.value.kind, judged(told.value)) == ("equivocation", (1,))
+        assert bodies(told.value) == {old.body, other.body}
 
 
 @pytest.mark.parametrize("steps", range(6))
@@ -324,8 +348,8 @@ def test_two_contents_by_one_signer_are_evidence(steps):
     second = sign(1, first.body[:-1] + bytes([first.body[-1] ^ 1])) if steps else announced(1)
     with pytest.raises(Distrust, match="signed two statements for step") as told:
         one.take(second)
-    assert (told.value.kind, told.value.about) == ("equivocation", 1)
-    assert {each.body for each in told.value.evidence} == {first.body, second.body}
+    assert (told.value.kind, judged(told.value)) == ("equivocation", (1,))
+    assert bodies(told.value) == {first.body, second.body}
     assert one.held(one.step, 1) == first
 
 
@@ -353,7 +377,7 @@ def test_an_own_statement_that_is_not_known_is_a_lost_journal(steps, ahead):
     strange = sign(2, b"C" + struct.pack("<HH", 2, step) + bytes(32 + 8))
     with pytest.raises(Distrust, match="ran twice, or its disk was put back") as told:
         one.take(strange)
-    assert (told.value.kind, told.value.about) == ("journal lost", 2)
+    assert (told.value.kind, told.value.about, told.value.evidence) == ("journal lost", (2,), None)
     for known in one.own:
         assert not one.take(known)
     with pytest.raises(Malformed, match="signature"):
@@ -384,7 +408,8 @@ def test_a_key_of_low_order_names_its_signer(key):
                 one.take(statement)
         with pytest.raises(Distrust, match="a key that hides nothing") as told:
             one.advance(one.ready())
-        assert (told.value.kind, told.value.about, told.value.evidence) == ("broken protocol", 3, (said[3],))
+        assert (told.value.kind, judged(told.value)) == ("broken protocol", (3,))
+        assert bodies(told.value) == {said[3].body}
         assert len(one.own) == 1, "and nothing is contributed"
 
 
@@ -398,7 +423,7 @@ def test_a_number_of_values_against_the_charter_names_its_signer(pooled, count):
         one.take(statement)
     with pytest.raises(Distrust, match=f"announced {count} values") as told:
         one.advance(one.ready())
-    assert (told.value.kind, told.value.about) == ("broken protocol", 3)
+    assert (told.value.kind, judged(told.value, room.agreement)) == ("broken protocol", (3,))
 
 
 def test_a_copied_key_is_harmless():
@@ -431,8 +456,8 @@ def test_another_number_of_numbers_names_its_signer(change):
         one.take(other)
     one.take(contributed(statement, change(list(statement.numbers))))
     with pytest.raises(Distrust, match="wrong length") as told:
-        one.ready()
-    assert (told.value.kind, told.value.about) == ("broken protocol", 3)
+        one.advance(one.ready())
+    assert (told.value.kind, judged(told.value, room.agreement)) == ("broken protocol", (3,))
 
 
 def test_a_final_hash_in_place_of_a_contribution_names_its_signer():
@@ -442,8 +467,8 @@ def test_a_final_hash_in_place_of_a_contribution_names_its_signer():
         one.take(other)
     one.take(sign(3, b"F" + statement.body[1:5] + statement.context))
     with pytest.raises(Distrust) as told:
-        one.ready()
-    assert told.value.about == 3
+        one.advance(one.ready())
+    assert judged(told.value) == (3,)
 
 
 @pytest.mark.parametrize("extra", [1, 7, 2**63, MODULUS - 1])
@@ -455,14 +480,27 @@ def test_totals_that_cannot_be_name_nobody(extra):
         room.talk()
 
 
-def test_a_sum_outside_its_bracket_is_impossible():
-    room = Room(VALUES).run(1)
-    while room.all[0].search.question is not None and type(room.all[0].search.question[0]).__name__ == "Cells":
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_sum_outside_its_bracket_is_no_answer_and_the_search_goes_on_by_key(verify):
+    room = Room(VALUES, agree([1] * 5, verify=verify)).run(1)
+    while type(room.all[0].search.question[0]).__name__ == "Cells":
         room.talk()
-    liar = room.all[3].own[-1]
-    room.all[3].own[-1] = contributed(liar, [liar.numbers[0] + 2**62])
-    with pytest.raises(Impossible, match="outside its bracket"):
-        room.talk()
+    holder = next(one for one in room.all if any(one._plain))  # whoever is inside may say what it likes of its value
+    if verify:
+        part = holder.course.question[0]
+        own = holder._vote((Lying(part.coordinate, part.edges),))
+        masked = mask(own.plain, [1], holder._masks().values())
+        body = holder.own[-1].body[: 5 + 32] + Vote(own.points, own.proofs, masked).encode()
+        holder.own[-1] = sign(holder._holding.number, body)
+    else:
+        holder.own[-1] = contributed(holder.own[-1], [holder.own[-1].numbers[0] + 2**62])
+    room.run()
+    assert {one.search.value(0) for one in room.all} == {sorted(VALUES)[2]}
+
+
+class Lying(KeySum):
+    def answer(self, keys, weight):
+        return [super().answer(keys, weight)[0] + 2**62]
 
 
 # Contexts
@@ -499,7 +537,7 @@ def test_those_who_were_told_different_things_do_not_add_up():
         assert one.missing() == [k for k in range(5) if k == 4 or k % 2 != one._holding.number % 2]
     with pytest.raises(Distrust) as told:
         even.take(second)
-    assert (told.value.about, set(told.value.evidence)) == (4, {first, second})
+    assert (judged(told.value), bodies(told.value)) == ((4,), {first.body, second.body})
 
 
 def test_contributions_in_two_contexts_tell_nothing_together():
@@ -598,7 +636,7 @@ def signed_by_all(totals):
     """A transcript of these totals, as far as they are a search, with everybody's signature on it."""
     announcements = [Statement(body, b"") for body in TRUE.announcements]
     search = SearchState.begin(AGREEMENT.make_rules([1] * 5))
-    hashed = first_transcript(DIGEST, map(_tag, announcements), search.rules)
+    hashed = first_transcript(DIGEST, [each.tag for each in announcements], search.rules)
     for each in totals:
         if search.question is not None:
             hashed = next_transcript(step_context(hashed, search.question), each)

@@ -33,6 +33,9 @@ Examples:
   midst charter check pay.toml --name alice --key keys/alice.key
   midst charter show pay.toml"""
 
+_VERIFY = "Whether everybody proves its votes in a search. Default: up to 50 participants."
+UNVERIFIED = "Votes are not proved: one participant that lies can choose which honest value is published"
+
 
 @click.group(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
 def command() -> None:
@@ -64,6 +67,7 @@ def command() -> None:
 @click.option("--pooled", is_flag=True, default=None, help="Search: every participant brings a list of values.")
 @click.option("--arity", type=int, metavar="K", help="Search: thresholds a probe, from 1 to 7. Default: 3.")
 @click.option("--spacing", metavar="WAY|Q,Q,…", help="Search: rank, value, key, or public quantiles. Default: rank.")
+@click.option("--verify/--no-verify", default=None, help=_VERIFY)
 @click.option("--coordinates", type=int, metavar="M", help="How many numbers each value has. Default: 1.")
 @click.option("--c", type=float, help="Convergence parameter. Default: chosen from what is public.")
 @click.option("--theta", type=float, help="Averaging constant, in (0, 1). Default: 0.5.")
@@ -359,7 +363,8 @@ def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
 def _parameters(charter: Charter) -> str:
     if charter.method == "search":
         by = charter.spacing if isinstance(charter.spacing, str) else f"{len(charter.spacing)} public quantiles"
-        return f"{charter.arity} thresholds a probe, placed by {by}"
+        votes = "votes are proved" if charter.is_verified else "votes are not proved"
+        return f"{charter.arity} thresholds a probe, placed by {by}; {votes}"
     parameters = charter.parameters.to_dict()
     chosen = {name: "" if getattr(charter, name) is not None else " (chosen)" for name in ("c", "mu", "sigma")}
     numbers = {name: _one(parameters[name]) for name in ("c", "mu", "sigma")}
@@ -394,8 +399,10 @@ def disclosures(charter: Charter) -> list[str]:
     )
     if charter.stop == "exact":
         lines.append(
-            "One participant that lies about its own part can choose which honest value is published; midst does not"
-            " hold anybody to its vote yet."
+            "Everybody proves its votes: with k liars the answer is within k ranks of the true one, or the run ends"
+            " with evidence against one of them, or a pair that holds one."
+            if charter.is_verified
+            else f"{UNVERIFIED}; --verify holds everybody to its vote."
         )
     if charter.method == "consensus":
         lines.append("A neighbour that breaks the rules and sends what it likes can find out more, up to your value.")

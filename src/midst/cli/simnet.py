@@ -24,6 +24,7 @@ Examples:
 @click.option("--seed", type=click.IntRange(min=0), required=True, metavar="N", help="Which faults; the first of many.")
 @click.option("--runs", type=click.IntRange(min=1), default=1, show_default=True, help="So many seeds, from --seed on.")
 @click.option("--method", type=click.Choice(["consensus", "search"]), default="consensus", show_default=True)
+@click.option("--verify", is_flag=True, help="Everybody proves its votes in a search; slower.")
 @click.option("--loss", type=click.FloatRange(0, 0.95), default=0.3, show_default=True, help="Share of frames lost.")
 @click.option("--duplicates", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Share sent twice.")
 @click.option("--delay", type=click.FloatRange(0.001, 10), default=0.3, show_default=True, help="Longest, in seconds.")
@@ -33,7 +34,7 @@ Examples:
 @click.option("--forgetful", is_flag=True, help="A crash takes the journal with it; try --crashes 1.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 @click.option("--json", "as_json", is_flag=True, help="Write a JSON object a line.")
-def command(seed: int, runs: int, method: MethodName, workers: int, as_json: bool, **faults: Any) -> None:
+def command(seed: int, runs: int, method: MethodName, verify: bool, workers: int, as_json: bool, **faults: Any) -> None:
     """Run participants on a simulated network that loses, doubles, delays and cuts, with crashes and bad disks.
 
     Every seed is a random charter, run once on a perfect network and once on the bad one. Exit code 0 if every run
@@ -50,7 +51,8 @@ def command(seed: int, runs: int, method: MethodName, workers: int, as_json: boo
         raise InputError("a rate or a delay is not a number")
     plan = Faults(**faults)
     with task_bar("simnet", of="seeds") as bar:
-        trials = run_in_parallel(partial(run_trial, faults=plan, method=method), range(seed, seed + runs), workers, bar)
+        run = partial(run_trial, faults=plan, method=method, verify=verify)
+        trials = run_in_parallel(run, range(seed, seed + runs), workers, bar)
     wrong = [trial for trial in trials if trial.wrong]
     if as_json:
         for trial in trials:

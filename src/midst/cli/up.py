@@ -41,6 +41,7 @@ Examples:
   midst up --graph rgg --nodes 15 --seed-values 7 --explore
   midst up --graph complete --values values.txt --quantile 0.9 --json"""
 _VALUES = "One number (or row of numbers) a line. Default: N(0, 1), drawn."
+_VERIFY = "Whether everybody proves its votes in a search. Default: up to 50 nodes."
 _OUT = "Write the answer with everybody's signature; with its charter beside it, for midst verify."
 _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 
@@ -57,6 +58,7 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--arity", type=int, default=3, show_default=True, help="Search: thresholds a probe, from 1 to 7.")
 @click.option("--resolution", type=float, help="Public: values are told apart to this, as 0.01.")
 @click.option("--pooled", is_flag=True, help="Search: a line of --values is a participant's list, of any length.")
+@click.option("--verify/--no-verify", default=None, help=_VERIFY)
 @click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), default="tls", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help=_OUT)
 @click.option("--deadline", type=click.FloatRange(1, 86_400), default=600.0, show_default=True, help="Seconds, in all.")
@@ -74,6 +76,7 @@ def command(
     arity: int,
     resolution: float | None,
     pooled: bool,
+    verify: bool | None,
     transport: TransportName,
     out: Path | None,
     deadline: float,
@@ -105,6 +108,7 @@ def command(
         quantile=quantile,
         resolution=resolution,
         arity=arity,
+        verify=verify,
         pooled=pooled,
         coordinates=1 if pooled or np.ndim(numbers) == 1 else np.shape(numbers)[1],
         deadlines={"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},

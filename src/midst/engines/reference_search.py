@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from midst.engines.searching import Searched
 from midst.problems import Problem
 from midst.protocol.masks import SECRET_BYTES
-from midst.protocol.participant import INSTANCE_BYTES, Agreement, Holding, Participant, Statement, Verifier
+from midst.protocol.participant import Holding, Participant
 from midst.protocol.search import Rules, SearchState, SearchStep
+from midst.protocol.statements import INSTANCE_BYTES, Agreement, Statement, Verifier
 
 
 class KeyNotary:

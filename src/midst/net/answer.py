@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from midst.protocol.participant import Transcript
+from midst.protocol.course import Transcript
 
 Count = tuple[int, int, int]  # weight below and above an answer, and of all
 

@@ -17,7 +17,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,7 @@ from midst.objectives import TAUS, Mean, Objective, Quantile, Side
 from midst.problems import Problem
 from midst.protocol.keys import Keys, first_bracket, make_keys
 from midst.protocol.search import Rules, Spacing
+from midst.protocol.statements import Agreement, longest_statement
 from midst.system import Parameters, assemble, settle
 
 FORMAT = 2
@@ -45,6 +46,7 @@ _LARGEST_FILE = 16 * 2**20  # bytes
 _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
 _MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a control frame
 _MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
+_MOST_VERIFIED = 50  # participants, where the charter does not say: checking everybody takes each of them as long
 _MOST_ROUNDS = 10**9
 _LONGEST = 30 * 86_400.0  # seconds
 _OF_CONSENSUS = {"c": None, "theta": 0.5, "mu": None, "sigma": None, "scale": None, "tolerance": 1e-6}
@@ -117,6 +119,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         pooled: whether every participant brings a list of values.
         arity: search: thresholds a probe.
         spacing: search: where they are placed, "rank", "value" or "key"; or public quantiles of the data.
+        verify: whether everybody proves its votes in the search; not given: up to 50 participants.
         c: consensus: convergence parameter; chosen where not given, like mu and sigma.
         theta: averaging constant.
         mu: z(0) has this mean (with the edge's sign).
@@ -141,6 +144,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     pooled: bool = False
     arity: int = 3
     spacing: Spacing | tuple[float, ...] = "rank"
+    verify: bool | None = None
     c: float | None = None
     theta: float = 0.5
     mu: float | None = None
@@ -277,6 +281,31 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         goal, total = self.goal, sum(one.weight for one in self.participants)
         return "exact" if isinstance(goal, Quantile) and goal.is_one_value(total) else "certified"
 
+    @property
+    def is_verified(self) -> bool:
+        """Whether everybody proves its votes: without, one liar can choose which honest value is published."""
+        if self.verify is None:
+            return self.stop == "exact" and len(self.participants) <= _MOST_VERIFIED
+        return self.verify
+
+    def agreement(self, opening: tuple[tuple[int, ...], ...] = ()) -> Agreement:
+        """What all agreed on about the search.
+
+        Args:
+            opening: the thresholds of its first probe, where an iteration has found them.
+        """
+        weights = tuple(one.weight for one in self.participants)
+        make_rules = partial(self.search_rules, thresholds=opening)
+        return Agreement(self.digest, weights, self.pooled, make_rules, self.is_verified)
+
+    @property
+    def longest_statement(self) -> int:
+        """Bytes of the longest contribution or dispute; 0 where there is no search."""
+        if self.stop != "exact":
+            return 0
+        numbers = self.search_rules([1] * len(self.participants)).most_numbers
+        return longest_statement(numbers, len(self.participants), self.pooled, self.is_verified)
+
     # Sameness
 
     @cached_property
@@ -296,6 +325,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _settled(self) -> dict[str, Any]:
         """Every key with its value as it will be used: chosen where it was not given, and in one spelling."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
+        plain["verify"] = self.is_verified
         plain["edges"] = sorted(sorted(self._numbers[name] for name in edge) for edge in self.edges)
         if self.method == "consensus":
             for name in ("c", "mu", "sigma"):
@@ -375,6 +405,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.pooled and self.coordinates > 1:
             raise InputError("pooled: lists of values have one coordinate; leave one of the two out")
         _under("arity, spacing", lambda: Search(self.arity, self.spacing))
+        if self.verify and self.stop != "exact":
+            raise InputError("verify is for a search, and this run ends by residuals; leave it out")
 
     def _check_objective(self) -> None:
         if (self.objective == "quantile") != (self.quantile is not None):
@@ -400,10 +432,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if count > _MOST_SEARCHERS:
             raise InputError(f"participants: a search has at most {_MOST_SEARCHERS:,}")
         _under("objective, side", lambda: self.search_rules([1] * count))
-        if count * self.search_rules([1] * count).most_numbers > _MOST_TOLD:
-            raise InputError(
-                f"coordinates, arity: all participants together would tell more than {_MOST_TOLD:,} numbers in a step"
-            )
+        if count * self.longest_statement > 8 * _MOST_TOLD:
+            key, most = "verify, coordinates, arity" if self.is_verified else "coordinates, arity", 8 * _MOST_TOLD
+            raise InputError(f"{key}: all participants together would tell more than {most:,} bytes in a step")
 
 
 def read_charter(path: str | Path) -> Charter:

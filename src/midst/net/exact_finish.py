@@ -22,8 +22,8 @@ from midst.net.setup import Iteration, Opening, Setup
 from midst.net.wire import Statements, StepFrame, Want
 from midst.protocol.maxima import Range
 from midst.protocol.node import State
-from midst.protocol.participant import Malformed, Statement, check_form
 from midst.protocol.search import SearchState
+from midst.protocol.statements import Malformed, Statement, check_form
 
 
 class ExactFinish:

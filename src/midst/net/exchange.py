@@ -12,8 +12,8 @@ from midst.net.lockstep import LockStep
 from midst.net.setup import Opening, Setup
 from midst.net.wire import Want
 from midst.protocol.node import State
-from midst.protocol.participant import Statement
 from midst.protocol.search import SearchState
+from midst.protocol.statements import Statement
 
 
 class Exchange(Protocol):

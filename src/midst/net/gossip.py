@@ -23,8 +23,9 @@ from midst.graphs import Graph
 from midst.net.answer import Answer
 from midst.net.setup import Opening, Setup
 from midst.net.wire import Statements, Want
-from midst.protocol.participant import Participant, Statement, transcript_of
+from midst.protocol.participant import Participant, transcript_of
 from midst.protocol.search import SearchState
+from midst.protocol.statements import Statement
 
 
 class Gossip:

@@ -107,13 +107,13 @@ class LockStep:
         """
         round = step.message.round
         if round > self.round + 1:
-            raise Distrust("broken protocol", j, f"sent round {round} while we are in round {self.round}")
+            raise Distrust("broken protocol", (j,), f"sent round {round} while we are in round {self.round}")
         held = self._held.get(round)
         if held is None:
             return False
         if j in held:
             if held[j].frame != step.frame:
-                raise Distrust("equivocation", j, f"sent two different frames for round {round}")
+                raise Distrust("equivocation", (j,), f"sent two different frames for round {round}")
             return False
         if round < self.round:
             return False
@@ -131,7 +131,7 @@ class LockStep:
             return None
         for j, step in here.items():
             if step.digest != self._digests[j]:
-                raise Distrust("diverged", j, f"has other z than we have for our common edge in round {self.round}")
+                raise Distrust("diverged", (j,), f"has other z than we have for our common edge in round {self.round}")
         return {j: here[j] for j in self._setup.neighbours}
 
     def pack(self, inputs: Mapping[int, StepFrame]) -> bytes:

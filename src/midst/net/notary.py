@@ -8,7 +8,7 @@ from midst.errors import InputError
 from midst.net.charter import Charter
 from midst.net.identity.certificates import fingerprint, signature_checker
 from midst.net.identity.keys import Identity
-from midst.protocol.participant import Verifier
+from midst.protocol.statements import Verifier
 
 
 @dataclass(frozen=True, repr=False)

@@ -44,15 +44,16 @@ from midst.net.wire import (
     encode_control,
     printable,
 )
-from midst.protocol.participant import INSTANCE_BYTES, Distrust, Malformed, Statement
+from midst.protocol.participant import Distrust
 from midst.protocol.search import Impossible
+from midst.protocol.statements import INSTANCE_BYTES, Malformed, Statement
 
 RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
 _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
 SOMEBODY = "somebody"  # whom an abort is about where nothing says who it was
-_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible"}
+_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks"}
 
 
 @dataclass
@@ -325,8 +326,10 @@ class Peer:
         try:
             action()
         except Distrust as error:
-            self._show(error.evidence)
-            self._abort(error.kind, names[error.about], f"{names[error.about]} {error}")
+            evidence = () if error.evidence is None else error.evidence.statements
+            self._show([Statement(*each) for each in evidence])
+            about = " and ".join(names[i] for i in error.about)
+            self._abort(error.kind, about, f"{about} {error}")
         except Impossible as error:
             self._show(self.exchange.heard())  # whoever was told another contribution than we were can name its signer
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,16 +22,10 @@ from midst.errors import InputError
 from midst.net.answer import Answer, Count, one_or_list
 from midst.net.charter import Charter
 from midst.net.notary import charter_verifier
-from midst.protocol.participant import (
-    Agreement,
-    Malformed,
-    Statement,
-    Transcript,
-    announcement_body,
-    verify_transcript,
-)
+from midst.protocol.course import Transcript, verify_transcript
+from midst.protocol.statements import Malformed, Statement, announce, make_body
 
-FORMAT = 1
+FORMAT = 2
 _LARGEST_FILE = 64 * 2**20  # bytes
 
 
@@ -56,6 +51,7 @@ class ResultFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: float | list[float]
     opening: list[list[str]]
     totals: list[list[str]]
+    seals: list[str]
     participants: list[Signer]
 
 
@@ -84,6 +80,7 @@ def result_json(charter: Charter, answer: Answer) -> bytes:
         value=one_or_list(answer.value),
         opening=[list(map(str, keys)) for keys in transcript.opening],
         totals=[list(map(str, totals)) for totals in transcript.totals],
+        seals=[each.hex() for each in transcript.seals],
         participants=signers,
     )
     return json.dumps(msgspec.to_builtins(file), indent=1).encode() + b"\n"
@@ -121,13 +118,8 @@ def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ..
         raise InputError("its participants are not the charter's")
     try:
         transcript = _transcript(result)
-        weights = tuple(one.weight for one in charter.participants)
-        agreement = Agreement(
-            charter.digest, weights, charter.pooled, lambda counts: charter.search_rules(counts, transcript.opening)
-        )
-        search = verify_transcript(
-            transcript, agreement, lambda number, der: charter_verifier(charter, number, der), charter.names
-        )
+        agreement = charter.agreement(transcript.opening)
+        search = verify_transcript(transcript, agreement, partial(charter_verifier, charter), charter.names)
     except (ValueError, OverflowError, struct.error, Malformed) as error:
         reason = error if isinstance(error, Malformed) else "a number or a key in it is damaged"
         raise InputError(f"not certified: {reason}") from None
@@ -140,12 +132,16 @@ def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ..
 
 def _transcript(result: ResultFile) -> Transcript:
     bodies = [
-        announcement_body(
+        make_body(
+            b"A",
             number,
-            bytes.fromhex(one.instance),
-            bytes.fromhex(one.key),
-            one.values,
-            base64.b64decode(one.certificate, validate=True),
+            0,
+            announce(
+                bytes.fromhex(one.instance),
+                bytes.fromhex(one.key),
+                one.values,
+                base64.b64decode(one.certificate, validate=True),
+            ),
         )
         for number, one in enumerate(result.participants)
     ]
@@ -154,4 +150,5 @@ def _transcript(result: ResultFile) -> Transcript:
         opening=tuple(tuple(map(int, keys)) for keys in result.opening),
         totals=tuple(tuple(map(int, totals)) for totals in result.totals),
         signatures=tuple(bytes.fromhex(one.signature) for one in result.participants),
+        seals=tuple(map(bytes.fromhex, result.seals)),
     )

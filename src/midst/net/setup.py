@@ -32,7 +32,8 @@ from midst.protocol.certificate import slack
 from midst.protocol.masks import SECRET_BYTES
 from midst.protocol.maxima import Residuals, StopRule
 from midst.protocol.node import Node, rows
-from midst.protocol.participant import INSTANCE_BYTES, Agreement, Holding, Notary
+from midst.protocol.participant import Holding
+from midst.protocol.statements import INSTANCE_BYTES, Agreement, Notary
 from midst.protocol.step import make_terms
 from midst.system import Parameters, make_node
 from midst.types import Array
@@ -154,11 +155,7 @@ class Setup:
         Args:
             thresholds: of the first probe, where an iteration has found them.
         """
-        charter = self.charter
-        weights = tuple(one.weight for one in charter.participants)
-        return Agreement(
-            charter.digest, weights, charter.pooled, lambda list_sizes: charter.search_rules(list_sizes, thresholds)
-        )
+        return self.charter.agreement(thresholds)
 
     def holding(self, opening: Opening) -> Holding:
         """What this participant brings to the search."""
@@ -193,8 +190,7 @@ def make_setup(charter: Charter, name: str, value: Array | float, notary: Notary
     iteration = None if charter.method == "search" else _iteration(charter, number, own)
     single = None if charter.coordinates == 1 else charter.coordinates
     maxima_each, limits = (0, _NO_LIMITS) if iteration is None else (iteration.stop_rule.maxima_each, iteration.limits)
-    numbers = charter.search_rules([1] * len(charter.names)).most_numbers if charter.stop == "exact" else 0
-    codec = Codec(charter.digest, single, maxima_each, limits, numbers)
+    codec = Codec(charter.digest, single, maxima_each, limits, charter.longest_statement)
     return Setup(charter, number, notary, own.reshape(charter.coordinates, -1), iteration, codec)
 
 

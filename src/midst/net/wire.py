@@ -26,10 +26,10 @@ import msgspec
 import numpy as np
 
 from midst.protocol.node import Message
-from midst.protocol.participant import Statement
+from midst.protocol.statements import Statement
 from midst.types import Array
 
-PROTOCOL = 2
+PROTOCOL = 3
 CONTROL_BYTES = 1024
 TEXT_BYTES = 512  # of anything in words
 SESSION_BYTES = 8
@@ -165,7 +165,9 @@ def printable(text: str, most: int = TEXT_BYTES) -> str:
 class Codec:
     """Frames of one charter."""
 
-    def __init__(self, digest: bytes, coordinates: int | None, maxima_each: int, limits: Limits, numbers: int) -> None:
+    def __init__(
+        self, digest: bytes, coordinates: int | None, maxima_each: int, limits: Limits, statement: int
+    ) -> None:
         """What fixes the layout.
 
         Args:
@@ -173,7 +175,7 @@ class Codec:
             coordinates: m, or None where a value is one number and not a row of one.
             maxima_each: how many, a coordinate; 0 where there is no iteration.
             limits: what numbers are possible in it.
-            numbers: that a contribution to a search has at most; 0 where there is none.
+            statement: bytes of the longest one of a search, but for announcements; 0 where there is none.
         """
         self._session = digest[:SESSION_BYTES]
         self._shape = () if coordinates is None else (coordinates,)
@@ -181,7 +183,7 @@ class Codec:
         self._maxima = maxima_each
         self._limits = limits
         self.step_bytes = _STEP.size + 8 * self._coordinates * (1 + maxima_each) if maxima_each else 0
-        self._contribution = 5 + 32 + 8 * numbers if numbers else 0
+        self._statement = statement
 
     def largest(self, certificate: bytes | None = None) -> int:
         """No frame is longer than this.
@@ -190,7 +192,7 @@ class Codec:
             certificate: that announcements carry; any reasonable one if not given.
         """
         shown = _LONGEST_CERTIFICATE if certificate is None else len(certificate)
-        statement = max(self._contribution, 5 + 52 + shown) if self._contribution else 0
+        statement = max(self._statement, 5 + 52 + shown) if self._statement else 0
         return max(self.step_bytes, CONTROL_BYTES, _HEAD_BYTES + _LENGTHS.size + statement + _LONGEST_SIGNATURE)
 
     def decode(self, frame: bytes) -> StepFrame | Statements | Control:
@@ -202,7 +204,7 @@ class Codec:
         match frame[:1]:
             case b"S" if self._maxima:
                 return self._decode_step(frame)
-            case b"G" if self._contribution:
+            case b"G" if self._statement:
                 return Statements(self.decode_all(frame))
             case b"T":
                 return decode_control(frame)

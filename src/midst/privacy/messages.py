@@ -10,7 +10,9 @@ one against the other, so that nothing is sent that the audit does not count.
 | x            | every neighbour              | x_i(t)                               | `View.messages`, observations |
 | maxima       | every neighbour, and told on | the largest of some x, −x, residuals | follow from x, as tests check |
 | announcement | everybody                    | a session key, how many values       | public: `Published.owner`     |
-| contribution | everybody                    | numbers behind masks                 | their sums: `Published.cells` |
+| contribution | everybody                    | numbers behind masks; commitments    | their sums: `Published.cells` |
+|              |                              | and proofs, which hide their numbers |                               |
+| dispute      | everybody                    | commitments to masks, which hide them| nothing                       |
 | final        | everybody                    | a signature on totals and answer     | `Published.answer`            |
 
 Rules:
@@ -37,10 +39,12 @@ from midst.privacy.trace_reader import TraceReader
 from midst.privacy.tracking import track
 from midst.privacy.views import SHORTEST, View, view_of_search
 from midst.problems import Problem
+from midst.protocol.commitments import ORDER
 from midst.protocol.keys import MODULUS
 from midst.protocol.node import Message
-from midst.protocol.participant import Statement
 from midst.protocol.search import Rules, SearchState, SearchStep
+from midst.protocol.statements import Statement
+from midst.protocol.votes import masked_numbers
 from midst.system import Parameters
 from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Bools
@@ -77,7 +81,7 @@ class Messages:
                 sealed = round == 0 and self._adversary.init == "sealed"
                 if party or (heard and not sealed):
                     self._note(self._numbers, (i, j) if round == 0 else (i, j, round - 1), float(number))
-            case Statement() if said.kind in (b"A", b"C", b"F"):
+            case Statement() if said.kind in (b"A", b"C", b"D", b"F"):
                 if heard:
                     self._note(self._statements, (said.step, said.signer), said)
             case (int(), np.ndarray()):
@@ -150,8 +154,12 @@ class Messages:
         steps: list[SearchStep] = []
         count = self._problem.graph.n
         while search.question is not None:
-            said = [self._statements[len(steps) + 1, signer].numbers for signer in range(count)]
-            totals = tuple(sum(column) % MODULUS for column in zip(*said, strict=True))
+            numbers = sum(part.numbers for part in search.question)
+            said = [self._statements[len(steps) + 1, signer] for signer in range(count)]
+            plain = all(len(each.content) == 8 * numbers for each in said)
+            parts = [each.numbers if plain else masked_numbers(each.content, numbers) for each in said]
+            modulus = MODULUS if plain else ORDER
+            totals = tuple(sum(column) % modulus for column in zip(*parts, strict=True))
             steps.append(SearchStep(search.question, totals))
             search = search.fold(totals)
         keys, answer = rules.keys, search.value(0)

@@ -21,11 +21,8 @@ from midst.protocol.keys import MODULUS
 SECRET_BYTES = 32
 _LABEL = b"midst pair key v2"
 _PERSON = b"midst mask v2"
+_SEED_LABEL = b"midst seed v1"
 _BLOCK = 8  # numbers that one hash gives
-
-
-class LowOrder(Exception):  # noqa: N818
-    """A public key with which any secret gives the same shared one: no honest participant has it."""
 
 
 def public_key(secret: bytes) -> bytes:
@@ -35,28 +32,40 @@ def public_key(secret: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
 
 
+def hides(key: bytes) -> bool:
+    """Whether a public key is none of those with which any secret gives the same shared one."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+    try:
+        X25519PrivateKey.from_private_bytes(bytes([8]) + bytes(30) + bytes([64])).exchange(
+            X25519PublicKey.from_public_bytes(key)
+        )
+    except ValueError:
+        return False
+    return True
+
+
 def pair_key(secret: bytes, theirs: bytes, charter: bytes, lower: bytes, higher: bytes) -> bytes:
     """The key that two participants share and nobody else knows.
 
     Args:
         secret: one's own.
-        theirs: the other's public key.
+        theirs: the other's public key, one that `hides`.
         charter: its digest.
         lower: number, instance and public key of the one with the lower number, as bytes of fixed length.
         higher: likewise of the other.
-
-    Raises:
-        LowOrder: the other's key is one of those that hide nothing.
     """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-    try:
-        shared = X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(theirs))
-    except ValueError:
-        raise LowOrder from None
+    shared = X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(theirs))
     return HKDF(SHA256(), 32, salt=charter, info=_LABEL + lower + higher).derive(shared)
+
+
+def derive_seed(secret: bytes) -> bytes:
+    """What the randomness of proofs derives from, so that nothing new is drawn by who is started again."""
+    return hashlib.blake2b(_SEED_LABEL, key=secret).digest()
 
 
 def pair_mask(key: bytes, context: bytes, count: int) -> tuple[int, ...]:

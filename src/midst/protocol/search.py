@@ -7,7 +7,8 @@ which cell the wanted rank is, and that is the next bracket.
 Rules:
 - Pure and public: no value, no randomness. The question follows from the rules and the totals; nobody chooses it.
 - A sum of keys is asked of a bracket only when the totals say that it holds one value (a midpoint: two). The sum of a
-  bracket of two, less the answer, would be the other value.
+  bracket of two, less the answer, would be the other value. A sum that lies outside its bracket is no answer: whoever
+  is inside lied, and is searched for by key.
 - Thresholds of a bracket that holds m of weight, of which the r-th is wanted, in one of three ways, K of them:
     rank   at f_j = f + d·(2(2j − K − 1) / (K + 1)), f = (r − 0.5) / m, d = sqrt(f·(1 − f) / m): where the wanted rank
            is expected if values are spread evenly over the bracket, or as the public quantiles say
@@ -104,7 +105,7 @@ class Rules:
         while (self.arity + 1) ** by_key < MODULUS:
             by_key += 1
         others = (len(SPACING_ORDERS[self.spacing]) - 1) * self.total.bit_length()
-        return by_key + TIE_PROBES + others + 2
+        return by_key + TIE_PROBES + others + 2 + by_key  # once more where a liar's sum is no answer
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,7 @@ class SearchState:
         known: of each coordinate, keys in order with the weight at or below each.
         tracks: one a rank that is followed.
         answers: of each goal, the sum of its ranks' keys; None while it is not known.
+        without_sum: the goals of which a sum was no answer.
     """
 
     rules: Rules
@@ -226,6 +228,7 @@ class SearchState:
     known: tuple[tuple[tuple[int, int], ...], ...]
     tracks: tuple[Track, ...]
     answers: tuple[int | None, ...]
+    without_sum: frozenset[int] = frozenset()
 
     @classmethod
     def begin(cls, rules: Rules) -> SearchState:
@@ -250,7 +253,7 @@ class SearchState:
                 continue
             for track in self._tracks_of(g):
                 bracket = self.bracket(track)
-                if bracket.b - bracket.a > 1 and bracket.inside != self.rules.unit:
+                if bracket.b - bracket.a > 1 and (bracket.inside != self.rules.unit or g in self.without_sum):
                     place = cells.setdefault((goal.coordinate, bracket.a, bracket.b), [])
                     place.extend(self._thresholds(track, bracket))
         parts = [Cells(k, (a, *sorted(set(inner)), b)) for (k, a, b), inner in cells.items()]
@@ -266,14 +269,22 @@ class SearchState:
         assert question is not None, "a search that is over asks nothing"
         if len(totals) != sum(part.numbers for part in question):
             raise Impossible(f"{len(totals)} totals for a question of {sum(part.numbers for part in question)}")
-        known, answers = [list(points) for points in self.known], list(self.answers)
+        known, answers, refused = [list(points) for points in self.known], list(self.answers), set(self.without_sum)
         for part, own in SearchStep(question, totals).parts():
             if isinstance(part, Cells):
                 _learn(known[part.coordinate], part, own)
             else:
-                goal = next(g for g, each in enumerate(answers) if each is None and self._asks_for(g, part))
+                open_goals = (g for g, each in enumerate(answers) if each is None and g not in refused)
+                goal = next(g for g in open_goals if self._asks_for(g, part))
                 answers[goal] = self._read_sum(goal, part, own[0])
-        after = replace(self, steps=self.steps + 1, known=tuple(map(tuple, known)), answers=tuple(answers))
+                refused |= {goal} if answers[goal] is None else set()
+        after = replace(
+            self,
+            steps=self.steps + 1,
+            known=tuple(map(tuple, known)),
+            answers=tuple(answers),
+            without_sum=frozenset(refused),
+        )
         return after._follow(self)._settle()
 
     def bracket(self, track: Track) -> Bracket:
@@ -316,22 +327,22 @@ class SearchState:
         """Of which brackets the sum is asked, if those of a goal's open ranks hold these values and no others."""
         brackets = dict.fromkeys(self._open_brackets(goal))
         held = sum(bracket.inside for bracket in brackets)
-        if self.rules.unit is None or held != self._open_values(goal) * self.rules.unit:
+        if self.rules.unit is None or goal in self.without_sum or held != self._open_values(goal) * self.rules.unit:
             return None
         return tuple(end for bracket in brackets for end in (bracket.a, bracket.b))
 
     def _asks_for(self, goal: int, part: KeySum) -> bool:
         return self.rules.goals[goal].coordinate == part.coordinate and self._sum_edges(goal) == part.edges
 
-    def _read_sum(self, goal: int, part: KeySum, total: int) -> int:
-        """The sum of a goal's keys, from what was told of those that were open."""
+    def _read_sum(self, goal: int, part: KeySum, total: int) -> int | None:
+        """The sum of a goal's keys, from what was told of those that were open; None where that cannot be."""
         base = part.edges[0]
         brackets = self._open_brackets(goal)
         total *= len(brackets) // self._open_values(goal)  # twice the one value that both ranks are of
         least = sum(bracket.a + 1 - base for bracket in brackets)
         most = sum(bracket.b - base for bracket in brackets)
         if not least <= total <= most:
-            raise Impossible("a sum that lies outside its bracket")
+            return None
         settled = [self.bracket(track).b for track in self._tracks_of(goal)]
         known = sum(settled) - sum(bracket.b for bracket in brackets)
         return known + total + base * len(brackets)
@@ -365,7 +376,8 @@ class SearchState:
     def _thresholds(self, track: Track, bracket: Bracket) -> Iterable[int]:
         """Where to ask next in a bracket, for one track."""
         a, b, count = bracket.a, bracket.b, self.rules.arity
-        goal, way = self.rules.goals[track.goal], SPACING_ORDERS[self.rules.spacing][track.way]
+        goal = self.rules.goals[track.goal]
+        way = "key" if track.goal in self.without_sum else SPACING_ORDERS[self.rules.spacing][track.way]
         if self.steps == 0 and self.rules.opening:
             placed: list[int | None] = list(self.rules.opening[goal.coordinate])
         elif track.tied and track.tie_probes < TIE_PROBES:

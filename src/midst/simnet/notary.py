@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from midst.protocol.participant import Verifier
+from midst.protocol.statements import Verifier
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Trial:
         return dict(vars(self))
 
 
-def random_charter(seed: int, method: MethodName = "consensus") -> tuple[Charter, list[Array]]:
+def random_charter(seed: int, method: MethodName = "consensus", verify: bool = False) -> tuple[Charter, list[Array]]:
     """A charter of three to eight participants and the values of each, by a seed."""
     rng = Random(f"charter {method} {seed}")
     n = rng.choice([3, 4, 5, 5, 6, 7, 8])
@@ -92,6 +92,7 @@ def random_charter(seed: int, method: MethodName = "consensus") -> tuple[Charter
         edges=tuple((names[i], names[j]) for i, j in zip(graph.source, graph.target, strict=True) if i < j),
         objective=objective,  # type: ignore[arg-type]
         quantile=0.25 if objective == "quantile" else None,
+        verify=verify and objective != "mean",
         deadlines=Deadlines(start=120.0, wait=60.0, total=3600.0, linger=20.0),
         **settings,
     )
@@ -116,9 +117,9 @@ def _settings_of_a_search(rng: Random) -> dict[str, Any]:
     }
 
 
-def run_trial(seed: int, faults: Faults = ROUGH, method: MethodName = "consensus") -> Trial:
+def run_trial(seed: int, faults: Faults = ROUGH, method: MethodName = "consensus", verify: bool = False) -> Trial:
     """Run a seed without and with faults, and compare."""
-    charter, values = random_charter(seed, method)
+    charter, values = random_charter(seed, method, verify)
     notaries = [SimNotary(i) for i in range(len(charter.names))]
     setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
     calm = World(setups, seed, NONE)

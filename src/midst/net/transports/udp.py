@@ -48,7 +48,7 @@ class UdpTransport:
         end = self._end
         largest = max(end.largest + OVERHEAD, hello_bytes(end.identity)) + _NUMBER
         if largest > DATAGRAM:
-            advice = "have fewer coordinates, or use TLS"
+            advice = "have fewer coordinates, or no verification (verify = false), or use TLS"
             raise InputError(f"messages of {largest} bytes do not fit into a datagram of {DATAGRAM}; {advice}")
         for one in (end.own, *(end.charter.participants[j] for j in end.neighbours)):
             if one.address is None:

@@ -1,0 +1,371 @@
+"""Answers to a question that hold whoever gives them to one value: nobody can vote twice, or for another than before.
+
+A participant answers with commitments to how many of its values lie in each cell, digit by digit in base two, each
+proved to be 0 or 1; and with its numbers and blindings behind masks modulo L. All add up the masked ones, and check
+that the sum opens the sum of the commitments.
+
+Rules:
+- Nested: the commitments of a bracket's cells add up, as points, to the participant's own commitment for that bracket,
+  and those of the first bracket to its number of values times G. So the last blinding follows from the others, nothing
+  is opened, and nobody appears in a bracket that it was not in.
+- Of the last sum it is proved that whoever is outside the bracket adds 0. What somebody inside adds is its own vote.
+- Where a total does not open, everybody signs commitments to its masks, ±(u·G + v·H): where those of a pair do not
+  cancel, one of the two lies; where somebody's own do not explain its numbers, it does. The masks stay hidden, since
+  v does: u·G alone would let anybody try both votes.
+- Everything random derives from the session's secret, the context and the answer, so that who is started again says
+  the same, and never uses a nonce for two answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+from midst.protocol.commitments import (
+    IDENTITY,
+    ORDER,
+    POINT_BYTES,
+    SCALAR_BYTES,
+    Branches,
+    Draw,
+    G,
+    Invalid,
+    Point,
+    add,
+    check_one_of,
+    commit,
+    decode_points,
+    decode_scalars,
+    encode_scalars,
+    hash_parts,
+    multiply,
+    multiply_base,
+    proof_length,
+    prove_one_of,
+    subtract,
+)
+from midst.protocol.search import Cells, KeySum, Question
+
+Interval = tuple[int, int, int]  # coordinate, and the ends of a bracket or cell
+Committed = dict[Interval, Point]  # how many of a participant's values lie where: for everybody to see
+Opened = dict[Interval, tuple[int, int]]  # number and blinding: for itself
+Pair = tuple[int, int]  # a number and its blinding, masked or not
+
+_ABOUT_LABEL = b"midst vote v1"
+_RANDOM_LABEL = b"midst random v1"
+_MASK_PERSON = b"midst scalars v1"
+
+
+def begin_committed(brackets: Sequence[tuple[int, int]], values: int) -> Committed:
+    """All of a participant's values lie in the first brackets."""
+    return {(k, a, b): multiply_base(values) for k, (a, b) in enumerate(brackets)}
+
+
+def begin_opened(brackets: Sequence[tuple[int, int]], values: int) -> Opened:
+    """And what it knows of these commitments itself."""
+    return {(k, a, b): (values, 0) for k, (a, b) in enumerate(brackets)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Vote:
+    """One participant's answer.
+
+    Attributes:
+        points: commitments to digits, and to what is added to a sum.
+        proofs: of each of them, one after the other.
+        masked: number and blinding behind masks, one of each number that the question asks for.
+    """
+
+    points: tuple[Point, ...]
+    proofs: tuple[int, ...]
+    masked: tuple[Pair, ...]
+
+    def encode(self) -> bytes:
+        """As bytes: points, proofs, masked numbers."""
+        return b"".join(self.points) + encode_scalars((*self.proofs, *chain.from_iterable(self.masked)))
+
+
+def vote_sizes(question: Question, values: int) -> tuple[int, int, int]:
+    """How many points, scalars of proofs and numbers answer a question, for a participant with so many values."""
+    points = proofs = numbers = 0
+    for part in question:
+        own = part.numbers * values.bit_length() if isinstance(part, Cells) else min(values, 1)
+        points, numbers = points + own, numbers + part.numbers
+        proofs += own * 4 if isinstance(part, Cells) else own * (3 + 2 * min(values, 2))
+    return points, proofs, numbers
+
+
+def vote_bytes(question: Question, values: int) -> int:
+    """How long a vote is."""
+    points, proofs, numbers = vote_sizes(question, values)
+    return points * POINT_BYTES + (proofs + 2 * numbers) * SCALAR_BYTES
+
+
+def decode_vote(raw: bytes, question: Question, values: int) -> Vote:
+    """A vote from bytes.
+
+    Raises:
+        Invalid: it is none.
+    """
+    points, proofs, _ = vote_sizes(question, values)
+    if len(raw) != vote_bytes(question, values):
+        raise Invalid("a vote of the wrong length")
+    scalars = decode_scalars(raw[points * POINT_BYTES :])
+    masked = scalars[proofs:]
+    pairs = zip(masked[::2], masked[1::2], strict=True)
+    return Vote(tuple(decode_points(raw[: points * POINT_BYTES])), tuple(scalars[:proofs]), tuple(pairs))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Claims:
+    """What a vote's commitments say.
+
+    Attributes:
+        numbers: the commitment of each number that the question asks for.
+        cells: those of the cells.
+        proved: what is to be proved, in order.
+    """
+
+    numbers: tuple[Point, ...]
+    cells: Committed
+    proved: tuple[Branches, ...]
+
+
+def read_claims(question: Question, values: int, committed: Committed, points: Iterable[Point]) -> Claims:
+    """What commitments say, and what is to be proved of them.
+
+    Args:
+        question: what was asked.
+        values: how many the participant has.
+        committed: what it has committed to before.
+        points: what it commits to now.
+
+    Raises:
+        Invalid: the cells of a bracket do not add up to what it has committed to before.
+    """
+    rest = iter(points)
+    numbers: list[Point] = []
+    proved: list[Branches] = []
+    cells: Committed = {}
+    for part in question:
+        if isinstance(part, KeySum):
+            inside = add(committed[each] for each in intervals_of(part))
+            numbers.append(next(rest) if values else IDENTITY)
+            if values:
+                held = ([subtract(inside, multiply_base(k))] for k in range(1, min(values, 2) + 1))
+                proved.append([[inside, numbers[-1]], *held])
+            continue
+        for each in intervals_of(part):
+            digits = [next(rest) for _ in range(values.bit_length())]
+            proved += [[[digit], [subtract(digit, G)]] for digit in digits]
+            cells[each] = add(multiply(1 << q, digit) for q, digit in enumerate(digits))
+            numbers.append(cells[each])
+        if add(cells[each] for each in intervals_of(part)) != committed[part.coordinate, part.edges[0], part.edges[-1]]:
+            raise Invalid("cells that do not add up to what it committed to before")
+    return Claims(tuple(numbers), cells, tuple(proved))
+
+
+def intervals_of(part: Cells | KeySum) -> list[Interval]:
+    """The cells of a probe, or the brackets of a sum."""
+    ends = pairwise(part.edges) if isinstance(part, Cells) else zip(part.edges[::2], part.edges[1::2], strict=True)
+    return [(part.coordinate, a, b) for a, b in ends]
+
+
+def number_weights(question: Question, weight: int) -> list[int]:
+    """What each of a participant's numbers counts: its weight in a cell, itself in a sum."""
+    return [weight if isinstance(part, Cells) else 1 for part in question for _ in range(part.numbers)]
+
+
+def check_vote(vote: Vote, claims: Claims, about: bytes) -> None:
+    """Check every proof of a vote.
+
+    Raises:
+        Invalid: one proves nothing.
+    """
+    start = 0
+    for k, branches in enumerate(claims.proved):
+        end = start + proof_length(branches)
+        check_one_of(branches, vote.proofs[start:end], about + k.to_bytes(4, "big"))
+        start = end
+
+
+def bind(digest: bytes, context: bytes, signer: int, points: Iterable[Point]) -> bytes:
+    """What the proofs of a vote belong to: charter, transcript, participant, and all commitments of the step."""
+    return hash_parts(_ABOUT_LABEL, digest, context, signer.to_bytes(2, "big"), *points)
+
+
+# One's own
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OwnVote:
+    """One's own answer, before it is masked.
+
+    Attributes:
+        points: commitments.
+        proofs: of each.
+        plain: number and blinding of each number.
+        opened: of the cells.
+    """
+
+    points: tuple[Point, ...]
+    proofs: tuple[int, ...]
+    plain: tuple[Pair, ...]
+    opened: Opened
+
+
+def make_vote(
+    question: Question,
+    keys: Sequence[Sequence[int]],
+    committed: Committed,
+    opened: Opened,
+    seed: bytes,
+    digest: bytes,
+    context: bytes,
+    signer: int,
+) -> OwnVote:
+    """One's own answer, with its proofs.
+
+    Args:
+        question: what is asked.
+        keys: of one's values, in order, one list a coordinate; empty lists of who weighs nothing.
+        committed: what one has committed to before.
+        opened: and by which blindings.
+        seed: what randomness derives from.
+        digest: of the charter.
+        context: of the step.
+        signer: one's own number.
+    """
+    answers = [number for part in question for number in part.answer(keys[part.coordinate], 1)]
+    draw = randomness(seed, context, answers)
+    points: list[Point] = []
+    known: list[tuple[int, list[int]]] = []  # of each proof: which branch is true, and its secrets
+    plain: list[Pair] = []
+    fresh: Opened = {}
+    for part in question:
+        own = part.answer(keys[part.coordinate], 1)
+        if isinstance(part, Cells):
+            parent = opened[part.coordinate, part.edges[0], part.edges[-1]][1]
+            for each, number, blindings in zip(
+                intervals_of(part), own, _blindings(len(own), len(keys[part.coordinate]), parent, draw), strict=True
+            ):
+                digits = [number >> q & 1 for q in range(len(blindings))]
+                points += map(commit, digits, blindings)
+                known += [(digit, [blinding]) for digit, blinding in zip(digits, blindings, strict=True)]
+                fresh[each] = number, _whole(blindings)
+                plain.append(fresh[each])
+        elif keys[part.coordinate]:
+            held = [opened[each] for each in intervals_of(part)]
+            number, blinding = sum(count for count, _ in held), sum(each for _, each in held)
+            plain.append((own[0], draw()))
+            points.append(commit(*plain[-1]))
+            known.append((number, [blinding] if number else [blinding, plain[-1][1]]))
+        else:
+            plain.append((0, 0))
+    claims = read_claims(question, len(keys[0]), committed, points)
+    about = bind(digest, context, signer, points)
+    proofs = [
+        prove_one_of(branches, true, secrets, about + k.to_bytes(4, "big"), draw)
+        for k, (branches, (true, secrets)) in enumerate(zip(claims.proved, known, strict=True))
+    ]
+    return OwnVote(tuple(points), tuple(chain.from_iterable(proofs)), tuple(plain), fresh)
+
+
+def _blindings(cells: int, values: int, parent: int, draw: Draw) -> list[list[int]]:
+    """Of every digit of every cell; together, each times what its digit is worth, they are the parent's."""
+    drawn = [[draw() for _ in range(values.bit_length())] for _ in range(cells)]
+    if values:
+        drawn[-1][0] += parent - sum(map(_whole, drawn))
+        drawn[-1][0] %= ORDER
+    return drawn
+
+
+def _whole(digits: Sequence[int]) -> int:
+    return sum(digit << q for q, digit in enumerate(digits)) % ORDER
+
+
+def randomness(seed: bytes, context: bytes, answers: Sequence[int]) -> Draw:
+    """Scalars that follow from a secret, and from what they are for."""
+    purpose = hash_parts(_RANDOM_LABEL, context, *(each.to_bytes(16, "big") for each in answers))
+    counter = iter(range(2**32))
+    return lambda: (
+        int.from_bytes(hmac.digest(seed, purpose + next(counter).to_bytes(4, "big"), "sha512"), "big") % ORDER
+    )
+
+
+# Masks modulo L
+
+
+def pair_scalars(key: bytes, context: bytes, count: int) -> list[Pair]:
+    """A pair's masks for a step, of number and blinding, the same at both ends."""
+    drawn = [
+        int.from_bytes(hashlib.blake2b(context + k.to_bytes(4, "big"), key=key, person=_MASK_PERSON).digest(), "big")
+        for k in range(2 * count)
+    ]
+    return [(u % ORDER, v % ORDER) for u, v in zip(drawn[::2], drawn[1::2], strict=True)]
+
+
+def own_masks(number: int, pairs: Mapping[int, bytes], context: bytes, count: int) -> dict[int, list[Pair]]:
+    """One's masks with each of the others: the lower number adds."""
+    return {
+        other: [(u, v) if number < other else (-u % ORDER, -v % ORDER) for u, v in pair_scalars(key, context, count)]
+        for other, key in pairs.items()
+    }
+
+
+def mask(plain: Sequence[Pair], weights: Sequence[int], masks: Iterable[Sequence[Pair]]) -> tuple[Pair, ...]:
+    """Numbers and blindings, times what they count, behind all masks."""
+    hidden = [(weight * number, weight * blinding) for (number, blinding), weight in zip(plain, weights, strict=True)]
+    for each in masks:
+        hidden = [(y + u, r + v) for (y, r), (u, v) in zip(hidden, each, strict=True)]
+    return tuple((y % ORDER, r % ORDER) for y, r in hidden)
+
+
+def commit_to_masks(masks: Mapping[int, Sequence[Pair]]) -> bytes:
+    """What is signed in a dispute: commitments to one's masks with each of the others, in order."""
+    return b"".join(commit(u, v) for other in sorted(masks) for u, v in masks[other])
+
+
+# What they add up to
+
+
+def masked_numbers(content: bytes, count: int) -> list[int]:
+    """The masked numbers of a vote, without their blindings, for whoever only adds them up."""
+    return decode_scalars(content[-2 * SCALAR_BYTES * count :])[::2]
+
+
+def open_totals(weighted: Sequence[Sequence[Point]], masked: Sequence[Sequence[Pair]]) -> tuple[int, ...] | None:
+    """The totals of everybody's numbers; None where one does not open what was committed to.
+
+    Args:
+        weighted: everybody's commitments, times what they count, one of each number.
+        masked: everybody's masked numbers and blindings.
+    """
+    totals = []
+    for points, pairs in zip(zip(*weighted, strict=True), zip(*masked, strict=True), strict=True):
+        number, blinding = (sum(each) % ORDER for each in zip(*pairs, strict=True))
+        if add(points) != commit(number, blinding):
+            return None
+        totals.append(number)
+    return tuple(totals)
+
+
+def cancel(one: Sequence[Point], other: Sequence[Point]) -> bool:
+    """Whether a pair's commitments to its masks cancel: if not, one of the two lies."""
+    return all(add(each) == IDENTITY for each in zip(one, other, strict=True))
+
+
+def explain(weighted: Sequence[Point], masked: Sequence[Pair], said: Mapping[int, Sequence[Point]]) -> bool:
+    """Whether a participant's masked numbers are what it committed to, and its masks: if not, it lies.
+
+    Args:
+        weighted: its commitments, times what they count.
+        masked: its numbers and blindings.
+        said: its commitments to its masks with each of the others.
+    """
+    masks = zip(*said.values(), strict=True)
+    explained = (add((point, *each)) for point, each in zip(weighted, masks, strict=True))
+    return all(point == commit(*pair) for point, pair in zip(explained, masked, strict=True))
