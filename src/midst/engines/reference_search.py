@@ -81,15 +81,14 @@ def _tell(overhear: Overhear, news: list[list[Statement]], neighbours: list[list
                 overhear(j, i, statement)
 
 
-def make_participants(problem: Problem, rules: Rules) -> list[Participant]:
-    """The participants of a problem, each with its own values, keys and secrets."""
+def make_participants(problem: Problem, rules: Rules, verify: bool = False) -> list[Participant]:
+    """The participants of a problem, each with its own values, keys and secrets; who may have to prove their votes."""
     count = problem.graph.n
     signing = [Ed25519PrivateKey.generate() for _ in range(count)]
     certificates = [key.public_key().public_bytes_raw() for key in signing]
     digest = hashlib.sha256(repr((rules, certificates)).encode()).digest()  # of what would be the charter
-    agreement = Agreement(
-        digest, tuple(problem.whole_weights.tolist()), problem.owners is not None, lambda list_sizes: rules
-    )
+    weights, pooled = tuple(problem.whole_weights.tolist()), problem.owners is not None
+    agreement = Agreement(digest, weights, pooled, lambda list_sizes: rules, verify)
     keys = problem.value_keys.reshape(len(problem.values), -1)
     parts = []
     for i in range(count):

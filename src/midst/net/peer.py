@@ -28,7 +28,7 @@ from midst.errors import Aborted
 from midst.net.answer import Answer
 from midst.net.charter import differing
 from midst.net.records import Broken, Ended, Inputs, Met, encode_record
-from midst.net.session import Session
+from midst.net.session import SOMEBODY, Session
 from midst.net.wire import (
     PROTOCOL,
     Abort,
@@ -52,7 +52,6 @@ RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
 _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
-SOMEBODY = "somebody"  # whom an abort is about where nothing says who it was
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks"}
 
 

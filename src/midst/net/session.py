@@ -10,6 +10,10 @@ from midst.net.exchange import Exchange, make_exchange
 from midst.net.journal import Journal
 from midst.net.records import Began, Broken, Ended, Inputs, Met, Record, decode_record, encode_record
 from midst.net.setup import Entropy, Opening, Setup
+from midst.protocol.participant import Distrust
+from midst.protocol.search import Impossible
+
+SOMEBODY = "somebody"  # whom an abort is about where nothing says who it was
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,8 +63,23 @@ def resume(setup: Setup, journal: Journal, entropy: Entropy) -> Session | Answer
             case Met(j, instance):
                 session.instances[j] = instance
             case Inputs(frames):
-                session.exchange.step(session.exchange.unpack(frames))
+                _step(session, frames)
     return session
+
+
+def _step(session: Session, frames: bytes) -> None:
+    """A step played again; one that ended the session, before it could be written that it did, ends it now."""
+    names = session.setup.charter.names
+    try:
+        session.exchange.step(session.exchange.unpack(frames))
+    except Distrust as error:
+        broken = Broken(error.kind, " and ".join(names[i] for i in error.about), str(error))
+    except Impossible as error:
+        broken = Broken("impossible", SOMEBODY, f"the totals cannot be ({error})")
+    else:
+        return
+    session.journal.append(encode_record(broken))
+    raise Aborted(broken.kind, broken.about, f"{broken.about} {broken.text}; this session is over, start a new one")
 
 
 def _check(setup: Setup, records: list[Record]) -> Opening | Ended:
