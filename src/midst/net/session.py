@@ -73,13 +73,18 @@ def _step(session: Session, frames: bytes) -> None:
     try:
         session.exchange.step(session.exchange.unpack(frames))
     except Distrust as error:
-        broken = Broken(error.kind, " and ".join(names[i] for i in error.about), str(error))
+        about = " and ".join(names[i] for i in error.about)
+        broken = Broken(error.kind, about, f"{about} {error}")
     except Impossible as error:
         broken = Broken("impossible", SOMEBODY, f"the totals cannot be ({error})")
     else:
         return
     session.journal.append(encode_record(broken))
-    raise Aborted(broken.kind, broken.about, f"{broken.about} {broken.text}; this session is over, start a new one")
+    raise _over(broken)
+
+
+def _over(broken: Broken) -> Aborted:
+    return Aborted(broken.kind, broken.about, f"{broken.text}; this session is over, start a new one")
 
 
 def _check(setup: Setup, records: list[Record]) -> Opening | Ended:
@@ -92,5 +97,5 @@ def _check(setup: Setup, records: list[Record]) -> Opening | Ended:
         raise InputError(f"the value of {setup.name} is not the one this session began with; start a new session")
     for record in records:
         if isinstance(record, Broken):
-            raise Aborted(record.kind, record.about, f"{record.text}; this session is over, start a new one")
+            raise _over(record)
     return begun

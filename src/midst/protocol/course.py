@@ -157,11 +157,11 @@ class Course:
         """
         kind = b"F" if self.question is None else b"D" if self.is_disputed else b"C"
         if statement.kind != kind:
-            raise Invalid("signed a statement of the wrong kind")
+            raise Invalid("a statement of the wrong kind")
         if kind == b"C" and self.agreement.verify:
             return self._read_vote(statement, standing)
         if kind == b"C" and len(statement.content) != 8 * self.numbers:
-            raise Invalid("signed a statement of the wrong length")
+            raise Invalid("a statement of the wrong length")
         return self._read_masks(statement, standing) if kind == b"D" else standing
 
     def _read_vote(self, statement: Statement, standing: Standing) -> Standing:
@@ -177,9 +177,9 @@ class Course:
     def _read_masks(self, statement: Statement, standing: Standing) -> Standing:
         masks = read_masks(statement, len(self.tags))
         if any(len(points) != self.numbers for points in masks.values()):
-            raise Invalid("signed a statement of the wrong length")
+            raise Invalid("a statement of the wrong length")
         if not explain(standing.weighted, standing.masked, masks):
-            raise Invalid("sent numbers that its own votes and masks do not explain")
+            raise Invalid("numbers that its own votes and masks do not explain")
         return replace(standing, masks=masks)
 
 
@@ -192,7 +192,7 @@ def read_masks(dispute: Statement, participants: int) -> dict[int, list[Point]]:
     points, others = decode_points(dispute.content), [j for j in range(participants) if j != dispute.signer]
     count, rest = divmod(len(points), len(others))
     if rest:
-        raise Invalid("signed a statement of the wrong length")
+        raise Invalid("a statement of the wrong length")
     return {j: points[k * count : (k + 1) * count] for k, j in enumerate(others)}
 
 

@@ -248,7 +248,8 @@ class Participant:
                 standing = self._standings[each.signer] if self._standings else Standing({})
                 standing = self.course.read(each, standing)
             except Invalid as error:
-                raise Distrust("broken protocol", (each.signer,), str(error), self._show_course(each.signer)) from None
+                evidence = self._show_course(each.signer)
+                raise Distrust("broken protocol", (each.signer,), f"signed {error}", evidence) from None
             if self._standings:
                 self._standings[each.signer] = standing
 
