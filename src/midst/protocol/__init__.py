@@ -12,5 +12,8 @@ The search:
 - `keys`: numbers as whole numbers that sort alike, so that brackets and answers are exact to the last bit.
 - `search`: which thresholds are asked about, as a function of the charter and of the totals so far; nothing else.
 - `masks`: what each pair of participants adds and subtracts, so that only totals can be read.
-- `participant`: one participant's announcements, contributions and signatures; words in, words out.
+- `statements`: what participants sign, as bytes, and what ties one statement to all before it.
+- `commitments`, `votes`: answers that hold whoever gives them to one value.
+- `course`: how a search went, as everybody knows it; certificates and evidence are checked by it.
+- `participant`: one participant's statements; words in, words out.
 """
