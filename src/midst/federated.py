@@ -129,7 +129,7 @@ class Aggregate:
         return self.exposed / (self.clients * self.coordinates)
 
 
-class Options(TypedDict, total=False):
+class AggregateOptions(TypedDict, total=False):
     """What is public, and how a run goes; none has to be given.
 
     Attributes:
@@ -161,7 +161,7 @@ def coordinate_median(
     method: Method | MethodName | None = None,
     *,
     side: Literal["low", "high"] = "low",
-    **options: Unpack[Options],
+    **options: Unpack[AggregateOptions],
 ) -> Aggregate:
     """The median of every coordinate of the clients' updates.
 
@@ -171,7 +171,7 @@ def coordinate_median(
         method: how it is found: `midst.Consensus(…)`, the paper's iteration, by which many are exposed, or
             `midst.Search()`, by which nobody is; consensus if not given.
         side: which of the two medians of an even number of clients. NumPy's is the mean of the two.
-        **options: weights, scale, bounds, rng, progress …: see `Options`.
+        **options: weights, scale, bounds, rng, progress …: see `AggregateOptions`.
 
     >>> import numpy as np
     >>> from midst.federated import coordinate_median
@@ -192,7 +192,7 @@ def coordinate_quantile(
     method: Method | MethodName | None = None,
     *,
     side: Literal["low", "high"] = "low",
-    **options: Unpack[Options],
+    **options: Unpack[AggregateOptions],
 ) -> Aggregate:
     """The τ-quantile of every coordinate of the clients' updates; see `coordinate_median`.
 
@@ -202,7 +202,7 @@ def coordinate_quantile(
         graph: who talks to whom.
         method: as in `midst.solve`, the same for every coordinate; its stop is exact.
         side: which of two answers, where τ times the total weight is a whole number.
-        **options: see `Options`.
+        **options: see `AggregateOptions`.
 
     Returns:
         The answer as NumPy arrays in the structure of an update, each of the dtype that NumPy would give to the
@@ -213,7 +213,7 @@ def coordinate_quantile(
             nothing was run.
         NotCertified: a coordinate was not proved within the limit; the error's `result` is the `Aggregate`.
     """
-    if unknown := options.keys() - Options.__annotations__.keys():
+    if unknown := options.keys() - AggregateOptions.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
     if side not in ("low", "high"):
         raise InputError(f"side must be 'low' or 'high', not {side!r}")
@@ -253,7 +253,9 @@ class _Plan:
         return Problem(self.graph, values, weights=self.weights, objective=self.objective, scale=scale, bounds=known)
 
 
-def _plan(updates: Sequence[Update], objective: Quantile, graph: Graph | str, cost: _Cost, options: Options) -> _Plan:
+def _plan(
+    updates: Sequence[Update], objective: Quantile, graph: Graph | str, cost: _Cost, options: AggregateOptions
+) -> _Plan:
     """Everything checked, each coordinate too: nothing is refused once the first run has begun."""
     parameters = _align(updates)
     clients, total = len(updates), sum(parameter.size for parameter in parameters)

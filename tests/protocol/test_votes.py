@@ -234,7 +234,7 @@ def test_nobody_appears_in_a_bracket_that_it_was_not_in():
             return statement
         part = one.course.question[0]
         bracket = part.coordinate, part.edges[0], part.edges[-1]
-        one._standings[LIAR].committed[bracket], one._opened[bracket] = G, (1, 0)  # as if it were inside
+        one._shown[LIAR].committed[bracket], one._opened[bracket] = G, (1, 0)  # as if it were inside
         own = one._vote((Inside(part.coordinate, part.edges),))
         masked = mask(own.plain, number_weights(one.course.question, 1), one._masks().values())
         return sign(LIAR, statement.body[: 5 + 32] + Vote(own.points, own.proofs, masked).encode())

@@ -35,7 +35,7 @@ from midst.engines.batches import (
     source_of,
     z0_streams,
 )
-from midst.engines.ensemble_search import Start, check, search_some
+from midst.engines.ensemble_search import SearchStart, check, search_some
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import sum_over_neighbours
@@ -198,7 +198,7 @@ def _in_threads(work: Callable[[Group], None], groups: Sequence[Group], workers:
 
 
 def _write_search(
-    source: Together | Apart, which: Ints, method: Search, start: Start | None, result: EnsembleResult
+    source: Together | Apart, which: Ints, method: Search, start: SearchStart | None, result: EnsembleResult
 ) -> None:
     """What a search finds, to its rows of the result."""
     found = search_some(source, which, method, start)
@@ -220,8 +220,8 @@ class _Starts:
     def blank(cls, runs: int) -> _Starts:
         return cls(np.zeros(runs, np.bool_), np.zeros(runs), np.zeros(runs), np.zeros(runs))
 
-    def of(self, which: Ints) -> Start:
-        return Start(self.low[which], self.high[which], self.scale[which])
+    def of(self, which: Ints) -> SearchStart:
+        return SearchStart(self.low[which], self.high[which], self.scale[which])
 
 
 @dataclass(eq=False, repr=False)

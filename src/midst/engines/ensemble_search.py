@@ -27,7 +27,7 @@ from midst.types import Array, Ints
 _NUMBERS = 1_000_000  # sorted at a time
 
 
-class Start(NamedTuple):
+class SearchStart(NamedTuple):
     """Where searches begin that follow the iteration; one entry a run.
 
     Attributes:
@@ -55,7 +55,7 @@ class FoundValues(NamedTuple):
     error: Array
 
 
-def search_some(source: Together | Apart, which: Ints, method: Search, start: Start | None = None) -> FoundValues:
+def search_some(source: Together | Apart, which: Ints, method: Search, start: SearchStart | None = None) -> FoundValues:
     """Searches of some of the runs.
 
     Args:
@@ -66,7 +66,7 @@ def search_some(source: Together | Apart, which: Ints, method: Search, start: St
     """
     found = FoundValues(np.zeros(len(which)), np.zeros(len(which), np.int64), np.zeros(len(which)))
     for places, columns in _columns_of(source, which):
-        part = None if start is None else Start(*(array[places] for array in start))
+        part = None if start is None else SearchStart(*(array[places] for array in start))
         if columns is None or method.quantiles:
             out = _one_by_one([source.run(k) for k in which[places].tolist()], method, part)
         else:
@@ -149,7 +149,7 @@ def _apart(problems: Sequence[Problem]) -> _Columns:
     return _Columns(problems[0].keys, values, whole_weights, np.array([*map(_rank, problems)]), known)
 
 
-def _at_once(columns: _Columns, method: Search, start: Start | None) -> FoundValues:
+def _at_once(columns: _Columns, method: Search, start: SearchStart | None) -> FoundValues:
     kind, rank, run = columns.kind, columns.rank, np.arange(columns.values.shape[1])
     absent = np.isnan(columns.values)
     if ((columns.whole_weights == 1) | absent).all():
@@ -185,7 +185,7 @@ def _brackets(columns: _Columns) -> tuple[Words, Words]:
     return kind.keys(lower) - np.uint64(1), kind.keys(upper)
 
 
-def _one_by_one(problems: Sequence[Problem], method: Search, start: Start | None) -> FoundValues:
+def _one_by_one(problems: Sequence[Problem], method: Search, start: SearchStart | None) -> FoundValues:
     out = FoundValues(np.zeros(len(problems)), np.zeros(len(problems), np.int64), np.zeros(len(problems)))
     for k, problem in enumerate(problems):
         rules = rules_of(problem, method)

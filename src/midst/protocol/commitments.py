@@ -27,7 +27,7 @@ _PROOF_LABEL = b"midst one of v1"
 
 Point = bytes
 Draw = Callable[[], int]  # a scalar that nobody else can guess
-Branches = Sequence[Sequence[Point]]  # "of one of these lists every point is a multiple of H, and I know of what"
+Alternatives = Sequence[Sequence[Point]]  # "of one of these lists every point is a multiple of H, and I know of what"
 
 
 class Invalid(Exception):  # noqa: N818
@@ -118,7 +118,7 @@ def _cut(raw: bytes) -> list[bytes]:
 # Proofs that one of several things is true, and not which (Cramer, Damgård and Schoenmakers)
 
 
-def prove_one_of(branches: Branches, true: int, secrets: Sequence[int], about: bytes, draw: Draw) -> list[int]:
+def prove_one_of(branches: Alternatives, true: int, secrets: Sequence[int], about: bytes, draw: Draw) -> list[int]:
     """Prove that every point of one of the lists is a known multiple of H.
 
     The lists that are not true are simulated: with the challenge chosen before the answer, anybody can. All challenges
@@ -145,7 +145,7 @@ def prove_one_of(branches: Branches, true: int, secrets: Sequence[int], about: b
     return [*challenges, *chain.from_iterable(answers)]
 
 
-def check_one_of(branches: Branches, proof: Sequence[int], about: bytes) -> None:
+def check_one_of(branches: Alternatives, proof: Sequence[int], about: bytes) -> None:
     """Check such a proof.
 
     Raises:
@@ -158,7 +158,7 @@ def check_one_of(branches: Branches, proof: Sequence[int], about: bytes) -> None
         raise Invalid("a proof that proves nothing")
 
 
-def proof_length(branches: Branches) -> int:
+def proof_length(branches: Alternatives) -> int:
     """How many scalars it has."""
     return len(branches) + sum(map(len, branches))
 
@@ -169,6 +169,6 @@ def _nonce_points(points: Sequence[Point], challenge: int, answers: Sequence[int
     ]
 
 
-def _challenge(branches: Branches, nonces: Branches, about: bytes) -> int:
+def _challenge(branches: Alternatives, nonces: Alternatives, about: bytes) -> int:
     points = chain.from_iterable((*branches, *nonces))
     return int.from_bytes(hash_parts(_PROOF_LABEL, G, H, about, *points), "little") % ORDER

@@ -34,8 +34,8 @@ from midst.protocol.statements import (
     step_context,
 )
 from midst.protocol.votes import (
+    Blinded,
     Committed,
-    Pair,
     begin_committed,
     bind,
     cancel,
@@ -48,7 +48,7 @@ from midst.protocol.votes import (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Standing:
+class Shown:
     """What one participant has shown so far, where votes are verified.
 
     Attributes:
@@ -60,7 +60,7 @@ class Standing:
 
     committed: Committed
     weighted: tuple[Point, ...] = ()
-    masked: tuple[Pair, ...] = ()
+    masked: tuple[Blinded, ...] = ()
     masks: Mapping[int, Sequence[Point]] = field(default_factory=dict)
 
 
@@ -145,11 +145,11 @@ class Course:
         """How many values of a participant count: none of who weighs nothing."""
         return read_tag(self.tags[number])[3] if self.agreement.weights[number] else 0
 
-    def stand(self, number: int) -> Standing:
+    def nothing_shown(self, number: int) -> Shown:
         """Where a participant stands before the first question."""
-        return Standing(begin_committed(self.search.rules.brackets, self.values(number)))
+        return Shown(begin_committed(self.search.rules.brackets, self.values(number)))
 
-    def read(self, statement: Statement, standing: Standing) -> Standing:
+    def read(self, statement: Statement, shown: Shown) -> Shown:
         """What a participant has shown once it has made a statement of this step, in this context.
 
         Raises:
@@ -159,28 +159,28 @@ class Course:
         if statement.kind != kind:
             raise Invalid("a statement of the wrong kind")
         if kind == b"C" and self.agreement.verify:
-            return self._read_vote(statement, standing)
+            return self._read_vote(statement, shown)
         if kind == b"C" and len(statement.content) != 8 * self.numbers:
             raise Invalid("a statement of the wrong length")
-        return self._read_masks(statement, standing) if kind == b"D" else standing
+        return self._read_masks(statement, shown) if kind == b"D" else shown
 
-    def _read_vote(self, statement: Statement, standing: Standing) -> Standing:
+    def _read_vote(self, statement: Statement, shown: Shown) -> Shown:
         assert self.question is not None
         signer, values = statement.signer, self.values(statement.signer)
         vote = decode_vote(statement.content, self.question, values)
-        claims = read_claims(self.question, values, standing.committed, vote.points)
+        claims = read_claims(self.question, values, shown.committed, vote.points)
         check_vote(vote, claims, bind(self.agreement.digest, self.asked, signer, vote.points))
         weights = number_weights(self.question, self.agreement.weights[signer])
         weighted = tuple(multiply(weight, point) for weight, point in zip(weights, claims.numbers, strict=True))
-        return Standing(standing.committed | claims.cells, weighted, vote.masked)
+        return Shown(shown.committed | claims.cells, weighted, vote.masked)
 
-    def _read_masks(self, statement: Statement, standing: Standing) -> Standing:
+    def _read_masks(self, statement: Statement, shown: Shown) -> Shown:
         masks = read_masks(statement, len(self.tags))
         if any(len(points) != self.numbers for points in masks.values()):
             raise Invalid("a statement of the wrong length")
-        if not explain(standing.weighted, standing.masked, masks):
+        if not explain(shown.weighted, shown.masked, masks):
             raise Invalid("numbers that its own votes and masks do not explain")
-        return replace(standing, masks=masks)
+        return replace(shown, masks=masks)
 
 
 def read_masks(dispute: Statement, participants: int) -> dict[int, list[Point]]:
@@ -378,12 +378,12 @@ def _is_liar(statements: Sequence[Statement], evidence: Evidence, agreement: Agr
     courses = play(agreement, evidence.tags, evidence.opening, evidence.totals, evidence.seals)
     if len(later) > len(courses) or courses[0].tags[first.signer] != first.tag:
         return False
-    standing = courses[0].stand(first.signer)
+    shown = courses[0].nothing_shown(first.signer)
     for course, statement in zip(courses, later, strict=False):
         if statement.step != course.step or statement.context != course.context:
             return False
         try:
-            standing = course.read(statement, standing)
+            shown = course.read(statement, shown)
         except Invalid:
             return True
     return False

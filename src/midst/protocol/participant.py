@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midst.protocol.commitments import Invalid
-from midst.protocol.course import Course, Evidence, Standing, Transcript, announcement_fault
+from midst.protocol.course import Course, Evidence, Shown, Transcript, announcement_fault
 from midst.protocol.keys import MODULUS
 from midst.protocol.masks import derive_seed, hide, pair_key, public_key
 from midst.protocol.search import Question, SearchState, contribution
@@ -41,7 +41,7 @@ from midst.protocol.statements import (
     signed_bytes,
 )
 from midst.protocol.votes import (
-    Opened,
+    Openings,
     OwnVote,
     Vote,
     begin_opened,
@@ -104,8 +104,8 @@ class Participant:
         self._held: dict[int, dict[int, Statement]] = {}
         self._verifiers: dict[int, Verifier] = {}
         self._pairs: dict[int, bytes] = {}
-        self._standings: list[Standing] = []
-        self._opened: Opened = {}
+        self._shown: list[Shown] = []
+        self._opened: Openings = {}
         self._plain: list[int] = []
         self._answered: list[tuple[list[int], tuple[int, ...]]] = []
         self.step = 0
@@ -236,7 +236,7 @@ class Participant:
                 self._pairs[other] = pair_key(self._holding.secret, theirs, self._agreement.digest, *ends)
         course = Course.begin(self._agreement, tags)
         if self._agreement.verify:
-            self._standings = [course.stand(i) for i in everybody]
+            self._shown = [course.nothing_shown(i) for i in everybody]
             self._opened = begin_opened(course.search.rules.brackets, course.values(number))
         return course
 
@@ -245,13 +245,13 @@ class Participant:
         assert self.course is not None
         for each in statements:
             try:
-                standing = self._standings[each.signer] if self._standings else Standing({})
-                standing = self.course.read(each, standing)
+                shown = self._shown[each.signer] if self._shown else Shown({})
+                shown = self.course.read(each, shown)
             except Invalid as error:
                 evidence = self._show_course(each.signer)
                 raise Distrust("broken protocol", (each.signer,), f"signed {error}", evidence) from None
-            if self._standings:
-                self._standings[each.signer] = standing
+            if self._shown:
+                self._shown[each.signer] = shown
 
     def _add_up(self, contributions: Sequence[Statement]) -> Course:
         assert self.course is not None
@@ -260,8 +260,8 @@ class Participant:
             totals = tuple(sum(column) % MODULUS for column in columns)
             course = self.course.fold(totals)
         else:
-            standings = self._standings
-            opened = open_totals([each.weighted for each in standings], [each.masked for each in standings])
+            shown = self._shown
+            opened = open_totals([each.weighted for each in shown], [each.masked for each in shown])
             if opened is None:
                 return self.course.dispute(seal(contributions))
             totals = tuple(min(each, MODULUS - 1) for each in opened)  # a liar's sum may be anything; none is so large
@@ -272,7 +272,7 @@ class Participant:
     def _name_pair(self, disputes: Sequence[Statement]) -> None:
         """Everybody's masks explain its numbers, and yet they do not add up: those of a pair do not cancel."""
         everybody = range(len(disputes))
-        masks = [each.masks for each in self._standings]
+        masks = [each.masks for each in self._shown]
         pairs = ((i, j) for j in everybody for i in range(j) if not cancel(masks[i][j], masks[j][i]))
         i, j = next(pairs)
         text = "do not have the masks that they share: at least one of the two lies"
@@ -297,7 +297,7 @@ class Participant:
         assert self.course is not None
         number, digest = self._holding.number, self._agreement.digest
         keys = self._holding.keys if self._agreement.weights[number] else ((),) * len(self._holding.keys)
-        committed, seed = self._standings[number].committed, derive_seed(self._holding.secret)
+        committed, seed = self._shown[number].committed, derive_seed(self._holding.secret)
         return make_vote(question, keys, committed, self._opened, seed, digest, self.course.asked, number)
 
     def _masks(self) -> dict[int, list[tuple[int, int]]]:

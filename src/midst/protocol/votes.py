@@ -29,7 +29,7 @@ from midst.protocol.commitments import (
     ORDER,
     POINT_BYTES,
     SCALAR_BYTES,
-    Branches,
+    Alternatives,
     Draw,
     G,
     Invalid,
@@ -49,10 +49,10 @@ from midst.protocol.commitments import (
 )
 from midst.protocol.search import Cells, KeySum, Question
 
-Interval = tuple[int, int, int]  # coordinate, and the ends of a bracket or cell
-Committed = dict[Interval, Point]  # how many of a participant's values lie where: for everybody to see
-Opened = dict[Interval, tuple[int, int]]  # number and blinding: for itself
-Pair = tuple[int, int]  # a number and its blinding, masked or not
+CellPlace = tuple[int, int, int]  # coordinate, and the ends of a bracket or cell
+Committed = dict[CellPlace, Point]  # how many of a participant's values lie where: for everybody to see
+Openings = dict[CellPlace, tuple[int, int]]  # number and blinding: for itself
+Blinded = tuple[int, int]  # a number and its blinding, masked or not
 
 _ABOUT_LABEL = b"midst vote v1"
 _RANDOM_LABEL = b"midst random v1"
@@ -64,7 +64,7 @@ def begin_committed(brackets: Sequence[tuple[int, int]], values: int) -> Committ
     return {(k, a, b): multiply_base(values) for k, (a, b) in enumerate(brackets)}
 
 
-def begin_opened(brackets: Sequence[tuple[int, int]], values: int) -> Opened:
+def begin_opened(brackets: Sequence[tuple[int, int]], values: int) -> Openings:
     """And what it knows of these commitments itself."""
     return {(k, a, b): (values, 0) for k, (a, b) in enumerate(brackets)}
 
@@ -81,7 +81,7 @@ class Vote:
 
     points: tuple[Point, ...]
     proofs: tuple[int, ...]
-    masked: tuple[Pair, ...]
+    masked: tuple[Blinded, ...]
 
     def encode(self) -> bytes:
         """As bytes: points, proofs, masked numbers."""
@@ -131,7 +131,7 @@ class Claims:
 
     numbers: tuple[Point, ...]
     cells: Committed
-    proved: tuple[Branches, ...]
+    proved: tuple[Alternatives, ...]
 
 
 def read_claims(question: Question, values: int, committed: Committed, points: Iterable[Point]) -> Claims:
@@ -148,7 +148,7 @@ def read_claims(question: Question, values: int, committed: Committed, points: I
     """
     rest = iter(points)
     numbers: list[Point] = []
-    proved: list[Branches] = []
+    proved: list[Alternatives] = []
     cells: Committed = {}
     for part in question:
         if isinstance(part, KeySum):
@@ -168,7 +168,7 @@ def read_claims(question: Question, values: int, committed: Committed, points: I
     return Claims(tuple(numbers), cells, tuple(proved))
 
 
-def intervals_of(part: Cells | KeySum) -> list[Interval]:
+def intervals_of(part: Cells | KeySum) -> list[CellPlace]:
     """The cells of a probe, or the brackets of a sum."""
     ends = pairwise(part.edges) if isinstance(part, Cells) else zip(part.edges[::2], part.edges[1::2], strict=True)
     return [(part.coordinate, a, b) for a, b in ends]
@@ -213,15 +213,15 @@ class OwnVote:
 
     points: tuple[Point, ...]
     proofs: tuple[int, ...]
-    plain: tuple[Pair, ...]
-    opened: Opened
+    plain: tuple[Blinded, ...]
+    opened: Openings
 
 
 def make_vote(
     question: Question,
     keys: Sequence[Sequence[int]],
     committed: Committed,
-    opened: Opened,
+    opened: Openings,
     seed: bytes,
     digest: bytes,
     context: bytes,
@@ -243,8 +243,8 @@ def make_vote(
     draw = randomness(seed, context, answers)
     points: list[Point] = []
     known: list[tuple[int, list[int]]] = []  # of each proof: which branch is true, and its secrets
-    plain: list[Pair] = []
-    fresh: Opened = {}
+    plain: list[Blinded] = []
+    fresh: Openings = {}
     for part in question:
         own = part.answer(keys[part.coordinate], 1)
         if isinstance(part, Cells):
@@ -299,7 +299,7 @@ def randomness(seed: bytes, context: bytes, answers: Sequence[int]) -> Draw:
 # Masks modulo L
 
 
-def pair_scalars(key: bytes, context: bytes, count: int) -> list[Pair]:
+def pair_scalars(key: bytes, context: bytes, count: int) -> list[Blinded]:
     """A pair's masks for a step, of number and blinding, the same at both ends."""
     drawn = [
         int.from_bytes(hashlib.blake2b(context + k.to_bytes(4, "big"), key=key, person=_MASK_PERSON).digest(), "big")
@@ -308,7 +308,7 @@ def pair_scalars(key: bytes, context: bytes, count: int) -> list[Pair]:
     return [(u % ORDER, v % ORDER) for u, v in zip(drawn[::2], drawn[1::2], strict=True)]
 
 
-def own_masks(number: int, pairs: Mapping[int, bytes], context: bytes, count: int) -> dict[int, list[Pair]]:
+def own_masks(number: int, pairs: Mapping[int, bytes], context: bytes, count: int) -> dict[int, list[Blinded]]:
     """One's masks with each of the others: the lower number adds."""
     return {
         other: [(u, v) if number < other else (-u % ORDER, -v % ORDER) for u, v in pair_scalars(key, context, count)]
@@ -316,7 +316,7 @@ def own_masks(number: int, pairs: Mapping[int, bytes], context: bytes, count: in
     }
 
 
-def mask(plain: Sequence[Pair], weights: Sequence[int], masks: Iterable[Sequence[Pair]]) -> tuple[Pair, ...]:
+def mask(plain: Sequence[Blinded], weights: Sequence[int], masks: Iterable[Sequence[Blinded]]) -> tuple[Blinded, ...]:
     """Numbers and blindings, times what they count, behind all masks."""
     hidden = [(weight * number, weight * blinding) for (number, blinding), weight in zip(plain, weights, strict=True)]
     for each in masks:
@@ -324,7 +324,7 @@ def mask(plain: Sequence[Pair], weights: Sequence[int], masks: Iterable[Sequence
     return tuple((y % ORDER, r % ORDER) for y, r in hidden)
 
 
-def commit_to_masks(masks: Mapping[int, Sequence[Pair]]) -> bytes:
+def commit_to_masks(masks: Mapping[int, Sequence[Blinded]]) -> bytes:
     """What is signed in a dispute: commitments to one's masks with each of the others, in order."""
     return b"".join(commit(u, v) for other in sorted(masks) for u, v in masks[other])
 
@@ -337,7 +337,7 @@ def masked_numbers(content: bytes, count: int) -> list[int]:
     return decode_scalars(content[-2 * SCALAR_BYTES * count :])[::2]
 
 
-def open_totals(weighted: Sequence[Sequence[Point]], masked: Sequence[Sequence[Pair]]) -> tuple[int, ...] | None:
+def open_totals(weighted: Sequence[Sequence[Point]], masked: Sequence[Sequence[Blinded]]) -> tuple[int, ...] | None:
     """The totals of everybody's numbers; None where one does not open what was committed to.
 
     Args:
@@ -358,7 +358,7 @@ def cancel(one: Sequence[Point], other: Sequence[Point]) -> bool:
     return all(add(each) == IDENTITY for each in zip(one, other, strict=True))
 
 
-def explain(weighted: Sequence[Point], masked: Sequence[Pair], said: Mapping[int, Sequence[Point]]) -> bool:
+def explain(weighted: Sequence[Point], masked: Sequence[Blinded], said: Mapping[int, Sequence[Point]]) -> bool:
     """Whether a participant's masked numbers are what it committed to, and its masks: if not, it lies.
 
     Args:
