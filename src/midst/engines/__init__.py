@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from midst.engines import arrays, reference, reference_search, searching
+from midst.engines import arrays, reference, searching
 from midst.engines.searching import Searched
 from midst.problems import Problem
 from midst.protocol.search import Rules
@@ -27,4 +27,13 @@ ENGINES: dict[str, Engine] = {
     "edges": arrays.edge_form,
     "reference": reference.iterate,
 }
-SEARCHES: dict[str, SearchEngine] = {"arrays": searching.search_problem, "reference": reference_search.search_problem}
+
+
+def _by_participants(problem: Problem, rules: Rules) -> Searched:
+    """The search of `reference_search.py`, loaded when it is called: signatures take time to load."""
+    from midst.engines.reference_search import search_problem
+
+    return search_problem(problem, rules)
+
+
+SEARCHES: dict[str, SearchEngine] = {"arrays": searching.search_problem, "reference": _by_participants}
