@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from midst.protocol.course import Evidence
     from midst.result import Result
 
 
@@ -49,13 +50,15 @@ class Aborted(MidstError):  # noqa: N818
 
     Attributes:
         kind: why, in a word or two: "waited", "equivocation", "diverged", "journal lost", "refused", …
-        about: the participant it is about.
+        about: the participant it is about, or two of whom one is meant.
+        evidence: what shows anybody with the charter that they did it; None where there is only a word.
     """
 
-    def __init__(self, kind: str, about: str, text: str) -> None:
+    def __init__(self, kind: str, about: str, text: str, evidence: Evidence | None = None) -> None:
         super().__init__(text)
         self.kind = kind
         self.about = about
+        self.evidence = evidence
 
 
 class MissingExtra(MidstError, ImportError):  # noqa: N818

@@ -12,6 +12,7 @@ from pathlib import Path
 from midst.net import peer, wire
 from midst.net.setup import Setup
 from midst.net.wire import Statements, StepFrame, encode_control
+from midst.net.withdrawal import SignedWithdrawal, read_withdrawal
 from midst.privacy.messages import Messages
 from midst.protocol.node import Message
 
@@ -23,7 +24,7 @@ CONTROL = {
     wire.NotYet: {"round", "waiting"},  # whom it waits for
     wire.Done: {"heard"},  # that it has the answer
     wire.Refused: {"kind", "text"},  # what of the charter differs
-    wire.Abort: {"kind", "about", "origin", "text"},  # who did what; the answer, where it was known
+    wire.Away: set(),  # that it was stopped
 }
 
 Frame = tuple[int, int, bytes]  # from whom, to whom, what
@@ -43,6 +44,9 @@ def account(messages: Messages, setup: Setup, frame: Frame) -> StepFrame | None:
             assert setup.codec.encode_all(said.statements) == raw
             for statement in said.statements:
                 messages.hear(i, j, statement)
+        case SignedWithdrawal():  # who did what; the answer, where it was known
+            assert setup.codec.encode_withdrawal(said) == raw
+            read_withdrawal(said, setup.session, len(setup.charter.names), setup.notary)
         case _:
             assert set(said.__struct_fields__) == CONTROL[type(said)]
             assert encode_control(said) == raw

@@ -33,7 +33,7 @@ from midst.net.session import Session, resume
 from midst.net.setup import Setup
 from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint, Listener
-from midst.net.wire import Abort, Want, decode_control, encode_control
+from midst.net.wire import Want, encode_control
 from midst.protocol.keys import MODULUS
 from midst.protocol.participant import Participant
 from midst.protocol.statements import Statement, announce, make_body, signed_bytes
@@ -120,7 +120,7 @@ def statements(setup: Setup, frame: bytes) -> tuple[Statement, ...]:
 
 def silent_about_itself(frame: bytes) -> bool:
     """A liar does not say that it has been found out."""
-    return frame[:1] == b"T" and isinstance(decode_control(frame), Abort)
+    return frame[:1] == b"W"
 
 
 def rewriting(setup: Setup, rewrite: Callable[[int, Statement], Statement | None]) -> Change:

@@ -288,16 +288,30 @@ def test_a_lost_journal_is_refused(tmp_path: Path, met: bool) -> None:
         assert "this session is over, start a new one" in again.err
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stopped_by_its_operator(tmp_path: Path, number: signal.Signals) -> None:
+def test_stopped_by_its_operator(tmp_path: Path) -> None:
+    """Who types Ctrl-C withdraws: the others need not wait."""
     with long_run(tmp_path, 2) as net, Shelf(net) as shelf:
         running = under_way(net)
-        running["p1"].signal(number)
-        for end in (one.wait() for one in running.values()):
+        running["p1"].signal(signal.SIGINT)
+        for name, end in ((name, one.wait()) for name, one in running.items()):
             assert (end.code, end.out) == (4, "")
-            assert end.err.splitlines()[-1] == "midst: aborted: p1 was stopped by its operator"
-        if number == signal.SIGTERM:
-            assert the_only(net.run()) == min(net.values), "the same command goes on"
+            said = "p1 was stopped by its operator"
+            told = said if name == "p1" else f"p1 withdrew (stopped), and says: {said}"
+            assert end.err.splitlines()[-1] == f"midst: aborted: {told}"
+        assert the_only(net.run()) == min(net.values), "the same command goes on"
+    check_journals(net, shelf)
+
+
+def test_a_reboot_is_a_pause(tmp_path: Path) -> None:
+    """SIGTERM: the others wait, and it goes on where it was."""
+    with long_run(tmp_path, 2) as net, Shelf(net) as shelf:
+        running = under_way(net)
+        running["p1"].signal(signal.SIGTERM)
+        end = running["p1"].wait()
+        assert (end.code, end.out) == (143, "")
+        assert re.search(r"midst: paused: p1 was stopped in round \d+; the same command goes on", end.err)
+        running["p1"] = net.start("p1")
+        assert the_only([one.wait() for one in running.values()]) == min(net.values)
     check_journals(net, shelf)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -34,10 +36,12 @@ def against(strategy: str, folder: Path, **settings: object) -> list[Outcome]:
 def test_nobody_is_led_to_another_answer_than_somebody_else(strategy: str, tmp_path: Path) -> None:
     ends = against(strategy, tmp_path, verify=False)
     assert [end.code for end in ends] == [4, 4, 4, 4]
-    named = ["p2 signed two statements" in end.err for end in ends]
+    named = ["aborted: p2 signed two statements" in end.err for end in ends]
     assert any(named)
     for end, by_evidence in zip(ends, named, strict=True):
         assert by_evidence or "totals cannot be" in end.err
+        if by_evidence:
+            check_evidence(end.err, tmp_path, "p2")
 
 
 def test_who_tells_only_one_neighbour_holds_up_nobody(tmp_path: Path) -> None:
@@ -67,6 +71,23 @@ def test_who_is_held_to_its_vote_is_named_with_evidence(strategy: str, tmp_path:
     ends = against(strategy, tmp_path)
     assert [end.code for end in ends] == [4] * 4
     assert all("aborted: p2 " in end.err for end in ends), [end.err for end in ends]
+    for end in ends:
+        check_evidence(end.err, tmp_path, "p2")
+
+
+def check_evidence(err: str, folder: Path, about: str) -> None:
+    """A report says where the evidence is; anybody with the charter finds in it who it is, and nobody in less."""
+    path = Path(re.search(r"the evidence is in (\S+), for midst verify", err).group(1))
+    judged = [sys.executable, "-m", "midst", "verify", str(path), "--charter", str(folder / "charter.toml")]
+    shown = subprocess.run([*judged, "--json"], capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["accused"] == [about]
+    file = json.loads(path.read_text())
+    file["statements"][-1]["signature"] = file["statements"][0]["signature"]
+    path.write_text(json.dumps(file))
+    refused = subprocess.run(judged, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert "no evidence: a signature in it is wrong" in refused.stderr
 
 
 def test_without_proofs_one_liar_can_choose(tmp_path: Path) -> None:

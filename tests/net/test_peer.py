@@ -10,7 +10,6 @@ from midst.errors import Aborted, InputError
 from midst.net.exact_finish import ExactFinish
 from midst.net.wire import (
     PROTOCOL,
-    Abort,
     Done,
     Hello,
     NotYet,
@@ -18,9 +17,9 @@ from midst.net.wire import (
     StepFrame,
     Want,
     Welcome,
-    decode_control,
     encode_control,
 )
+from midst.net.withdrawal import Withdrawal, sign_withdrawal
 from midst.protocol.statements import Statement, announce, make_body, signed_bytes
 from midst.simnet.notary import SimNotary, sim_certificate
 
@@ -212,10 +211,12 @@ def test_a_full_disk_stops_before_anything_is_sent(method):
     net.files[2].full = True
     before = len(net.sent)
     endings = net.run()
-    assert {ending.kind for ending in endings} == {"disk"}
+    assert [ending.kind for ending in endings] == ["withdrawn", "withdrawn", "disk"]
     assert {ending.about for ending in endings} == {"cat"}
     own = net.peers[2].exchange.round - (method == "consensus")
-    assert not [1 for i, _, frame in net.sent[before:] if i == 2 and steps(frame)]
+    codec = net.setups[0].codec
+    later = [codec.decode(frame).message.round for i, _, frame in net.sent[before:] if i == 2 and steps(frame)]
+    assert max(later, default=0) <= net.peers[2].exchange.round, "only what it had told before, to who asks"
     signed = [
         one for i, _, frame in net.sent if i == 2 and told(frame) for one in net.setups[0].codec.decode_all(frame)
     ]
@@ -268,7 +269,10 @@ def test_two_frames_for_one_round_are_equivocation():
         return frame
 
     endings = net.run(change=twice)
-    assert {(ending.kind, ending.about) for ending in endings} == {("equivocation", "ann")}
+    assert (endings[1].kind, endings[1].about, endings[1].evidence) == ("equivocation", "ann", None)
+    for other in (endings[0], endings[2]):
+        assert (other.kind, other.about) == ("withdrawn", "ben"), "nobody is believed about others"
+        assert "ben withdrew (equivocation), and says: ann sent two different frames for round 4" in str(other)
 
 
 def test_mirrors_that_come_apart_stop_the_run():
@@ -279,8 +283,10 @@ def test_mirrors_that_come_apart_stop_the_run():
         return codec.encode_step(type(message)(message.round, message.number + 0.25), step.digest, step.maxima)
 
     endings = net.run(change=forge(net, 1, make=lie))
-    assert {ending.kind for ending in endings} == {"diverged"}
-    assert {ending.about for ending in endings} <= {"ann", "ben"}
+    found = [ending for ending in endings if ending.kind == "diverged"]
+    assert found
+    assert {ending.about for ending in found} == {"ann and ben"}, "nothing shows which of the two"
+    assert {ending.kind for ending in endings} <= {"diverged", "withdrawn"}
 
 
 def test_frames_that_cannot_be_are_counted_and_then_end_it():
@@ -295,7 +301,7 @@ def test_frames_that_cannot_be_are_counted_and_then_end_it():
     assert net.peers[1].ending.kind == "broken protocol"
 
 
-def test_a_round_far_ahead_is_a_broken_protocol():
+def test_a_round_far_ahead_is_put_down_to_both_ends():
     net = MemoryNetwork(charter_of(), VALUES)
 
     def ahead(codec, step):
@@ -303,7 +309,26 @@ def test_a_round_far_ahead_is_a_broken_protocol():
         return codec.encode_step(type(message)(message.round + 5, message.number), step.digest, step.maxima)
 
     endings = net.run(change=forge(net, 1, make=ahead))
-    assert {(ending.kind, ending.about) for ending in endings} == {("broken protocol", "ann")}
+    assert (endings[1].kind, endings[1].about) == ("diverged", "ann and ben")
+
+
+def test_an_iteration_whose_journal_was_put_back_blames_nobody_else():
+    """The neighbours are rounds ahead, which cannot be: either its own disk is an old one, or they lie."""
+    net = MemoryNetwork(charter_of(5), [*VALUES, -7.0, 9.0])
+    net.pass_time()
+    old = None
+    while net.peers[0].exchange.round < 6:
+        net.deliver(most=1)
+        old = net.files[0].data if net.peers[0].exchange.round == 2 else old
+    assert net.peers[0].exchange.search is None
+    net.mail.clear()
+    net.files[0].data = old
+    net.start(0)
+    endings = net.run()
+    assert (endings[0].kind, endings[0].evidence) == ("diverged", None)
+    assert endings[0].about in ("ann and ben", "ann and eve")
+    assert "a journal was put back" in str(endings[0])
+    assert {(ending.kind, ending.about) for ending in endings[1:]} == {("withdrawn", "ann")}
 
 
 def test_statements_that_come_during_the_iteration_cannot_end_it():
@@ -459,7 +484,9 @@ def test_whoever_falls_silent_is_named_by_all_although_most_do_not_see_it(method
     net.peers[3] = None
     endings = net.run()
     aborts = [ending for i, ending in enumerate(endings) if i != 3]
-    assert {(abort.kind, abort.about) for abort in aborts} == {("waited", "dan")}
+    assert {abort.kind for abort in aborts} <= {"waited", "withdrawn"}
+    assert {abort.about for abort in aborts if abort.kind == "waited"} == {"dan"}
+    assert all("for dan" in str(abort) for abort in aborts)
 
 
 def test_the_whole_run_has_a_deadline():
@@ -471,7 +498,7 @@ def test_the_whole_run_has_a_deadline():
 @pytest.mark.parametrize("method", METHODS)
 def test_no_proof_within_the_rounds_is_an_abort(method):
     endings = MemoryNetwork(charter_of(method=method, rounds=3), VALUES).run()
-    assert {ending.kind for ending in endings} == {"no proof"}
+    assert "no proof" in {ending.kind for ending in endings} <= {"no proof", "withdrawn"}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -479,8 +506,176 @@ def test_stopping_tells_the_others(method):
     net = MemoryNetwork(charter_of(method=method), VALUES)
     net.pass_time()
     net.deliver(most=14)
-    net.peers[0].stop("stopped", "was stopped by its operator")
-    assert {ending.about for ending in net.run()} == {"ann"}
+    net.peers[0].stop()
+    endings = net.run()
+    assert {ending.about for ending in endings} == {"ann"}
+    assert [ending.kind for ending in endings] == ["stopped", "withdrawn", "withdrawn"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pause_is_waited_for_and_gone_on_from(method):
+    net = MemoryNetwork(charter_of(method=method, deadlines={"wait": 60}), VALUES)
+    net.pass_time()
+    net.deliver(most=14)
+    net.peers[0].pause()
+    paused = net.peers[0]
+    assert paused.over
+    assert (paused.ending.kind, paused.ending.about) == ("paused", "ann")
+    net.deliver()
+    net.peers[0] = None
+    for _ in range(20):
+        net.pass_time()
+        net.deliver()
+    assert net.peers[1].ending is None
+    net.start(0)
+    assert {ending.value for ending in net.run()} == {(1.0,)}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_said_that_it_would_be_back_and_is_not_is_named_with_that(method):
+    net = MemoryNetwork(charter_of(method=method, deadlines={"start": 10, "wait": 10}), VALUES)
+    net.pass_time()
+    net.deliver(most=14)
+    net.peers[0].pause()
+    net.deliver()
+    net.peers[0] = None
+    endings = net.run()[1:]
+    assert ("waited", "ann") in {(ending.kind, ending.about) for ending in endings}
+    assert all("said that it would be back" in str(ending) for ending in endings)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("talk", [Want(0), NotYet(1, ("cat",)), Done(heard=True), Welcome(bytes(16), 0)], ids=type)
+def test_talk_is_no_progress(method, talk):
+    """A neighbour that answers everything but what it is asked for is waited for as long as a silent one."""
+    net = MemoryNetwork(
+        charter_of(method=method, deadlines={"start": 10, "wait": 10, "total": 1000, "linger": 1}), VALUES
+    )
+    net.pass_time()
+    net.deliver(most=14)
+    net.mail.clear()
+    net.peers[1].hear, began = (lambda *_: None), net.now  # it says only this from now on
+    instance = net.peers[0].neighbours[1].instance
+    talk = Welcome(instance, 0) if isinstance(talk, Welcome) else talk
+    while net.peers[0].ending is None and net.now < began + 100:
+        net.pass_time()
+        for j in (0, 2):
+            net.peers[j].hear(1, encode_control(talk), net.now)
+        net.deliver(change=lambda i, j, frame: None if i == 1 else frame)
+    assert net.now - began < 15
+    ending = net.peers[0].ending
+    assert ending.kind in ("waited", "withdrawn")
+    assert "for ben" in str(ending)
+
+
+# Leaving
+
+
+def withdrawal_of(net, signer, last=-1, kind="waited", about=(), text="has had enough", by=None, digest=None):
+    said = Withdrawal(signer, last, kind, about, text)
+    notary = SimNotary(signer if by is None else by)
+    signed = sign_withdrawal(said, net.charter.digest if digest is None else digest, notary)
+    return net.setups[0].codec.encode_withdrawal(signed)
+
+
+def under_way(n=5, **settings):
+    net = MemoryNetwork(charter_of(n, **{"method": "search"} | settings), [float(k) for k in range(n)])
+    net.pass_time()
+    net.deliver(most=60)
+    return net
+
+
+def test_an_accusation_is_its_signers_word_and_ends_nobody_who_needs_nothing_more_from_it():
+    net = under_way()
+    peer = net.peers[0]
+    net.peers[0].hear(1, withdrawal_of(net, 1, peer.exchange.round, "equivocation", (2,), "cat lies"), net.now)
+    assert peer.ending is None, "what ben has told is enough for this round"
+    net.run()
+    assert (peer.ending.kind, peer.ending.about, peer.ending.evidence) == ("withdrawn", "ben", None)
+    assert str(peer.ending) == "ben withdrew (equivocation), and says: cat lies"
+    net.start(0)  # and it is no reason not to go on
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_withdrawal_reaches_everybody_and_each_believes_it_of_its_signer(method):
+    net = under_way(7, method=method)
+    net.peers[3].stop()
+    endings = net.run()
+    assert {ending.about for ending in endings} == {"dan"}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"signer": 2, "by": 1},  # ben signs for cat
+        {"signer": 2, "digest": bytes(32)},  # of another session
+        {"signer": 9, "by": 2},
+        {"signer": 2, "about": (9,)},
+        {"signer": 2, "about": (0, 1, 2)},
+        {"signer": 2, "text": "x" * 257},
+        {"signer": 2, "kind": "x" * 33},
+    ],
+    ids=str,
+)
+def test_nobody_can_withdraw_for_another(forged):
+    net = under_way()
+    net.peers[0].hear(1, withdrawal_of(net, **forged), net.now)
+    assert net.peers[0].ending is None
+    assert net.peers[0].neighbours[1].bad == 1
+    assert {ending.value for ending in net.run()} == {(2.0,)}
+
+
+def test_of_two_withdrawals_the_first_counts_and_is_told_on_once():
+    net = under_way()
+    peer = net.peers[0]
+    far = peer.exchange.round + 100
+    net.sent.clear()
+    for last in (far, -1, far, 0):
+        peer.hear(1, withdrawal_of(net, 2, last), net.now)
+    assert peer.ending is None
+    assert [frame for i, _, frame in net.sent if i == 0 and frame[:1] == b"W"] == [withdrawal_of(net, 2, far)]
+
+
+def test_who_has_withdrawn_still_tells_what_it_had_told():
+    """Its part of the round may not have reached everybody; and it signs nothing more."""
+    net = under_way()
+    codec, ben = net.setups[0].codec, net.peers[1]
+    net.peers[1].stop()
+    net.mail.clear()  # nobody has heard of it
+    last = ben.exchange.round
+    net.sent.clear()
+    net.run()
+    told_by_ben = [one for i, _, frame in net.sent if i == 1 and told(frame) for one in codec.decode_all(frame)]
+    own = [one.step for one in told_by_ben if one.signer == 1]
+    assert own, "it answers who asks"
+    assert max(own) <= last
+    assert all("ben" in str(peer.ending) for peer in net.peers)
+
+
+def last_signatures_lost(net, j):
+    """Everybody's last signature reaches everybody but j."""
+    codec = net.setups[0].codec
+
+    def change(i, to, frame):
+        if to != j or not told(frame):
+            return frame
+        kept = [one for one in codec.decode_all(frame) if one.kind != b"F"]
+        return codec.encode_all(kept) if kept else None
+
+    return change
+
+
+def test_a_certificate_beats_a_withdrawal():
+    """Who waited in vain for the last signatures has the answer when those who have them hear that it left."""
+    net = MemoryNetwork(charter_of(5, method="search", deadlines={"wait": 5, "linger": 60}), [0.0, 1.0, 2.0, 3.0, 4.0])
+    lose, waited = last_signatures_lost(net, 0), False
+    for _ in range(60):
+        net.pass_time()
+        gone = net.peers[0].ending is not None
+        waited = waited or gone
+        net.deliver(change=(lambda i, j, frame: frame) if gone else lose)
+    assert waited
+    assert {peer.ending.value for peer in net.peers} == {(2.0,)}
 
 
 # Talk
@@ -506,13 +701,6 @@ def check_answers(net, asked, answer):
         assert net.sent == [(0, 1, encode_control(answer))] * answers
 
 
-def test_an_abort_about_nobody_known_is_put_down_to_whoever_said_it():
-    net = MemoryNetwork(charter_of(), VALUES)
-    net.peers[0].hear(1, encode_control(Abort("waited\x07", "nobody\n", "x", "so\nwhat")), 0.0)
-    aborted = net.peers[0].ending
-    assert (aborted.about, aborted.kind, str(aborted)) == ("ben", "waited ", "so what")
-
-
 ESCAPES = "one\x1b[2J\nmidst: aborted: two\x07"
 
 
@@ -522,11 +710,11 @@ def test_words_of_others_are_fit_to_print():
     net.pass_time()
     net.deliver(most=14)
     net.sent.clear()
-    net.peers[0].hear(1, encode_control(Abort(ESCAPES, "ben", ESCAPES, ESCAPES)), net.now)
+    leaving = withdrawal_of(net, 1, last=-1, kind=ESCAPES[:20], text=ESCAPES)
+    net.peers[0].hear(1, leaving, net.now)
     aborted = net.peers[0].ending
-    passed_on = decode_control(net.sent[-1][2])
-    for words in (aborted.kind, str(aborted), passed_on.kind, passed_on.origin, passed_on.text):
-        assert words.isprintable()
+    assert "ben withdrew" in str(aborted)
+    assert str(aborted).isprintable()
     net.peers[2].hear(1, encode_control(Refused(ESCAPES, ESCAPES)), net.now)
     refused = net.peers[2].ending
     assert refused.kind == "refused"

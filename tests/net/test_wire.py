@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memory_network import MemoryNetwork, charter_of
 
 from midst.net import wire
-from midst.net.wire import Abort, BadFrame, Codec, Limits, Statements, StepFrame
+from midst.net.wire import BadFrame, Codec, Limits, Refused, Statements, StepFrame
 from midst.protocol.node import Message
 from midst.protocol.statements import Statement, longest_statement
 
@@ -198,7 +198,7 @@ def test_talk_is_no_longer_than_it_may_be():
     """However sensible: a length is refused, not cut off."""
 
     def frame_of(words):
-        return b"T" + msgspec.msgpack.encode(Abort("waited", "ann", "ben", "x" * words))
+        return b"T" + msgspec.msgpack.encode(Refused("charter", "x" * words))
 
     room = wire.CONTROL_BYTES - len(frame_of(600)) + 600
     assert len(frame_of(room)) == wire.CONTROL_BYTES

@@ -126,7 +126,7 @@ VALUES = [3.0, -2.5, 11.0, 7.25, -40.0]
 
 def judged(distrust, agreement=None):
     """Whom the evidence shows to lie, to somebody who has the charter and nothing else."""
-    accused = judge(distrust.evidence, agreement or agree([1] * 5), SimNotary(0).verifier)
+    accused = judge(distrust.evidence, agreement or agree([1] * 5), SimNotary(0).verifier).accused
     assert accused == distrust.about
     return accused
 

@@ -57,7 +57,7 @@ def play(room, lie, liar=LIAR):
 
 def named(room, ends):
     """Whom all the others name, each with evidence that convinces a stranger."""
-    accused = {judge(end.evidence, room.agreement, SimNotary(0).verifier) for end in ends}
+    accused = {judge(end.evidence, room.agreement, SimNotary(0).verifier).accused for end in ends}
     assert accused == {end.about for end in ends}
     (about,) = accused
     return about
@@ -299,7 +299,7 @@ def test_evidence_shows_nothing_once_anything_in_it_is_changed():
     room = verified()
     evidence = play(room, LIES["numbers that it has not voted"])[0].evidence
     check = SimNotary(0).verifier
-    assert judge(evidence, room.agreement, check) == (LIAR,)
+    assert judge(evidence, room.agreement, check).accused == (LIAR,)
     body, signature = evidence.statements[1]
     honest = room.all[0]
     blank = (bytes(32), *evidence.seals[1:])

@@ -91,6 +91,8 @@ def explain(error: Exception) -> tuple[str, int]:
             return "interrupted", 130
         case NotCertified():
             return f"error: {error}", 3
+        case Aborted(kind="paused"):
+            return f"paused: {error}", 143
         case Aborted():
             return f"aborted: {error}", 4
         case MidstError():

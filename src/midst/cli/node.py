@@ -51,7 +51,7 @@ Examples:
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
 _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
-_OUT = "Write the answer with everybody's signature, for midst verify."
+_OUT = "Write the answer with everybody's signature, or evidence of a lie, for midst verify."
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
@@ -111,14 +111,17 @@ def command(
     endpoint = Endpoint(charter, identity, number, largest_frame(setup, kind), own_address)
     carrier = make_transport(kind, endpoint, routers)
     folder = state or _default_state()
-    file = DiskFile(folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal")
+    kept = folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal"
+    file = DiskFile(kept)
     try:
         started = time.monotonic()
         ending = asyncio.run(_run(setup, Journal(file, str(folder)), carrier, tell, watched, explore))
+    except Aborted as aborted:  # by what the journal says
+        ending = aborted
     finally:
         file.close()
     if isinstance(ending, Aborted):
-        raise ending
+        raise _with_evidence(charter, ending, out or kept.with_suffix(".evidence.json"))
     seconds = round(time.monotonic() - started, 3)
     if ending.contradicted:
         tell("contradicted", _CONTRADICTED)
@@ -154,6 +157,23 @@ def write_out(charter: Charter, answer: Answer, path: Path) -> None:
 
     text = result_json(charter, answer)
     write_whole(path, lambda file: file.write(text), mode=0o644)
+
+
+def _with_evidence(charter: Charter, aborted: Aborted, path: Path) -> Aborted:
+    """An abort that says where the evidence is, which is written now; as it is, where there is none."""
+    from midst.files import write_whole
+    from midst.net.evidence import evidence_json
+
+    if aborted.evidence is None:
+        return aborted
+    text = evidence_json(charter, aborted.evidence)
+    try:
+        write_whole(path, lambda file: file.write(text), mode=0o644)
+    except OSError as error:
+        said = f"; its evidence could not be written to {path}: {error.strerror}"
+    else:
+        said = f"; the evidence is in {path}, for midst verify"
+    return Aborted(aborted.kind, aborted.about, f"{aborted}{said}", aborted.evidence)
 
 
 async def _run(

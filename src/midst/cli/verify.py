@@ -1,15 +1,22 @@
-"""`midst verify`: check the result of a run, without a network."""
+"""`midst verify`: check the result of a run, or evidence of a lie in it, without a network."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from midst.net.charter import Charter
+    from midst.net.evidence import EvidenceFile
+    from midst.net.results import ResultFile
 
 _A_FILE = click.Path(path_type=Path)
 _EXAMPLES = """\b
 Examples:
-  midst verify result.json --charter pay.toml"""
+  midst verify result.json --charter pay.toml
+  midst verify pay-2026.evidence.json --charter pay.toml"""
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
@@ -17,32 +24,50 @@ Examples:
 @click.option("--charter", "charter_file", type=_A_FILE, required=True, metavar="FILE", help="What all agreed on.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
 def command(file: Path, charter_file: Path, as_json: bool) -> None:
-    """Check a result that midst node or midst up wrote with --out.
+    """Check a result, or evidence, that midst node or midst up wrote.
 
-    The answer is computed anew from the totals in the file, and every participant's signature on it is checked by the
-    certificates that the charter names. Exit code 0 if all have signed this answer, 2 if not, with what is wrong.
+    Of a result the answer is computed anew from the totals in the file, and every participant's signature on it is
+    checked by the certificates that the charter names: exit code 0 if all have signed this answer. Of evidence it is
+    found anew who signed what nobody honest signs: exit code 0 if it shows that. Else 2, with what is wrong.
     """
     import json
 
     from midst.errors import InputError
-    from midst.net.answer import counts_in_words, named_counts, one_or_list
     from midst.net.charter import read_charter
-    from midst.net.results import read_result, verify_result
+    from midst.net.evidence import EvidenceFile
+    from midst.net.results import read_result
 
-    charter, result = read_charter(charter_file), read_result(file)
+    charter, found = read_charter(charter_file), read_result(file)
     try:
-        values, proofs = verify_result(charter, result)
+        told, rows = _judge(charter, found) if isinstance(found, EvidenceFile) else _check(charter, found)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     if as_json:
-        about = {"session": charter.session, "objective": charter.title, "value": one_or_list(values)}
-        click.echo(json.dumps({**about, "certified": True, "counts": named_counts(proofs)}))
+        click.echo(json.dumps({"session": charter.session, "objective": charter.title, **told}))
         return
+    rows.append(("session", f"{charter.session}, charter {charter.digest.hex()}"))
+    width = max(len(head) for head, _ in rows)
+    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+
+
+def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """What is told of a result."""
+    from midst.net.answer import counts_in_words, named_counts, one_or_list
+    from midst.net.results import verify_result
+
+    values, proofs = verify_result(charter, result)
+    told = {"value": one_or_list(values), "certified": True, "counts": named_counts(proofs)}
     rows = [
         (charter.title, ", ".join(map(repr, values))),
         ("proof", counts_in_words(proofs)),
         ("certified", f"by all {len(charter.names)}: {', '.join(charter.names)}"),
-        ("session", f"{charter.session}, charter {charter.digest.hex()}"),
     ]
-    width = max(len(head) for head, _ in rows)
-    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+    return told, rows
+
+
+def _judge(charter: Charter, evidence: EvidenceFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """What is told of evidence."""
+    from midst.net.evidence import verify_evidence
+
+    names, text = verify_evidence(charter, evidence)
+    return {"accused": list(names), "did": text}, [("evidence", f"{' and '.join(names)} {text}")]

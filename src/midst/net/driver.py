@@ -3,7 +3,7 @@
 Rules:
 - Everything runs in one thread, in the order in which it happens. The peer decides; nothing is decided here.
 - No wait is without end: the peer has the charter's deadlines, and is shown the clock at least every half second.
-- SIGTERM and SIGINT end it cleanly: the neighbours are told, and the journal stays, so that it can be run again.
+- SIGTERM is a pause: neighbours are told, and wait; the journal stays, and the same command goes on. SIGINT withdraws.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._ending: asyncio.Future[Answer | Aborted] = self._loop.create_future()
         await self.transport.open(self)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number, action in ((signal.SIGTERM, self.peer.pause), (signal.SIGINT, self.peer.stop)):
             with suppress(NotImplementedError, ValueError):  # not in the main thread
-                self._loop.add_signal_handler(number, self._interrupted)
+                self._loop.add_signal_handler(number, self._interrupt, action)
         self._tick()
         try:
             return await self._ending
@@ -121,6 +121,6 @@ class Driver:
         if self.peer.ending is not None and not self._ending.done():
             self._ending.set_result(self.peer.ending)
 
-    def _interrupted(self) -> None:
-        self.peer.stop("stopped", "was stopped by its operator")
+    def _interrupt(self, action: Callable[[], None]) -> None:
+        action()
         self._end()

@@ -107,7 +107,10 @@ class LockStep:
         """
         round = step.message.round
         if round > self.round + 1:
-            raise Distrust("broken protocol", (j,), f"sent round {round} while we are in round {self.round}")
+            text = (
+                f"are more than a round apart ({round}, {self.round}): a journal was put back, or one of the two lies"
+            )
+            raise Distrust("diverged", self._both(j), text)
         held = self._held.get(round)
         if held is None:
             return False
@@ -131,7 +134,7 @@ class LockStep:
             return None
         for j, step in here.items():
             if step.digest != self._digests[j]:
-                raise Distrust("diverged", (j,), f"has other z than we have for our common edge in round {self.round}")
+                raise Distrust("diverged", self._both(j), f"have not the same z for their edge in round {self.round}")
         return {j: here[j] for j in self._setup.neighbours}
 
     def pack(self, inputs: Mapping[int, StepFrame]) -> bytes:
@@ -159,6 +162,10 @@ class LockStep:
         if self.range is None:  # nobody needs the x of a round that is not made, and nobody is to have it
             self.exposed = self.exposed or bool(np.any(self.state.branch == 0))
             self._publish(outbox)
+
+    def _both(self, j: int) -> tuple[int, int]:
+        """The two ends of an edge; nothing shows which of them is to blame."""
+        return min(self._setup.number, j), max(self._setup.number, j)
 
     def _own(self, before: State, inputs: Sequence[StepFrame]) -> list[Array]:
         """What this node puts down in an epoch's first round."""

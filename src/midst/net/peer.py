@@ -12,8 +12,10 @@ Rules:
 - Whoever waits for a frame asks for it (WANT). Answers are never answered, so that duplicates cannot multiply.
 - A neighbour's WELCOME says what it has last heard from us, and shows it. Nothing is signed before every neighbour has
   said so; who has signed more than its journal knows of ran twice or lost its disk, and never signs again here.
-- A run ends with an `Answer`, the same for all, or with an `Aborted` that says because of whom. An abort is told to all
-  neighbours, who tell theirs.
+- A run ends with an `Answer`, the same for all, or with an `Aborted` that says because of whom, with evidence where
+  there is any. Nobody is believed about others: what shows that somebody lied is shown to the neighbours, who judge it
+  themselves and show theirs. Who ends without an answer withdraws (`withdrawal.py`), stays as long as neighbours may
+  need what it has told, and signs nothing more; but everybody's final signatures are an answer even then.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ from typing import Any
 from midst.errors import Aborted
 from midst.net.answer import Answer
 from midst.net.charter import differing
+from midst.net.gossip import pack_bits
 from midst.net.records import Broken, Ended, Inputs, Met, encode_record
 from midst.net.session import SOMEBODY, Session
 from midst.net.wire import (
     PROTOCOL,
-    Abort,
+    Away,
     BadFrame,
     Done,
     Hello,
@@ -44,14 +47,18 @@ from midst.net.wire import (
     encode_control,
     printable,
 )
+from midst.net.withdrawal import WORDS, SignedWithdrawal, Withdrawal, read_withdrawal, sign_withdrawal
+from midst.protocol.course import Evidence
 from midst.protocol.participant import Distrust
 from midst.protocol.search import Impossible
 from midst.protocol.statements import INSTANCE_BYTES, Malformed, Statement
 
 RETRY = 0.5  # seconds before a HELLO, a WANT or a DONE is said again
 _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
+_PRESENT = 4 * RETRY  # seconds for which somebody who was heard is taken to be there
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
+_WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks"}
 
 
@@ -66,7 +73,8 @@ class Neighbour:
         greeted: it has ours, and may be told what was drawn for it.
         heard: when it last gave a sign of life.
         asked: when we last asked it for something.
-        done: whether it has the answer.
+        waits: when it last said that it waits itself, and for whom.
+        done: whether it has ended: it has the answer, or has withdrawn.
         bad: how many frames it sent that cannot be.
         trouble: what the transport last said about it.
     """
@@ -77,6 +85,7 @@ class Neighbour:
     greeted: bool = False
     heard: float = 0.0
     asked: float = -1e9
+    waits: tuple[float, tuple[str, ...]] = (-1e9, ())
     done: bool = False
     bad: int = 0
     trouble: str = ""
@@ -99,8 +108,10 @@ class Peer:
         self._journal = session.journal
         self._send = send
         self._watch = watch
-        self._began = self._progress = self._nudged = self._ended = now
+        self._now = self._began = self._progress = self._nudged = self._ended = now
         self._lingered = self._all_greeted = False
+        self._withdrawals: dict[int, Withdrawal] = {}
+        self._last_words: list[bytes] = []  # frames that say, and show, why this participant ended without an answer
         names, instances = self.setup.charter.names, session.instances
         self.neighbours = {j: Neighbour(names[j], instances.get(j), heard=now) for j in self.setup.neighbours}
         if watch is not None:
@@ -115,6 +126,7 @@ class Peer:
 
     def hear(self, j: int, frame: bytes, now: float) -> None:
         """A frame from a neighbour."""
+        self._now = now
         if self.over:
             return
         try:
@@ -123,10 +135,11 @@ class Peer:
             neighbour = self.neighbours[j]
             neighbour.bad += 1
             if neighbour.bad >= _BAD_FRAMES:
-                self._abort("broken protocol", neighbour.name, f"{neighbour.name} keeps sending {error}")
+                self._abort("broken protocol", (j,), f"{neighbour.name} keeps sending {error}")
 
     def tick(self, now: float) -> None:
         """Look at the clock; to be called every `RETRY` seconds."""
+        self._now = now
         if self.over:
             return
         for j, neighbour in self.neighbours.items():
@@ -135,7 +148,7 @@ class Peer:
             if not neighbour.greeted:
                 self._greet(j, now)
             elif self.ending is not None and not neighbour.done:
-                self._say(j, Done(heard=False), now)
+                self._say_how_it_ended(j, now)
         if self.ending is None and now - max(self._progress, self._nudged) >= RETRY:
             self._ask(now)
         self._check_deadlines(now)
@@ -146,21 +159,29 @@ class Peer:
         if j is not None:
             self.neighbours[j].trouble = text
 
-    def stop(self, kind: str, text: str) -> None:
-        """End it from outside, and tell the neighbours."""
+    def stop(self) -> None:
+        """Withdraw, because the operator says so."""
+        self._abort("stopped", (self.setup.number,), f"{self.setup.name} was stopped by its operator")
+
+    def pause(self) -> None:
+        """Leave to come back: neighbours are told, and wait as long as the charter says."""
         if self.ending is None:
-            self._abort(kind, self.setup.name, f"{self.setup.name} {text}")
+            text = f"{self.setup.name} was stopped in round {self.exchange.round}; the same command goes on from there"
+            self.ending, self._lingered = Aborted("paused", self.setup.name, text), True
+            for j, neighbour in self.neighbours.items():
+                if neighbour.greeted:
+                    self._send(j, encode_control(Away()))
 
     @property
     def over(self) -> bool:
         """Whether nobody needs this participant any more."""
-        if self.ending is None:
-            return False
-        return isinstance(self.ending, Aborted) or self._lingered or self._all_done
+        return self.ending is not None and (self._lingered or (self._all_done and not self._goes_on))
 
     @property
     def _all_done(self) -> bool:
-        return all(each.done for each in self.neighbours.values())
+        """Whether all neighbours have ended; who has never greeted needs nothing of one that has no answer."""
+        answered = isinstance(self.ending, Answer)
+        return all(each.done for each in self.neighbours.values() if answered or each.greeted)
 
     @property
     def waiting_for(self) -> list[str]:
@@ -197,7 +218,7 @@ class Peer:
                 if refusal is not None:
                     self._send(j, encode_control(refusal))
                     if refusal.kind == "journal lost":
-                        self._abort("journal lost", neighbour.name, refusal.text)
+                        self._abort("journal lost", (j,), refusal.text)
                     return
                 if self._meet(j, said.instance):
                     self.exchange.forget(j)
@@ -206,7 +227,7 @@ class Peer:
                         self._greet(j, now)
             case Welcome():
                 if self._lost_journal(j, said.instance):
-                    self._abort("journal lost", neighbour.name, _lost(neighbour.name))
+                    self._abort("journal lost", (j,), _lost(neighbour.name))
                 elif self._meet(j, said.instance) and not self._knows_more(said):
                     neighbour.greeted = True
                     if not self._all_greeted and all(each.greeted for each in self.neighbours.values()):
@@ -217,20 +238,19 @@ class Peer:
                     self._post()
             case Refused(kind, text):
                 text = f"{neighbour.name} refuses ({printable(kind, 32)}): {printable(text)}"
-                self._abort("refused", neighbour.name, text)
+                self._abort("refused", (j,), text)
             case Want(round, lacks) if neighbour.greeted:
                 if not self._resend(j, round, lacks):
                     self._send(j, encode_control(NotYet(self.exchange.round, tuple(self.waiting_for[:8]))))
             case Done(heard) if neighbour.met:
                 neighbour.done = True
-                if self.ending is not None and not heard:
+                if isinstance(self.ending, Answer) and not heard:
                     self._send(j, encode_control(Done(heard=True)))
                 self._forget_when_over()
-            case Abort(kind, about, origin, text):
-                known = about if about in (*self.setup.charter.names, SOMEBODY) else neighbour.name
-                says = f"{neighbour.name} says: " if kind in _FINAL else ""  # where it showed none, without evidence
-                text = printable(says + text)
-                self._abort(printable(kind, 32), known, text, told_by=j, origin=printable(origin, 64))
+            case NotYet(waiting=names):
+                neighbour.waits = now, tuple(name for name in names if name in self.setup.charter.names)
+            case Away():
+                neighbour.trouble = f"{neighbour.name} was stopped by its operator, and said that it would be back"
             case _:
                 pass
 
@@ -311,12 +331,13 @@ class Peer:
         said = self.setup.codec.decode(frame)
         neighbour = self.neighbours[j]
         neighbour.heard = now
-        if not isinstance(said, StepFrame | Statements):
+        if isinstance(said, SignedWithdrawal):
+            self._hear_out(j, said, now)
+        elif not isinstance(said, StepFrame | Statements):
             self._listen(j, said, now)
-        elif neighbour.met and self.exchange.take(j, said):
-            if isinstance(said, Statements):
-                self._progress = now
-                self._post()
+        elif neighbour.met and self._goes_on and self.exchange.take(j, said):
+            self._progress = now
+            self._post()
             self._advance(now)
 
     def _attempt(self, action: Callable[[], object]) -> None:
@@ -325,25 +346,24 @@ class Peer:
         try:
             action()
         except Distrust as error:
-            evidence = () if error.evidence is None else error.evidence.statements
-            self._show([Statement(*each) for each in evidence])
             about = " and ".join(names[i] for i in error.about)
-            self._abort(error.kind, about, f"{about} {error}")
+            self._abort(error.kind, error.about, f"{about} {error}", error.evidence)
         except Impossible as error:
-            self._show(self.exchange.heard())  # whoever was told another contribution than we were can name its signer
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
-            self._abort("impossible", SOMEBODY, f"{text}; start a new session")
+            # Whoever was told another contribution than we were can name its signer.
+            self._abort("impossible", (), f"{text}; start a new session", shown=self.exchange.heard())
 
-    def _show(self, statements: Sequence[Statement]) -> None:
-        """Send statements to all neighbours, whatever they have."""
-        for j, neighbour in self.neighbours.items():
-            if neighbour.greeted:
-                for frame in self.setup.codec.encode(statements):
-                    self._send(j, frame)
+    @property
+    def _goes_on(self) -> bool:
+        """Whether what is heard may still lead to an answer; after a withdrawal, to one that is signed already."""
+        if isinstance(self.ending, Aborted):
+            search = self.exchange.search
+            return self.ending.kind in _WAITING and search is not None and search.question is None
+        return self.ending is None
 
     def _advance(self, now: float) -> None:
         """As many steps as the frames at hand allow; none before all neighbours have greeted."""
-        if self.ending is not None or not self._all_greeted:
+        if not self._goes_on or not self._all_greeted:
             return
         while (inputs := self.exchange.inputs(now)) is not None:
             if not self._keep(Inputs(self.exchange.pack(inputs))):
@@ -358,8 +378,9 @@ class Peer:
             self._post()
             if self.exchange.round > self.setup.charter.rounds:
                 text = f"no proof within the charter's {self.setup.charter.rounds:,} rounds"
-                self._abort("no proof", self.setup.name, text)
+                self._abort("no proof", (), text)
                 return
+        self._give_up_on_those_who_left()
 
     def _keep(self, record: Met | Inputs | Broken) -> bool:
         """Put a record on disk; where that fails, nothing that depends on it happens."""
@@ -368,12 +389,12 @@ class Peer:
         except OSError as error:
             name = self.setup.name
             text = f"{name} cannot write its journal ({error.strerror}); free some space, run it again"
-            self._abort("disk", name, text)
+            self._abort("disk", (self.setup.number,), text)
             return False
         return True
 
     def _finish(self, answer: Answer, now: float) -> None:
-        self.ending, self._ended = answer, now
+        self.ending, self._ended, self._last_words = answer, now, []
         for j, neighbour in self.neighbours.items():
             self._say(j, Done(heard=neighbour.done), now)
         self._forget_when_over()
@@ -390,48 +411,101 @@ class Peer:
     def _check_deadlines(self, now: float) -> None:
         deadlines = self.setup.charter.deadlines
         if self.ending is not None:
-            self._lingered = now - self._ended > deadlines.linger
+            present = any(
+                each.greeted and not each.done and now - each.heard <= _PRESENT for each in self.neighbours.values()
+            )
+            needed = isinstance(self.ending, Answer) or present
+            longest = deadlines.linger if needed else _PRESENT if self._goes_on else 0.0
+            self._lingered = self._lingered or now - self._ended > longest
             return
         strangers = [each.name for each in self.neighbours.values() if not each.greeted]
         beginning = self.exchange.round == 0
         if strangers and beginning:
             if now - self._began > deadlines.start:
                 self._wait_is_over(strangers, now - self._began)
-        elif now - self._began > deadlines.total:
-            self._wait_is_over(self.waiting_for, now - self._began)
-        elif self.exchange.awaits_everybody:
-            limit = deadlines.start if beginning else deadlines.wait
-            if now - self._progress > limit:
-                self._wait_is_over(self.waiting_for, limit)
-        else:
-            silent = {*strangers, *self.waiting_for}
-            heard = [each for each in self.neighbours.values() if each.name in silent]
-            late = [each.name for each in heard if now - max(each.heard, self._began) > deadlines.wait]
-            if late:
-                self._wait_is_over(late, deadlines.wait)
+            return
+        everybody, late = self.exchange.awaits_everybody, self.waiting_for
+        limit = deadlines.start if beginning and everybody else deadlines.wait
+        # A neighbour that waits for others itself knows better for whom; it will have said so by then.
+        known = {each.name for each in self.neighbours.values() if now - each.waits[0] <= _PRESENT}
+        grace = _PRESENT if not everybody and known.issuperset(late) else 0.0
+        if now - self._began > deadlines.total:
+            self._wait_is_over(late, now - self._began)
+        elif now - self._progress > limit + grace:
+            self._wait_is_over(late, limit)
 
     def _wait_is_over(self, late: list[str], seconds: float) -> None:
-        names = ", ".join(late[:8]) or "nobody in particular"
-        troubles = {each.name: each.trouble for each in self.neighbours.values() if each.trouble}
-        trouble = next((f" ({troubles[name]})" for name in late if name in troubles), "")
-        text = f"{self.setup.name} waited {seconds:.0f} s for {names} in round {self.exchange.round}{trouble}"
+        charter, names = self.setup.charter, ", ".join(late[:8]) or "nobody in particular"
+        remarks = {each.name: each.trouble or _waits_too(each) for each in self.neighbours.values()}
+        remark = next((f" ({remarks[name]})" for name in late if remarks.get(name)), "")
+        text = f"{self.setup.name} waited {seconds:.0f} s for {names} in round {self.exchange.round}{remark}"
         search = self.exchange.search
         if search is not None and search.question is None:
             answers = ", ".join(f"{search.value(goal):.17g}" for goal in range(len(search.answers)))
             text += f"; the answer is known, {answers}, but not certified by all"
-        self._abort("waited", (late or [self.setup.name])[0], text)
+        self._abort("waited", tuple(map(charter.number, late[:1])), text)
 
-    def _abort(self, kind: str, about: str, text: str, told_by: int | None = None, origin: str = "") -> None:
-        """End without an answer; tell the neighbours, but for the one it was heard from."""
+    def _abort(
+        self,
+        kind: str,
+        about: tuple[int, ...],
+        text: str,
+        evidence: Evidence | None = None,
+        shown: Sequence[Statement] = (),
+    ) -> None:
+        """End without an answer: show what there is to show, and withdraw."""
         if self.ending is not None:
             return
-        self.ending = Aborted(kind, about, text)
-        if kind in _FINAL and told_by is None:
-            self._keep(Broken(kind, about, text))
-        abort = Abort(kind, about, origin or self.setup.name, printable(text))
+        setup, codec = self.setup, self.setup.codec
+        named = " and ".join(setup.charter.names[i] for i in about) or SOMEBODY
+        self.ending, self._ended = Aborted(kind, named, text, evidence), self._now
+        if kind in _FINAL:
+            self._keep(Broken(kind, named, text))
+        last = self.exchange.round if self._all_greeted else self.exchange.round - 1
+        said = Withdrawal(setup.number, last, kind, about, printable(text, WORDS))
+        statements = [*shown, *(Statement(*each) for each in ([] if evidence is None else evidence.statements))]
+        leaving = sign_withdrawal(said, setup.session, setup.notary)
+        self._last_words = [*codec.encode(statements), codec.encode_withdrawal(leaving)]
         for j, neighbour in self.neighbours.items():
-            if j != told_by and neighbour.greeted:
-                self._send(j, encode_control(abort))
+            if neighbour.greeted:
+                self._say_how_it_ended(j, self._now)
+
+    def _say_how_it_ended(self, j: int, now: float) -> None:
+        self.neighbours[j].asked = now
+        for frame in self._last_words or [encode_control(Done(heard=False))]:
+            self._send(j, frame)
+
+    def _hear_out(self, j: int, signed: SignedWithdrawal, now: float) -> None:
+        """Somebody has left: told on, and believed about itself."""
+        setup = self.setup
+        count = len(setup.charter.names)
+        said = read_withdrawal(signed, setup.session, count, setup.notary)
+        if said.signer == j and not self.neighbours[j].done:
+            self.neighbours[j].done = True
+            if isinstance(self.ending, Answer):  # it may yet have it
+                self._resend(j, self.exchange.round, pack_bits(range(count), count))
+            if self.ending is not None:
+                self._say_how_it_ended(j, now)
+        if said.signer == setup.number or said.signer in self._withdrawals:
+            return  # of an earlier run of ours, or known
+        self._withdrawals[said.signer] = said
+        for k, neighbour in self.neighbours.items():
+            if k != j and neighbour.greeted:
+                self._send(k, setup.codec.encode_withdrawal(signed))
+        self._give_up_on_those_who_left()
+
+    def _give_up_on_those_who_left(self) -> None:
+        """End where what is awaited will never be said."""
+        names = self.setup.charter.names
+        for left in self._withdrawals.values():
+            if self.exchange.round > left.last and self.exchange.answer is None:
+                text = f"{names[left.signer]} withdrew ({printable(left.kind, 32)}), and says: {printable(left.text)}"
+                self._abort("withdrawn", (left.signer,), text)
+
+
+def _waits_too(neighbour: Neighbour) -> str:
+    names = ", ".join(neighbour.waits[1])
+    return f"which says that it waits for {names}" if names else ""
 
 
 def _short(statement: Statement) -> bytes:

@@ -21,6 +21,7 @@ from midst._version import __version__
 from midst.errors import InputError
 from midst.net.answer import Answer, Count, one_or_list
 from midst.net.charter import Charter
+from midst.net.evidence import EvidenceFile
 from midst.net.notary import charter_verifier
 from midst.protocol.course import Transcript, verify_transcript
 from midst.protocol.statements import Malformed, Statement, announce, make_body
@@ -86,22 +87,29 @@ def result_json(charter: Charter, answer: Answer) -> bytes:
     return json.dumps(msgspec.to_builtins(file), indent=1).encode() + b"\n"
 
 
-def read_result(path: str | Path) -> ResultFile:
-    """The file, read.
+def read_result(path: str | Path) -> ResultFile | EvidenceFile:
+    """The file of a result, or of evidence, read.
 
     Raises:
-        InputError: there is none, or it is not one.
+        InputError: there is none, or it is neither.
     """
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST_FILE + 1)
         if len(text) > _LARGEST_FILE:
             raise InputError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB; that is no result")
+        if _is_evidence(text):
+            return msgspec.json.decode(text, type=EvidenceFile)
         return msgspec.json.decode(text, type=ResultFile)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError(f"{path}: not a result that midst node or midst up wrote with --out") from None
+
+
+def _is_evidence(text: bytes) -> bool:
+    keys = msgspec.json.decode(text)
+    return isinstance(keys, dict) and "midst_evidence" in keys
 
 
 def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ...], list[Count]]:

@@ -3,13 +3,14 @@
 Rules:
 - Three families. **Steps** carry the iteration: one fixed size a charter, whatever they say, so that their length tells
   nothing; a fixed binary layout, little-endian, drawn below. **Statements** carry the search, as
-  `protocol/participant.py` draws them. **Control** (HELLO, WELCOME, REFUSED, WANT, NOT YET, DONE, ABORT) is msgpack,
-  typed by msgspec, and never longer than `CONTROL_BYTES`.
+  `protocol/participant.py` draws them. **Control** (HELLO, WELCOME, REFUSED, WANT, NOT YET, AWAY, DONE) is msgpack,
+  typed by msgspec, and never longer than `CONTROL_BYTES`. Beside these, a **withdrawal** (`withdrawal.py`).
 - A length is checked before anything is allocated, and every number before anybody uses it: finite, and within what
   the charter makes possible. Whatever cannot be right raises `BadFrame`, and nothing else is ever raised.
 
     step frame        | "S" | session 8 | round u32 | digest 16 | number f64 × m | maxima f64 × 2m, or 3m |
     statements frame  | "G" | session 8 | (length u32 | signature's length u8 | statement | signature) … |
+    withdrawal frame  | "W" | session 8 | msgpack of what is said, certificate, signature |
 
 Maxima are on their way to everybody (`maxima.py`): two a coordinate where a search ends the run, three where
 residuals prove the answer.
@@ -25,11 +26,12 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from midst.net.withdrawal import SignedWithdrawal, withdrawal_bytes
 from midst.protocol.node import Message
 from midst.protocol.statements import Statement
 from midst.types import Array
 
-PROTOCOL = 3
+PROTOCOL = 4
 CONTROL_BYTES = 1024
 TEXT_BYTES = 512  # of anything in words
 SESSION_BYTES = 8
@@ -136,17 +138,13 @@ class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True):
     text: str
 
 
-class Abort(msgspec.Struct, frozen=True, tag="abort", array_like=True):
-    """The run is over without an answer: why, about whom, who found out, in words for a person."""
-
-    kind: str
-    about: str
-    origin: str
-    text: str
+class Away(msgspec.Struct, frozen=True, tag="away", array_like=True):
+    """The sender was stopped by its operator, and will be back."""
 
 
-Control = Hello | Welcome | Want | NotYet | Done | Refused | Abort
+Control = Hello | Welcome | Want | NotYet | Away | Done | Refused
 _control = msgspec.msgpack.Decoder(Control)
+_withdrawal = msgspec.msgpack.Decoder(SignedWithdrawal)
 
 
 def encode_control(control: Control) -> bytes:
@@ -193,9 +191,11 @@ class Codec:
         """
         shown = _LONGEST_CERTIFICATE if certificate is None else len(certificate)
         statement = max(self._statement, 5 + 52 + shown) if self._statement else 0
-        return max(self.step_bytes, CONTROL_BYTES, _HEAD_BYTES + _LENGTHS.size + statement + _LONGEST_SIGNATURE)
+        leaving = _HEAD_BYTES + withdrawal_bytes(shown, _LONGEST_SIGNATURE)
+        statements = _HEAD_BYTES + _LENGTHS.size + statement + _LONGEST_SIGNATURE
+        return max(self.step_bytes, CONTROL_BYTES, statements, leaving)
 
-    def decode(self, frame: bytes) -> StepFrame | Statements | Control:
+    def decode(self, frame: bytes) -> StepFrame | Statements | SignedWithdrawal | Control:
         """What a frame says.
 
         Raises:
@@ -208,6 +208,8 @@ class Codec:
                 return Statements(self.decode_all(frame))
             case b"T":
                 return decode_control(frame)
+            case b"W":
+                return self._decode_withdrawal(frame)
             case _:
                 raise BadFrame("a frame of an unknown kind")
 
@@ -265,6 +267,19 @@ class Codec:
                 raise BadFrame("statements that are cut off")
             found.append(Statement(frame[start:middle], frame[middle:place]))
         return tuple(found)
+
+    # Leaving
+
+    def encode_withdrawal(self, withdrawal: SignedWithdrawal) -> bytes:
+        """A withdrawal frame."""
+        return b"W" + self._session + msgspec.msgpack.encode(withdrawal)
+
+    def _decode_withdrawal(self, frame: bytes) -> SignedWithdrawal:
+        self._check_session(frame[1:_HEAD_BYTES])
+        try:
+            return _withdrawal.decode(frame[_HEAD_BYTES:])
+        except (msgspec.DecodeError, RecursionError):
+            raise BadFrame("a withdrawal that says nothing this version knows") from None
 
     # Parts
 

@@ -316,8 +316,21 @@ class Evidence:
     seals: tuple[bytes, ...] = ()
 
 
-def judge(evidence: Evidence, agreement: Agreement, verifier: Verifiers) -> tuple[int, ...]:
-    """Who lied, by the evidence: one participant, or two of whom at least one did.
+@dataclass(frozen=True)
+class Verdict:
+    """Who lied, by evidence.
+
+    Attributes:
+        accused: one participant, or two of whom at least one did.
+        text: what they did, after their names.
+    """
+
+    accused: tuple[int, ...]
+    text: str
+
+
+def judge(evidence: Evidence, agreement: Agreement, verifier: Verifiers) -> Verdict:
+    """Who lied, by the evidence.
 
     Args:
         evidence: what somebody shows.
@@ -339,12 +352,12 @@ def judge(evidence: Evidence, agreement: Agreement, verifier: Verifiers) -> tupl
         if check is None or not check(signed_bytes(agreement.digest, each.body), each.signature):
             raise Malformed("a signature in it is wrong")
     try:
-        lies = _are_pair(statements, agreement) if len(accused) > 1 else _is_liar(statements, evidence, agreement)
+        find = _fault_of_pair(statements, agreement) if len(accused) > 1 else _fault(statements, evidence, agreement)
     except Invalid:
-        lies = False
-    if not lies:
+        find = None
+    if find is None:
         raise Malformed("it shows nothing")
-    return accused
+    return Verdict(accused, find)
 
 
 def announcement_fault(announcement: Statement, agreement: Agreement) -> str | None:
@@ -355,35 +368,43 @@ def announcement_fault(announcement: Statement, agreement: Agreement) -> str | N
     return None if hides(key) else "announced a key that hides nothing"
 
 
-def _are_pair(statements: Sequence[Statement], agreement: Agreement) -> bool:
+def two_statements(step: int) -> str:
+    """What is said of who signed two of them."""
+    return f"signed two statements for step {step}: lied, ran twice, or lost its disk"
+
+
+PAIR_FAULT = "do not have the masks that they share: at least one of the two lies"
+
+
+def _fault_of_pair(statements: Sequence[Statement], agreement: Agreement) -> str | None:
     """Two participants' commitments to their masks for the same contributions, which do not cancel."""
     if len(statements) != 2 or statements[0].context != statements[1].context:
-        return False
+        return None
     one, other = statements
     if one.kind != b"D" or other.kind != b"D" or len(one.body) != len(other.body):
-        return False
+        return None
     masks = [read_masks(each, len(agreement.weights)) for each in statements]
-    return not cancel(masks[0][other.signer], masks[1][one.signer])
+    return None if cancel(masks[0][other.signer], masks[1][one.signer]) else PAIR_FAULT
 
 
-def _is_liar(statements: Sequence[Statement], evidence: Evidence, agreement: Agreement) -> bool:
+def _fault(statements: Sequence[Statement], evidence: Evidence, agreement: Agreement) -> str | None:
     """Two statements for one step, or one that nobody honest makes after those before it."""
     [first, *later] = statements
     if len(later) == 1 and first.step == later[0].step:
-        return first.body != later[0].body
+        return two_statements(first.step) if first.body != later[0].body else None
     if first.kind != b"A":
-        return False
+        return None
     if not later:
-        return announcement_fault(first, agreement) is not None
+        return announcement_fault(first, agreement)
     courses = play(agreement, evidence.tags, evidence.opening, evidence.totals, evidence.seals)
     if len(later) > len(courses) or courses[0].tags[first.signer] != first.tag:
-        return False
+        return None
     shown = courses[0].nothing_shown(first.signer)
     for course, statement in zip(courses, later, strict=False):
         if statement.step != course.step or statement.context != course.context:
-            return False
+            return None
         try:
             shown = course.read(statement, shown)
-        except Invalid:
-            return True
-    return False
+        except Invalid as error:
+            return f"signed {error}"
+    return None

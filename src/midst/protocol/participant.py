@@ -24,7 +24,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midst.protocol.commitments import Invalid
-from midst.protocol.course import Course, Evidence, Shown, Transcript, announcement_fault
+from midst.protocol.course import (
+    PAIR_FAULT,
+    Course,
+    Evidence,
+    Shown,
+    Transcript,
+    announcement_fault,
+    two_statements,
+)
 from midst.protocol.keys import MODULUS
 from midst.protocol.masks import derive_seed, hide, pair_key, public_key
 from midst.protocol.search import Question, SearchState, contribution
@@ -148,8 +156,7 @@ class Participant:
             text = "has signed what its journal knows nothing of: it ran twice, or its disk was put back"
             raise Distrust("journal lost", (signer,), text)
         if known is not None:
-            text = f"signed two statements for step {step}: lied, ran twice, or lost its disk"
-            raise Distrust("equivocation", (signer,), text, self._show([known, statement]))
+            raise Distrust("equivocation", (signer,), two_statements(step), self._show([known, statement]))
         self._held.setdefault(step, {})[signer] = statement
         return True
 
@@ -275,8 +282,7 @@ class Participant:
         masks = [each.masks for each in self._shown]
         pairs = ((i, j) for j in everybody for i in range(j) if not cancel(masks[i][j], masks[j][i]))
         i, j = next(pairs)
-        text = "do not have the masks that they share: at least one of the two lies"
-        raise Distrust("false masks", (i, j), text, self._show([disputes[i], disputes[j]]))
+        raise Distrust("false masks", (i, j), PAIR_FAULT, self._show([disputes[i], disputes[j]]))
 
     def _contribution(self) -> bytes:
         """One's own answer to the question, behind masks; with what proves it, where that was agreed."""
