@@ -25,18 +25,22 @@ from midst import graphs
 from midst.errors import Aborted
 from midst.net.answer import Answer
 from midst.net.driver import Driver
+from midst.net.evidence import EvidenceFile, evidence_json, verify_evidence
 from midst.net.gossip import Gossip, pack_bits
 from midst.net.identity.keys import load_identity
 from midst.net.journal import DiskFile, Journal
 from midst.net.peer import Peer
+from midst.net.results import read_result
 from midst.net.session import Session, resume
 from midst.net.setup import Setup
 from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint, Listener
 from midst.net.wire import Want, encode_control
+from midst.protocol.course import Evidence
 from midst.protocol.keys import MODULUS
 from midst.protocol.participant import Participant
 from midst.protocol.statements import Statement, announce, make_body, signed_bytes
+from midst.simnet.liars import CATALOGUE, Liar
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -80,7 +84,11 @@ def ring_of(folder: Path, values: Any = VALUES, **settings: Any) -> Any:
 
 
 def play(
-    net: Network, change: Change | None = None, patch: Callable[[Participant], None] | None = None
+    net: Network,
+    change: Change | None = None,
+    patch: Callable[[Participant], None] | None = None,
+    patch_peer: Callable[[Peer], None] | None = None,
+    wrap: Callable[[TlsTransport], Any] | None = None,
 ) -> tuple[list[Answer | Aborted], list[Wire]]:
     """A session; what leaves the liar is changed, or its participant is."""
 
@@ -88,9 +96,15 @@ def play(
         drivers = []
         for i, setup in enumerate(net.setups()):
             inner = TlsTransport(Endpoint(net.charter, load_identity(net.key(setup.name)), i, setup.codec.largest()))
-            wires.append(Wire(inner, change if i == LIAR else None))
+            wires.append(wrap(inner) if wrap and i == LIAR else Wire(inner, change if i == LIAR else None))
             files.append(DiskFile(net.journal(setup.name)))
-            seen = lambda peer, i=i: patch(inside(peer)) if i == LIAR and patch else None  # noqa: E731
+
+            def seen(peer: Peer, i: int = i) -> None:
+                if i == LIAR and patch:
+                    patch(inside(peer))
+                if i == LIAR and patch_peer:
+                    patch_peer(peer)
+
             session = resume(setup, Journal(files[-1], setup.name), os.urandom)
             assert isinstance(session, Session)
             drivers.append(Driver(session, wires[-1], watch=seen))
@@ -303,6 +317,78 @@ def test_who_withholds_its_signature_leaves_an_answer_that_is_known_and_not_cert
         aborts = check_ends(net, endings, {"waited"})
     assert {each.about for each in aborts} == {net.charter.names[LIAR]}
     assert any("the answer is known, 40.125, but not certified by all" in str(each) for each in aborts)
+
+
+# The whole catalogue
+
+
+class Lying:
+    """A liar of the catalogue between a node and its links."""
+
+    def __init__(self, inner: TlsTransport, liar: Liar) -> None:
+        self._inner, self._liar, self.left = inner, liar, []
+        self.sent = self.received = 0
+
+    async def open(self, listener: Any) -> None:
+        hear = listener.hear
+
+        def overhear(j: int, frame: bytes) -> None:
+            self._liar.hear(frame)
+            hear(j, frame)
+
+        listener.hear = overhear
+        await self._inner.open(listener)
+        self._talking = asyncio.create_task(self._talk())
+
+    async def _talk(self) -> None:
+        while True:
+            for j, frame in self._liar.talk():
+                self._inner.send(j, frame)
+            await asyncio.sleep(0.2)
+
+    def send(self, j: int, frame: bytes) -> None:
+        for out in self._liar.frames(j, frame):
+            self._inner.send(j, out)
+
+    async def close(self) -> None:
+        self._talking.cancel()
+        await self._inner.close()
+
+
+SIGNED = {"uses wrong masks", "appears in a bracket", "sends odd points", "equivocates", "speaks out of turn"}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in ("sends false steps", "has an old disk")])
+def test_every_lie_ends_with_the_answer_or_with_the_liar(tmp_path: Path, name: str, seed: int) -> None:
+    """Verified, as is the default: an answer within one rank, evidence against the liar, or its name."""
+    with ring_of(tmp_path, deadlines=QUICK | {"start": 4}) as net:
+        liar = CATALOGUE[name](net.setups()[LIAR], Random(seed))
+        endings, _ = play(net, patch_peer=liar.watch, wrap=lambda inner: Lying(inner, liar))
+        honest = [ending for i, ending in enumerate(endings) if i != LIAR]
+        near = sorted(VALUES[1:])[1:3]
+        assert len({ending.value for ending in honest if isinstance(ending, Answer)}) <= 1
+        convicted = set()
+        for ending in honest:
+            if isinstance(ending, Answer):
+                assert near[0] <= ending.value[0] <= near[1]
+            elif ending.evidence is not None:
+                names, _ = verify_evidence(net.charter, read_evidence(tmp_path, net.charter, ending.evidence))
+                assert net.charter.names[LIAR] in names
+                convicted.add(names)
+            else:
+                assert net.charter.names[LIAR] in str(ending), ending
+        if name in SIGNED and not convicted:
+            assert all(isinstance(ending, Answer) for ending in honest) or {e.kind for e in honest} <= {"waited"}
+
+
+def read_evidence(folder: Path, charter: Any, evidence: Evidence) -> EvidenceFile:
+    """By way of the file."""
+    path = folder / "evidence.json"
+    path.write_bytes(evidence_json(charter, evidence))
+    found = read_result(path)
+    assert isinstance(found, EvidenceFile)
+    return found
 
 
 # What one liar still can do

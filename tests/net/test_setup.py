@@ -66,7 +66,7 @@ def test_a_seat_shows_nothing_of_its_value():
 @given(st.integers(0, 2**32))
 def test_an_honest_run_stays_far_inside_the_limits(seed):
     """No frame of a fault-free run is refused, and x keeps a wide margin."""
-    charter, values = random_charter(seed)
+    charter, values = random_charter(seed, "consensus")
     setups = [setup_of(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
     world = World(setups, seed, NONE)
     world.run()

@@ -88,7 +88,7 @@ def test_a_seed_replays_byte_for_byte_and_another_does_not(method):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
-    charter, values = random_charter(seed)
+    charter, values = random_charter(seed, "consensus")
     setups = seats_of(charter, values)
     world = World(setups, seed, NONE)
     world.run()
@@ -106,23 +106,35 @@ def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
 
 def test_the_command_takes_a_method(capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["simnet", "--seed", "3", "--runs", "3", "--method", "search"])
+        main(["simnet", "--seeds", "3:6", "--method", "search"])
     assert not ended.value.code
     assert "3 seeds: 3 ended with the answer" in capsys.readouterr().out
 
 
 def test_the_command_reports_and_replays(capsys):
+    def told(*words):
+        with pytest.raises(SystemExit) as ended:
+            main(["simnet", "--method", "consensus", *words])
+        assert not ended.value.code
+        return capsys.readouterr().out
+
+    first = json.loads(told("--seeds", "3", "--json"))
+    assert first["trials"][0]["wrong"] == []
+    assert first == json.loads(told("--seeds", "3:4", "--workers", "2", "--json"))
+    both = json.loads(told("--seeds", "3:5", "--workers", "2", "--json"))
+    assert both == {
+        "runs": 2, "answers": 2, "ended": 0, "wrong": 0, "two_answers": 0, "honest_named": 0, "masks_twice": 0,
+        "trials": [],
+    }  # fmt: skip
+    assert "2 seeds: 2 ended with the answer" in told("--seeds", "3:5")
+
+
+@pytest.mark.parametrize("seeds", ["x", "3:", "5:3", "3:3", "-1", "1:2:3", "4.5", str(2**62)])
+def test_seeds_that_are_none_are_refused(seeds, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["simnet", "--seed", "3", "--json"])
-    first = json.loads(capsys.readouterr().out)
-    assert not ended.value.code
-    assert first["wrong"] == []
-    with pytest.raises(SystemExit):
-        main(["simnet", "--seed", "3", "--runs", "2", "--workers", "2", "--json"])
-    assert json.loads(capsys.readouterr().out.splitlines()[0]) == first
-    with pytest.raises(SystemExit):
-        main(["simnet", "--seed", "3", "--runs", "2"])
-    assert "2 seeds: 2 ended with the answer" in capsys.readouterr().out
+        main(["simnet", f"--seeds={seeds}"])
+    assert ended.value.code == 2
+    assert "try 17, or 0:200" in capsys.readouterr().err
 
 
 def test_the_command_says_what_went_wrong_and_how_to_see_it_again(capsys, monkeypatch):
@@ -132,9 +144,9 @@ def test_the_command_says_what_went_wrong_and_how_to_see_it_again(capsys, monkey
         "midst.workers.run_in_parallel", lambda function, tasks, workers, bar: [trial.run_trial(s) for s in tasks]
     )
     with pytest.raises(SystemExit) as ended:
-        main(["simnet", "--seed", "3"])
+        main(["simnet", "--seeds", "3"])
     assert ended.value.code == 1
-    assert "midst simnet --seed 3" in capsys.readouterr().err
+    assert "midst simnet --seeds 3" in capsys.readouterr().err
 
 
 @pytest.mark.torture
@@ -142,4 +154,4 @@ def test_more_seeds():
     for seed in range(10**6, 10**6 + int(os.environ.get("MIDST_RUNS", "20"))):
         for method in ("consensus", "search"):
             ended = run_trial(seed, ROUGH, method)
-            assert not ended.wrong, f"replay with: midst simnet --seed {seed} --method {method}"
+            assert not ended.wrong, f"replay with: midst simnet --seeds {seed} --method {method}"

@@ -179,9 +179,7 @@ class Peer:
 
     @property
     def _all_done(self) -> bool:
-        """Whether all neighbours have ended; who has never greeted needs nothing of one that has no answer."""
-        answered = isinstance(self.ending, Answer)
-        return all(each.done for each in self.neighbours.values() if answered or each.greeted)
+        return all(each.done for each in self.neighbours.values())
 
     @property
     def waiting_for(self) -> list[str]:
@@ -411,9 +409,7 @@ class Peer:
     def _check_deadlines(self, now: float) -> None:
         deadlines = self.setup.charter.deadlines
         if self.ending is not None:
-            present = any(
-                each.greeted and not each.done and now - each.heard <= _PRESENT for each in self.neighbours.values()
-            )
+            present = any(not each.done and now - each.heard <= _PRESENT for each in self.neighbours.values())
             needed = isinstance(self.ending, Answer) or present
             longest = deadlines.linger if needed else _PRESENT if self._goes_on else 0.0
             self._lingered = self._lingered or now - self._ended > longest
@@ -460,7 +456,7 @@ class Peer:
         named = " and ".join(setup.charter.names[i] for i in about) or SOMEBODY
         self.ending, self._ended = Aborted(kind, named, text, evidence), self._now
         if kind in _FINAL:
-            self._keep(Broken(kind, named, text))
+            self._keep(Broken(kind, named, text, evidence))
         last = self.exchange.round if self._all_greeted else self.exchange.round - 1
         said = Withdrawal(setup.number, last, kind, about, printable(text, WORDS))
         statements = [*shown, *(Statement(*each) for each in ([] if evidence is None else evidence.statements))]

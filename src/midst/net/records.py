@@ -11,6 +11,7 @@ import msgspec
 from midst.errors import InputError
 from midst.net.answer import Answer
 from midst.net.setup import Opening
+from midst.protocol.course import Evidence
 
 
 class Began(msgspec.Struct, frozen=True, array_like=True, tag="began"):
@@ -33,11 +34,12 @@ class Inputs(msgspec.Struct, frozen=True, array_like=True, tag="inputs"):
 
 
 class Broken(msgspec.Struct, frozen=True, array_like=True, tag="broken"):
-    """In the journal: this session cannot be resumed."""
+    """In the journal: this session cannot be resumed; and what shows whose fault that is, where something does."""
 
     kind: str
     about: str
     text: str
+    evidence: Evidence | None = None
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):

@@ -10,7 +10,6 @@ from midst.net.exchange import Exchange, make_exchange
 from midst.net.journal import Journal
 from midst.net.records import Began, Broken, Ended, Inputs, Met, Record, decode_record, encode_record
 from midst.net.setup import Entropy, Opening, Setup
-from midst.protocol.course import Evidence
 from midst.protocol.participant import Distrust
 from midst.protocol.search import Impossible
 
@@ -71,23 +70,22 @@ def resume(setup: Setup, journal: Journal, entropy: Entropy) -> Session | Answer
 def _step(session: Session, frames: bytes) -> None:
     """A step played again; one that ended the session, before it could be written that it did, ends it now."""
     names = session.setup.charter.names
-    evidence = None
     try:
         session.exchange.step(session.exchange.unpack(frames))
     except Distrust as error:
-        evidence = error.evidence
         about = " and ".join(names[i] for i in error.about)
-        broken = Broken(error.kind, about, f"{about} {error}")
+        broken = Broken(error.kind, about, f"{about} {error}", error.evidence)
     except Impossible as error:
         broken = Broken("impossible", SOMEBODY, f"the totals cannot be ({error})")
     else:
         return
     session.journal.append(encode_record(broken))
-    raise _over(broken, evidence)
+    raise _over(broken)
 
 
-def _over(broken: Broken, evidence: Evidence | None = None) -> Aborted:
-    return Aborted(broken.kind, broken.about, f"{broken.text}; this session is over, start a new one", evidence)
+def _over(broken: Broken) -> Aborted:
+    text = f"{broken.text}; this session is over, start a new one"
+    return Aborted(broken.kind, broken.about, text, broken.evidence)
 
 
 def _check(setup: Setup, records: list[Record]) -> Opening | Ended:

@@ -4,12 +4,18 @@ What must hold: every participant ends; with the right answer and the trajectory
 or with an abort that names somebody; all answers are the same; nobody sends a neighbour two different frames for one
 round, so never a second z(0); nobody hides two answers behind one mask, or signs two statements for one step. (Unless
 crashes take journals with them, and all who could have noticed have crashed.)
+
+Where some lie (`liars.py`), of those who do not: every one ends; all answers are the same, and where votes are verified
+within as many ranks of the right one as the liars have votes; no evidence, judged from the charter alone, convicts
+honest participants only; and masks as above. Without verification a liar can choose the answer, and nothing is said
+about which it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -22,11 +28,16 @@ from midst.net.answer import Answer
 from midst.net.charter import Charter, Deadlines, ParticipantEntry
 from midst.net.identity.certificates import fingerprint
 from midst.net.setup import make_setup
+from midst.protocol.course import judge
+from midst.protocol.search import Goal
 from midst.simnet.faults import NONE, ROUGH, Faults
+from midst.simnet.liars import choose_liars
 from midst.simnet.notary import SimNotary, sim_certificate
 from midst.simnet.world import World
 from midst.types import Array
 
+TWO_ANSWERS, HONEST_NAMED, MASK_TWICE = "two different answers", "only honest ones convicted", "a mask used twice"
+Results = Mapping[int, Answer | Aborted]  # of those who are honest, by number
 _GRAPHS = ("ring", "complete", "star", "path")
 
 
@@ -36,10 +47,12 @@ class Trial:
 
     Attributes:
         seed: which.
+        liars: who lies, and how.
         graph: of the random charter, in words.
         objective: likewise.
         found: how many participants have the answer.
         aborted: the kinds of abort of the others.
+        convicted: whom evidence convicts.
         wrong: what does not hold, in words; empty if all does.
         rounds: of the run, where there was an answer.
         seconds: on the simulated clock.
@@ -49,10 +62,12 @@ class Trial:
     """
 
     seed: int
+    liars: dict[str, str]
     graph: str
     objective: str
     found: int
     aborted: tuple[str, ...]
+    convicted: tuple[str, ...]
     wrong: tuple[str, ...]
     rounds: int | None
     seconds: float
@@ -65,7 +80,24 @@ class Trial:
         return dict(vars(self))
 
 
-def random_charter(seed: int, method: MethodName = "consensus", verify: bool = False) -> tuple[Charter, list[Array]]:
+def summarise(trials: Sequence[Trial]) -> dict[str, int]:
+    """How many of them had an answer for everybody honest, ended without, or went wrong, and how."""
+
+    def count(what: str) -> int:
+        return sum(any(each.startswith(what) for each in trial.wrong) for trial in trials)
+
+    return {
+        "runs": len(trials),
+        "answers": sum(not trial.aborted for trial in trials),
+        "ended": sum(bool(trial.aborted) for trial in trials),
+        "wrong": sum(bool(trial.wrong) for trial in trials),
+        "two_answers": count(TWO_ANSWERS),
+        "honest_named": count(HONEST_NAMED),
+        "masks_twice": count(MASK_TWICE),
+    }
+
+
+def random_charter(seed: int, method: MethodName = "search", verify: bool = False) -> tuple[Charter, list[Array]]:
     """A charter of three to eight participants and the values of each, by a seed."""
     rng = Random(f"charter {method} {seed}")
     n = rng.choice([3, 4, 5, 5, 6, 7, 8])
@@ -117,26 +149,33 @@ def _settings_of_a_search(rng: Random) -> dict[str, Any]:
     }
 
 
-def run_trial(seed: int, faults: Faults = ROUGH, method: MethodName = "consensus", verify: bool = False) -> Trial:
-    """Run a seed without and with faults, and compare."""
+def run_trial(
+    seed: int, faults: Faults = ROUGH, method: MethodName = "search", verify: bool = False, liars: int = 0
+) -> Trial:
+    """Run a seed with faults, and compare with what holds without; or with liars, and see what they brought about."""
     charter, values = random_charter(seed, method, verify)
     notaries = [SimNotary(i) for i in range(len(charter.names))]
     setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
-    calm = World(setups, seed, NONE)
-    calm.run()
-    world = World(setups, seed, faults)
-    results = world.run()
-    wrong = list(_check(charter, values, world, results))
-    if not faults.forgetful:  # who forgets before anybody has met it may draw anew
+    lies = choose_liars(setups, liars, Random(f"liars {method} {seed}"))
+    world = World(setups, seed, faults, {i: liar for i, (_, liar) in lies.items()})
+    world.run()
+    results = {i: one.result for i, one in enumerate(world.participants) if i not in lies and one.result is not None}
+    convicted = {i: _convicted(charter, result) for i, result in results.items()}
+    wrong = list(_check(charter, values, world, results, frozenset(lies)))
+    wrong += [HONEST_NAMED for accused in convicted.values() if accused and not lies.keys() & set(accused)]
+    if not faults.forgetful and not lies:  # who forgets before anybody has met it may draw anew
+        calm = World(setups, seed, NONE)
+        calm.run()
         wrong += _compare(calm, world)
-    rounds = [result.rounds for result in results if isinstance(result, Answer)]
-    aborts = tuple(sorted(result.kind for result in results if isinstance(result, Aborted)))
+    rounds = [result.rounds for result in results.values() if isinstance(result, Answer)]
     return Trial(
         seed=seed,
+        liars={charter.names[i]: name for i, (name, _) in lies.items()},
         graph=f"{charter.graph.name or 'graph'} of {charter.graph.n}",
         objective=charter.title,
         found=len(rounds),
-        aborted=aborts,
+        aborted=tuple(sorted(result.kind for result in results.values() if isinstance(result, Aborted))),
+        convicted=tuple(sorted({charter.names[i] for accused in convicted.values() for i in accused})),
         wrong=tuple(wrong),
         rounds=max(rounds, default=None),
         seconds=round(world.now, 3),
@@ -146,15 +185,39 @@ def run_trial(seed: int, faults: Faults = ROUGH, method: MethodName = "consensus
     )
 
 
-def _check(charter: Charter, values: Sequence[Array], world: World, results: list[Answer | Aborted]) -> list[str]:
-    wrong = [] if len(results) == len(charter.names) else ["somebody never ended"]
-    found = [result for result in results if isinstance(result, Answer)]
+def _convicted(charter: Charter, result: Answer | Aborted) -> tuple[int, ...]:
+    """Whom somebody's evidence convicts, judged by the charter alone; nobody, where it has none."""
+    if isinstance(result, Answer) or result.evidence is None:
+        return ()
+    agreement = charter.agreement(result.evidence.opening)
+    return judge(result.evidence, agreement, SimNotary(0).verifier).accused
+
+
+def _check(
+    charter: Charter, values: Sequence[Array], world: World, results: Results, liars: frozenset[int]
+) -> list[str]:
+    wrong = [] if len(results) + len(liars) == len(charter.names) else ["somebody never ended"]
+    found = [result for result in results.values() if isinstance(result, Answer)]
     if len({(result.value, result.rounds) for result in found}) > 1:
-        wrong.append("two different answers")
-    wrong += ["a wrong answer" for result in found if not _right(charter, values, result)]
+        wrong.append(TWO_ANSWERS)
+    right = partial(_near, liars=liars) if liars else _right
+    if charter.is_verified or not liars:
+        wrong += ["a wrong answer" for result in found if not right(charter, values, result)]
     wrong += [f"node {i} sent node {j} two different frames of one round" for i, j in sorted(world.twice)]
-    wrong += [f"node {i} used a mask twice" for i in sorted(world.masks_twice)]
+    wrong += [f"{MASK_TWICE} by node {i}" for i in sorted(world.masks_twice)]
     return wrong
+
+
+def _near(charter: Charter, values: Sequence[Array], result: Answer, liars: frozenset[int]) -> bool:
+    """Whether an answer lies between the ranks that liars can move it to: by their votes, wherever they put them."""
+    lines = _lines(charter, values, result)
+    for goal, key, line in lines:
+        honest = sorted(each for each, i in line if i not in liars)
+        rank = goal.ranks[0] - 1
+        low, high = rank - (len(line) - len(honest)), rank
+        if (low >= 0 and key < honest[low]) or (high < len(honest) and key > honest[high]):
+            return False
+    return True
 
 
 def _right(charter: Charter, values: Sequence[Array], result: Answer) -> bool:
@@ -162,15 +225,23 @@ def _right(charter: Charter, values: Sequence[Array], result: Answer) -> bool:
     if charter.stop == "certified":
         problem = charter.problem([float(own[0]) for own in values])
         return float(problem.distance(np.array(result.value[0]))) <= result.bound
+    return all(
+        sorted(each for each, _ in line)[goal.ranks[0] - 1] == key
+        for goal, key, line in _lines(charter, values, result)
+    )
+
+
+def _lines(charter: Charter, values: Sequence[Array], result: Answer) -> list[tuple[Goal, int, list[tuple[int, int]]]]:
+    """Of every answer its goal, its key, and the keys of all values, as often as they count, with whose they are."""
     rules = charter.search_rules([len(own) if charter.pooled else 1 for own in values])
     weights = [one.weight for one in charter.participants]
+    lines = []
     for goal, value in zip(rules.goals, result.value, strict=True):
         rows = [own if charter.pooled else own[goal.coordinate : goal.coordinate + 1] for own in values]
-        pairs = zip(rows, weights, strict=True)
-        line = sorted(rules.keys.key(float(number)) for row, weight in pairs for number in row for _ in range(weight))
-        if rules.keys.value(line[goal.ranks[0] - 1]) != value:
-            return False
-    return True
+        pairs = enumerate(zip(rows, weights, strict=True))
+        line = [(rules.keys.key(float(each)), i) for i, (row, weight) in pairs for each in row for _ in range(weight)]
+        lines.append((goal, rules.keys.key(value), line))
+    return lines
 
 
 def _compare(calm: World, world: World) -> list[str]:

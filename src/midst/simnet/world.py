@@ -4,6 +4,7 @@ Rules:
 - One random generator decides all faults, in the order in which things happen; participants draw from their own, so
   that the same z(0) is drawn with and without faults.
 - A participant is a `Peer` while it is up, and only its disk while it is down.
+- A liar's peer is like any other; a `Liar` stands between it and its links.
 - What was done is hashed as it happens: two runs with the same hash did the same, byte for byte.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from random import Random
 
@@ -25,10 +26,12 @@ from midst.net.session import resume
 from midst.net.setup import Setup
 from midst.simnet.disk import Crash, SimFile
 from midst.simnet.faults import Faults
+from midst.simnet.liars import Liar, RolledBack
 
 _BUSY = 20.0  # seconds from the start in which crashes, partitions and full disks begin
 _DOWN = (0.05, 8.0)  # how long a participant stays down
 _APART = (0.5, 10.0)  # how long a partition, or a full disk, lasts
+_TALKS = 300.0  # seconds for which a liar talks
 _OFTEN = 60  # a fatal write is one of the next so many
 
 
@@ -56,8 +59,16 @@ class World:
         participants: by number.
     """
 
-    def __init__(self, setups: list[Setup], seed: int, faults: Faults) -> None:
-        """Everything in place, nothing started."""
+    def __init__(self, setups: list[Setup], seed: int, faults: Faults, liars: Mapping[int, Liar] | None = None) -> None:
+        """Everything in place, nothing started.
+
+        Args:
+            setups: of everybody.
+            seed: decides what fails.
+            faults: how often.
+            liars: by number.
+        """
+        self._liars = liars or {}
         self._faults = faults
         self._seed = seed
         self._rng = Random(seed)
@@ -84,7 +95,10 @@ class World:
         for i in range(len(self.participants)):
             self._at(self._rng.uniform(0, 1), lambda i=i: self._start(i))  # type: ignore[misc]
         self._plan_faults()
-        while self._events and any(each.result is None or each.peer for each in self.participants):
+        for i in self._liars:
+            self._talk(i)
+        honest = [each for i, each in enumerate(self.participants) if i not in self._liars]
+        while self._events and any(each.result is None or each.peer for each in honest):
             self.now, _, event = heapq.heappop(self._events)
             event()
         return [each.result for each in self.participants if each.result is not None]
@@ -132,6 +146,11 @@ class World:
         except OSError:
             one.result = Aborted("disk", one.setup.name, "no space for a journal")
             return False
+        except Exception:
+            if i not in self._liars:
+                raise
+            one.peer, one.result = None, Aborted("lied", one.setup.name, "its own lies have brought it down")
+            return False
         self._close_if_over(one)
         return True
 
@@ -159,6 +178,9 @@ class World:
             self._at(self.now + RETRY, lambda: self._tick(i, peer))
 
     def _watch(self, one: SimulatedParticipant, peer: Peer) -> None:
+        if (liar := self._liars.get(one.setup.number)) is not None:
+            liar.watch(peer)
+            return
         state = peer.exchange.state
         if state is not None and state.x is not None:
             t, sent = state.round - 1, np.asarray(state.x).tobytes()
@@ -168,11 +190,17 @@ class World:
     # Links
 
     def _send(self, i: int, j: int, frame: bytes) -> None:
+        liar = self._liars.get(i)
+        for out in [frame] if liar is None else liar.frames(j, frame):
+            self._put(i, j, out)
+
+    def _put(self, i: int, j: int, frame: bytes) -> None:
         self.frames += 1
         self._note("send", i, j, frame)
-        if frame[:1] == b"S" and self._steps.setdefault((i, j, frame[:13]), frame) != frame:
+        honest = i not in self._liars
+        if honest and frame[:1] == b"S" and self._steps.setdefault((i, j, frame[:13]), frame) != frame:
             self.twice.add((i, j))
-        if frame[:1] == b"G":
+        if honest and frame[:1] == b"G":
             self._check_statements(i, frame)
         copies = 1 + (self._rng.random() < self._faults.duplicates)
         for _ in range(copies):
@@ -197,6 +225,8 @@ class World:
         peer = self.participants[j].peer
         if peer is not None and not any((i in side) != (j in side) for side in self._sides):
             self._note("hear", i, j, frame)
+            if j in self._liars:
+                self._liars[j].hear(frame)
             self._alive(j, lambda: peer.hear(i, frame, self.now))
 
     # Faults
@@ -216,6 +246,32 @@ class World:
             i, when = rng.choice(nodes), rng.uniform(0, _BUSY)
             self._at(when, lambda i=i: self._fill(i, True))  # type: ignore[misc]
             self._at(when + rng.uniform(*_APART), lambda i=i: self._fill(i, False))  # type: ignore[misc]
+
+    def _talk(self, i: int) -> None:
+        """A liar says what it likes, as long as it runs; the disk of one that is put back is put back once."""
+        liar, one = self._liars[i], self.participants[i]
+        if isinstance(liar, RolledBack):
+            if self.now == 0.0:
+                self._put_back(i)
+            return
+        if one.peer is not None:
+            for j, frame in liar.talk():
+                self._put(i, j, frame)
+        if self.now < _TALKS:
+            self._at(self.now + RETRY, lambda: self._talk(i))
+
+    def _put_back(self, i: int) -> None:
+        one, rng = self.participants[i], self._liars[i].rng
+        kept: list[bytes] = []
+        first = rng.uniform(0, _BUSY / 4)
+        self._at(first, lambda: kept.append(one.disk.data))
+
+        def put_back() -> None:
+            if one.peer is not None and one.peer.ending is None:
+                one.disk.data = kept[0]
+                self._die(i)
+
+        self._at(first + rng.uniform(0.1, _BUSY / 4), put_back)
 
     def _make_fatal(self, i: int) -> None:
         self.participants[i].disk.fatal = self._rng.randrange(_OFTEN)
