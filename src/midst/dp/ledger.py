@@ -51,7 +51,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -456,7 +456,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, book: _Book) -> None:
-    """Put a new file in the place of the old one, and both it and its name on the disk."""
+    """Put a new file in the place of the old one, on disk on return."""
     content = {
         "format": "midst-ledger",
         "format_version": FORMAT,
@@ -465,18 +465,7 @@ def _write(path: Path, book: _Book) -> None:
         "entries": [_encode(entry) for entry in book.entries],
     }
     text = json.dumps(content | {"checksum": _checksum(content)}, indent=1, allow_nan=False)
-
-    def put(file: BinaryIO) -> None:
-        file.write(text.encode())
-        file.flush()
-        os.fsync(file.fileno())
-
-    write_whole(path, put, mode=0o600)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_whole(path, lambda file: file.write(text.encode()), mode=0o600)
 
 
 def _read(path: Path) -> _Book:
