@@ -45,6 +45,7 @@ _AUDIT = "tests/privacy/test_audit.py::"
 _DP = "tests/dp/test_dp.py::"
 _ESTIMATE = "tests/studies/test_estimate.py::"
 _LEDGER = "tests/dp/test_ledger.py::"
+_SESSIONS = "tests/dp/test_sessions.py::"
 _POSTERIOR = "tests/privacy/test_posterior.py::"
 _SEALED = "tests/privacy/test_sealed.py::"
 _SEARCHED = "tests/privacy/test_search_beliefs.py::"
@@ -1415,6 +1416,69 @@ _LEDGERS = [
         (_LEDGER + "test_bounds_intersect_and_bits_add_up",),
     ),
     Bug(
+        "a session that differs by two is let through",
+        "dp/sessions.py",
+        "APART = 3 ",
+        "APART = 2 ",
+        (_SESSIONS + "test_a_session_that_differs_by_one_or_two_is_refused",),
+    ),
+    Bug(
+        "a newcomer is no difference",
+        "dp/sessions.py",
+        "((one, other), (other, one))",
+        "((other, one),)",
+        (_SESSIONS + "test_participants_in_one_of_two_sessions_are_counted",),
+    ),
+    Bug(
+        "a renewed certificate is a newcomer",
+        "dp/sessions.py",
+        "self.name == other.name or self.fingerprint",
+        "self.fingerprint",
+        (_SESSIONS + "test_a_renewed_certificate_or_another_name_is_the_same_participant",),
+    ),
+    Bug(
+        "weight 0 is no difference",
+        "dp/sessions.py",
+        "a.weight != b.weight for b",
+        "False for b",
+        (_SESSIONS + "test_another_weight_is_a_difference",),
+    ),
+    Bug(
+        "sessions of others are joined",
+        "dp/ledger.py",
+        "                among=session.among,\n",
+        "",
+        (_SESSIONS + "test_sessions_of_other_participants_are_not_joined",),
+    ),
+    Bug(
+        "an aborted session is joined as if all were known",
+        "dp/ledger.py",
+        'joins = state == "over" and not session.value',
+        "joins = not session.value",
+        (_SESSIONS + "test_one_aborted_on_the_way_is_added_up",),
+    ),
+    Bug(
+        "a session taken up again is refused",
+        "dp/ledger.py",
+        "if session.digest not in {each.digest for each in self.sessions}:",
+        "if session.digest:",
+        (_SESSIONS + "test_a_session_that_has_begun_is_not_refused_and_counts_once",),
+    ),
+    Bug(
+        "a session taken up again counts twice",
+        "dp/ledger.py",
+        "if (session.digest, session.value) not in known:",
+        "if known is not None:",
+        (_SESSIONS + "test_a_session_that_has_begun_is_not_refused_and_counts_once",),
+    ),
+    Bug(
+        "a changed value is let through",
+        "dp/ledger.py",
+        '        if not self._is_of(datum):\n            text = "another',
+        '        if False:\n            text = "another',
+        (_SESSIONS + "test_another_value_is_refused_and_overridden_adds_up",),
+    ),
+    Bug(
         "minus zero is another datum",
         "dp/ledger.py",
         ".ravel() + 0.0",
@@ -1466,8 +1530,8 @@ _LEDGERS = [
     Bug(
         "any datum may use a ledger",
         "dp/ledger.py",
-        "if seal is not None and not hmac",
-        "if seal is None and not hmac",
+        "seal is None or hmac.compare_digest(seal[1], _digest(datum, seal[0])[1])",
+        "seal is None or len(_digest(datum, seal[0])[1]) == len(seal[1])",
         (_LEDGER + "test_a_ledger_belongs_to_the_first_datum_it_is_opened_with",),
     ),
     Bug(
