@@ -33,6 +33,11 @@ class Faults:
     lost_syncs: int = 0
     forgetful: bool = False
 
+    @property
+    def draws_anew(self) -> bool:
+        """Whether a disk may forget what was drawn; then a participant that starts again draws other numbers."""
+        return self.forgetful or self.bit_flips + self.truncations + self.lost_syncs > 0
+
 
 NONE = Faults()
 ROUGH = Faults(loss=0.3, duplicates=0.1, delay=0.3, crashes=3, partitions=2)

@@ -127,7 +127,7 @@ def run_trial(seed: int, faults: Faults = ROUGH, method: MethodName = "consensus
     world = World(setups, seed, faults)
     results = world.run()
     wrong = list(_check(charter, values, world, results))
-    if not faults.forgetful:  # who forgets before anybody has met it may draw anew
+    if not faults.draws_anew:  # who forgets before anybody has met it may draw anew
         wrong += _compare(calm, world)
     rounds = [result.rounds for result in results if isinstance(result, Answer)]
     aborts = tuple(sorted(result.kind for result in results if isinstance(result, Aborted)))
