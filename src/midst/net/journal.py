@@ -131,21 +131,18 @@ def _mark(first: bytes) -> bytes:
 
 
 def _sum(kind: bytes, *parts: bytes) -> bytes:
-    digest = hashlib.blake2b(digest_size=_SUM, person=kind)
-    for part in parts:
-        digest.update(part)
-    return digest.digest()
+    return hashlib.blake2b(b"".join(parts), digest_size=_SUM, person=kind).digest()
 
 
-def _record_at(data: bytes, place: int, before: bytes) -> bytes | None:
-    """The record that stands there, if it is whole and right."""
+def _record_at(data: bytes, place: int, before: bytes) -> tuple[bytes, bytes] | None:
+    """The record that stands there and its checksum, if it is whole and right."""
     middle = place + _HEAD.size
     start = middle + _SUM
     if len(data) < start or data[middle:start] != _sum(b"head", before, data[place:middle]):
         return None
     length, checksum = _HEAD.unpack_from(data, place)
     record = data[start : start + length]
-    return record if _sum(b"record", before, record) == checksum else None
+    return (record, checksum) if _sum(b"record", before, record) == checksum else None
 
 
 def _split(data: bytes, where: str) -> tuple[list[bytes], bytes, bytes, int]:
@@ -156,10 +153,10 @@ def _split(data: bytes, where: str) -> tuple[list[bytes], bytes, bytes, int]:
         raise InputError(f"{where}: {text}{'' if known else '; give --state another folder'}")
     records: list[bytes] = []
     last, mark, place, end, marked = MAGIC, b"", len(MAGIC), 0, -1
-    while (record := _record_at(data, place, last)) is not None:
-        framed = _frame(record, last)
+    while (found := _record_at(data, place, last)) is not None:
+        record, last = found
         records.append(record)
-        last, end = framed.checksum, place + len(framed.data)
+        end = place + _HEAD.size + _SUM + len(record)
         if not mark:
             mark = _mark(last)
             marked = data.rfind(mark)  # where the last mark stands; what is before it was on disk
