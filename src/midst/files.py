@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and on disk when that is said."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ def check_writable(path: str | Path) -> Path:
 def write_whole(path: str | Path, write: Callable[[BinaryIO], object], mode: int = 0o600) -> None:
     """Write a file beside its place and move it there when it is complete; a failure leaves what was there before.
 
+    On return it is on disk, under its name.
+
     Args:
         path: where.
         write: writes the content to an open file.
@@ -43,8 +45,28 @@ def write_whole(path: str | Path, write: Callable[[BinaryIO], object], mode: int
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
-        os.chmod(name, mode)
+            os.chmod(name, mode)
+            # The bytes before the name: were the rename on disk first, a crash would leave an empty file.
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(name, target)
     except BaseException:
         os.unlink(name)
         raise
+    _sync_folder(target.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for its owner alone, with those that lead to it; their names are on disk on return."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in missing:
+        _sync_folder(folder.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

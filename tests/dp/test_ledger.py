@@ -518,8 +518,8 @@ def test_a_changed_byte_never_passes_unnoticed(tmp_path_factory, data):
         (b"[" * 100_000, "not a midst ledger, or a damaged one"),
         (b"[]", "not a midst ledger$"),
         (b'{"format": "other"}', "not a midst ledger$"),
-        (b'{"format": "midst-ledger", "format_version": 2}', "ledger format 2, this midst reads 3 alone; begin a new"),
-        (b'{"format": "midst-ledger", "format_version": 3}', "damaged ledger; take it from a backup"),
+        (b'{"format": "midst-ledger", "format_version": 3}', "ledger format 3, this midst reads 4 alone; begin a new"),
+        (b'{"format": "midst-ledger", "format_version": 4}', "damaged ledger; take it from a backup"),
     ],
 )
 def test_files_that_are_no_ledger(path, text, match):
@@ -540,6 +540,10 @@ def test_files_that_are_no_ledger(path, text, match):
         lambda content: content["entries"][0].update(joint={"bits": -1, "kind": "exact", "floor": None}),
         lambda content: content["entries"][0].update(joint={"bits": 1, "kind": "right", "floor": None}),
         lambda content: content["entries"][0].update(told=[{"nodes": [0]}]),
+        lambda content: content["entries"][0].update(session={"name": "s"}),
+        lambda content: content["entries"][0].update(
+            session={"name": "s", "digest": "00", "members": [], "state": "odd", "value": ""}
+        ),
         lambda content: content["entries"][0]["told"][0].update(nodes=[7, 8, 9]),
         lambda content: content["entries"][0]["told"][0]["published"].update(cells=[[1]]),
         lambda content: content["entries"][0]["told"][0]["published"].update(resolution="fine"),

@@ -235,7 +235,7 @@ class _Bytes:
     def read(self) -> bytes:
         return self._data
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes, mark: bytes) -> None:
         raise AssertionError("this file is only read")
 
     def replace(self, data: bytes) -> None:

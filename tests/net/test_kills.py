@@ -32,6 +32,7 @@ from processes import (
 
 import midst
 from midst import graphs
+from midst.net.journal import MAGIC
 from midst.net.records import Began, Broken, Ended, Met
 
 pytestmark = pytest.mark.timeout(300)
@@ -243,14 +244,17 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
     with endless(tmp_path, 2) as net:
         for one in under_way(net).values():
             one.kill()
-        data = bytearray(net.journal("p1").read_bytes())
-        data[len(data) // 2] ^= 1
-        net.journal("p1").write_bytes(data)
-        with nobody_calls(port_of(net.charter, 0)):
-            end = net.start("p1").wait()
-    assert (end.code, end.out) == (2, "")
-    assert "damaged; the session cannot be resumed, start a new one" in end.err
-    assert len(end.err.splitlines()) == 1
+        whole = net.journal("p1").read_bytes()
+        for place in (len(MAGIC), len(whole) // 2):  # the first length, and somewhere
+            data = bytearray(whole)
+            data[place] ^= 1
+            net.journal("p1").write_bytes(data)
+            with nobody_calls(port_of(net.charter, 0)):
+                end = net.start("p1").wait()
+            assert (end.code, end.out) == (2, "")
+            assert "damaged; the session cannot be resumed, start a new one" in end.err
+            assert len(end.err.splitlines()) == 1
+            assert net.journal("p1").read_bytes() == data, "nothing was drawn anew"
 
 
 @pytest.mark.parametrize("met", [True, False])

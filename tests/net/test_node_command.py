@@ -30,7 +30,7 @@ from midst.cli import main
 from midst.net import local
 from midst.net.charter import make_charter
 from midst.net.identity import keys
-from midst.net.journal import DiskFile, Journal
+from midst.net.journal import MAGIC, DiskFile, Journal
 from midst.net.notary import CertifiedNotary
 from midst.net.records import Began, encode_record
 from midst.net.setup import make_setup
@@ -297,7 +297,9 @@ CASES: list[Case] = [
     ("a file for a folder", lambda one: give(state=one.folder / "value.txt")(one), "value.txt"),
     ("a folder in a file", lambda one: give(state=one.folder / "value.txt" / "state")(one), "give --state a folder"),
     ("something else in its place", journal(b"a shopping list\n"), "not a midst journal"),
-    ("a damaged journal", journal(b"midst journal 1\n" + bytes([9, 0, 0, 0, *range(8)]) + bytes(30)), "damaged"),
+    ("a journal of another version", journal(b"midst journal 1\n" + bytes(30)), "a journal of another version"),
+    ("a damaged journal", journal(MAGIC + bytes([9, 0, 0, 0, *range(8)]) + bytes(30)), "damaged"),
+    ("an empty journal", journal(b""), "damaged: it is empty"),
     ("a journal of another session", journal_of("p1", "s2"), "another session"),
     ("a journal of somebody else", journal_of("p0", "s1"), "another session or participant"),
 ]
@@ -413,7 +415,7 @@ def test_no_option_takes_a_value_or_a_seed() -> None:
     names = {option for parameter in command.params for option in parameter.opts}
     assert names == {
         "--charter", "--name", "--key", "--value-file", "--value-command", "--state", "--transport", "--router",
-        "--listen", "--metrics", "--explore", "--out", "--log", "--json",
+        "--listen", "--metrics", "--explore", "--out", "--ledger", "--despite-ledger", "--prior", "--log", "--json",
     }  # fmt: skip
     assert not any(isinstance(parameter, click.Argument) or parameter.envvar for parameter in command.params)
 

@@ -332,8 +332,8 @@ class _Memory:
     def read(self) -> bytes:
         return self.data
 
-    def append(self, data: bytes) -> None:
-        self.data += data
+    def append(self, data: bytes, mark: bytes) -> None:
+        self.data += data + mark
 
     def replace(self, data: bytes) -> None:
         self.data = data

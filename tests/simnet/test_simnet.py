@@ -59,6 +59,39 @@ def test_worse_ends_in_the_answer_or_an_abort_that_says_why(faults, kinds, metho
         assert any(each.aborted for each in trials)
 
 
+ROLLED_BACK = {"disk", "waited", "journal lost", "broken protocol"}
+
+
+@pytest.mark.parametrize(
+    ("faults", "kinds"),
+    [
+        (Faults(loss=0.1, delay=0.2, bit_flips=3), {"disk", "waited"}),
+        (Faults(loss=0.1, delay=0.2, truncations=3), ROLLED_BACK),
+        (Faults(loss=0.1, delay=0.2, lost_syncs=4), ROLLED_BACK),
+        (Faults(loss=0.2, crashes=2, bit_flips=2, truncations=2, lost_syncs=2, full_disks=1), ROLLED_BACK),
+    ],
+    ids=["bit flips", "truncations", "lost syncs", "all"],
+)
+@pytest.mark.parametrize("method", ["consensus", "search"])
+def test_a_bad_disk_costs_the_answer_at_most(faults, kinds, method):
+    """A turned bit is refused by its owner. Of what is gone without a trace neighbours know, and never hear another."""
+    trials = [run_trial(seed, faults, method) for seed in range(20 if method == "search" else 10)]
+    assert [each for each in trials if each.wrong] == []
+    seen = {kind for each in trials for kind in each.aborted}
+    assert seen <= kinds
+    assert "disk" in seen, "some are refused"
+    assert sum(each.crashes for each in trials) > len(trials)
+
+
+@pytest.mark.parametrize("method", ["consensus", "search"])
+def test_nearly_every_turned_bit_is_noticed_by_its_owner(method):
+    """All but those in the last mark, of eight bytes, which costs nothing."""
+    trials = [run_trial(seed, Faults(loss=0.1, delay=0.2, bit_flips=5), method) for seed in range(12)]
+    turned, refused = sum(each.crashes for each in trials), sum(each.aborted.count("disk") for each in trials)
+    assert turned >= 20
+    assert refused >= 0.9 * turned
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_on_a_perfect_network_a_search_makes_public_what_the_engine_does(seed):
     charter, values = random_charter(seed, "search")

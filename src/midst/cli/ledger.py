@@ -24,6 +24,7 @@ _KINDS = {
     "lower bound": "no more than what all runs told together, since the datum is a list",
     "indication": "an indication, no bound: runs that cannot be joined are added up",
 }
+_CHARTER = "The planned session; refused also where it is too near an earlier one."
 _DP = "The planned run's noise, such as gaussian:eps=1,delta=1e-5,bounds=0:100."
 
 
@@ -71,14 +72,24 @@ def show(file: str, as_json: bool) -> None:
 @click.argument("file")
 @click.option("--value-file", required=True, metavar="FILE", help=_VALUE_FILE)
 @click.option("--dp", "mechanism", metavar="SPEC", help=_DP)
-def check(file: str, value_file: str, mechanism: str | None) -> None:
+@click.option("--charter", "charter_file", metavar="FILE", help=_CHARTER)
+def check(file: str, value_file: str, mechanism: str | None, charter_file: str | None) -> None:
     """Ask whether one more run on this datum is within the budget: exit code 0, or 2."""
     from midst.dp.ledger import Entry, Ledger
     from midst.dp.mechanisms import parse_mechanism
+    from midst.errors import InputError
 
-    ledger = Ledger.open(file)
-    ledger.require_datum(_read_datum(value_file))
-    ledger.require(entry=Entry(mechanism=None if mechanism is None else parse_mechanism(mechanism)))
+    ledger, datum = Ledger.open(file), _read_datum(value_file)
+    if charter_file is not None:
+        from midst.cli.node_account import session_of
+        from midst.net.charter import read_charter
+
+        if mechanism is not None:
+            raise InputError("--dp is about midst run, --charter about midst node; give one of them")
+        ledger.require_session(session_of(read_charter(charter_file)), datum)
+    else:
+        ledger.require_datum(datum)
+        ledger.require(entry=Entry(mechanism=None if mechanism is None else parse_mechanism(mechanism)))
     click.echo(f"{file}: one more run is within the budget", err=True)
 
 
@@ -96,7 +107,12 @@ def _as_dict(ledger: Ledger) -> dict[str, Any]:
     totals = vars(ledger.totals()) | {"excess": ledger.totals().excess}
     totals |= {end: [x if isfinite(x) else None for x in totals[end]] for end in ("lower", "upper")}
     totals |= {"epsilon": totals["epsilon"] if isfinite(totals["epsilon"]) else None}
-    return {"file": str(ledger.path), "sealed": ledger.sealed, **totals, "budget": vars(ledger.budget)}
+    sessions = [
+        {"name": one.name, "charter": one.digest, "participants": len(one.members), "state": one.state}
+        for one in ledger.sessions
+    ]
+    about = {"file": str(ledger.path), "sealed": ledger.sealed, **totals, "budget": vars(ledger.budget)}
+    return {**about, "sessions": sessions}
 
 
 def _rows(ledger: Ledger) -> list[tuple[str, str]]:
@@ -120,5 +136,6 @@ def _rows(ledger: Ledger) -> list[tuple[str, str]]:
         ("floor", "not known" if totals.floor is None else f"{totals.floor:.4g}: what the answers alone tell"),
         ("excess", "not known" if totals.excess is None else f"{totals.excess:.4g}: what the ways to them told more"),
         ("epsilon", epsilon),
+        *(("session", f"{one.name} of {len(one.members)}: {one.state_in_words}") for one in ledger.sessions),
         ("datum", "sealed in" if ledger.sealed else "none yet; the first it is opened with"),
     ]

@@ -3,7 +3,8 @@
 Rules:
 - The value comes from a file, from the output of a command, or from standard input: never from an argument or the
   environment, which other users of the machine can read. It is not repeated anywhere.
-- Everything is checked before the first byte is sent: files, charter, key, certificate, value, journal, address.
+- Everything is checked before the first byte is sent: files, charter, key, certificate, value, journal, address, and
+  the ledger, into which the session is entered.
 - z(0) is drawn from the operating system. There is no seed here: whoever knows it would know what hides the value.
 - The answer goes to stdout, what happens on the way to stderr: lines for people, or JSON with --log json.
 """
@@ -29,6 +30,7 @@ from midst.types import Array
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from midst.cli.node_account import NodeAccount
     from midst.explorer.live import Feed
     from midst.net.answer import Answer
     from midst.net.charter import Charter
@@ -52,6 +54,8 @@ _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local
 _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
 _OUT = "Write the answer with everybody's signature, or evidence of a lie, for midst verify."
+_LEDGER = "Keep account of this quantity; refuses a session too near an earlier one. See midst ledger."
+_PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, or normal:0,1."
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
@@ -67,6 +71,9 @@ _OUT = "Write the answer with everybody's signature, or evidence of a lie, for m
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /healthz there.")
 @click.option("--explore", is_flag=True, help="Serve a page on this machine that follows this node.")
 @click.option("--out", type=_A_FILE, metavar="FILE", help=_OUT)
+@click.option("--ledger", type=_A_FILE, metavar="FILE", help=_LEDGER)
+@click.option("--despite-ledger", is_flag=True, help="Take part though the ledger refuses.")
+@click.option("--prior", metavar="KIND:A,B", help=_PRIOR)
 @click.option("--log", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
 def command(
@@ -84,6 +91,7 @@ def command(
     out: Path | None,
     log: str,
     as_json: bool,
+    **about_ledger: Any,
 ) -> None:
     """Take part in a run as one participant.
 
@@ -115,7 +123,9 @@ def command(
     file = DiskFile(kept)
     try:
         started = time.monotonic()
-        ending = asyncio.run(_run(setup, Journal(file, str(folder)), carrier, tell, watched, explore))
+        journal = Journal(file, str(folder))
+        account = _open_account(setup, **about_ledger)
+        ending = asyncio.run(_run(setup, journal, carrier, tell, watched, explore, account))
     except Aborted as aborted:  # by what the journal says
         ending = aborted
     finally:
@@ -128,6 +138,27 @@ def command(
     if out is not None:
         write_out(charter, ending, out)
     _report(setup, ending, seconds, carrier, as_json)
+
+
+def _open_account(setup: Setup, ledger: Path | None, despite_ledger: bool, prior: str | None) -> NodeAccount | None:
+    """The session, entered into the ledger; None where none is kept."""
+    if ledger is None:
+        if despite_ledger or prior is not None:
+            raise InputError("--despite-ledger and --prior are about --ledger; give one, or leave them out")
+        return None
+    from midst.cli.node_account import open_node_account
+
+    return open_node_account(ledger, setup, prior, despite_ledger)
+
+
+def _close_account(account: NodeAccount, ending: Answer | Aborted, session: Session | None, tell: Tell) -> None:
+    """What the session told, entered into the ledger; where that fails it stays there as one that has begun."""
+    exchange = None if session is None else session.exchange
+    try:
+        account.close(ending, exchange)
+    except (InputError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        tell("ledger", f"the ledger does not have what this session told, only that it began: {reason}")
 
 
 def _check_dates(identity: Identity, tell: Tell) -> None:
@@ -177,7 +208,13 @@ def _with_evidence(charter: Charter, aborted: Aborted, path: Path) -> Aborted:
 
 
 async def _run(
-    setup: Setup, journal: Journal, transport: Transport, tell: Tell, watched: tuple[str, int] | None, explore: bool
+    setup: Setup,
+    journal: Journal,
+    transport: Transport,
+    tell: Tell,
+    watched: tuple[str, int] | None,
+    explore: bool,
+    account: NodeAccount | None,
 ) -> Answer | Aborted:
     from midst.net.answer import Answer
     from midst.net.events import End
@@ -187,6 +224,8 @@ async def _run(
         feed = stack.enter_context(_page(setup, tell)) if explore else None
         session = resume(setup, journal, os.urandom)
         ending = session if isinstance(session, Answer) else await _drive(session, transport, tell, watched, feed)
+        if account is not None:
+            _close_account(account, ending, None if isinstance(session, Answer) else session, tell)
         if feed is not None:
             answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
             feed.publish(End(setup.number, answer, error))

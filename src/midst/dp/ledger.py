@@ -10,6 +10,8 @@ Rules:
 - Every change reads the file again under a lock (FILE.lock beside it), writes a new file, syncs it and renames it over
   the old one: a crash leaves the one or the other whole. POSIX only, because of the lock.
 - A file that is damaged, of another format or of another datum is refused and left as it is.
+- Of a network, one file is one quantity: `begin` enters a session before anything is sent, and refuses one that is too
+  near an earlier one (`sessions.py`); `finish` says what it told. Between the two nobody knows that.
 
 What is in the file. The datum is not, but what runs told about it is, and over many runs that closes in on it: the file
 has mode 0600 and belongs with the datum itself. Of a search it is what was published: cells, totals and the answer. Of
@@ -31,7 +33,8 @@ What is added up.
   - "indication", no bound on either side, where bits are added that do not simply add up: of runs with sealed z(0), on
     other values of the others, or on noised values where others told totals. Given the value, such observations still
     depend on each other, through the others' values: the sum may be too small, and of a run again it is too large.
-  There is a floor only where all runs can be joined.
+  There is a floor only where all runs can be joined. A session that was begun and of whose end nothing is known, that
+  was aborted, or that had another value cannot be joined; one that was aborted before the value counted told nothing.
 - ε: composed by `dp.compose_all` at the budget's δ. A run without differential privacy has no ε, so from the first such
   run on the total is infinite.
 """
@@ -51,12 +54,13 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.dp.mechanisms import Mechanism, Offset, check_delta, compose_all, parse_mechanism
+from midst.dp.sessions import KnownSession, State, refuse_near
 from midst.errors import InputError
 from midst.files import check_writable, write_whole
 from midst.privacy.adversaries import Adversary
@@ -69,7 +73,7 @@ from midst.privacy.views import view
 from midst.trace import Trace
 from midst.types import Array
 
-FORMAT = 3  # of the file, and of the digest's cost; a change of meaning counts up
+FORMAT = 4  # of the file, and of the digest's cost; a change of meaning counts up
 
 _WORK = 2**15  # scrypt's n: 32 MiB and about 0.1 s a guess
 Numbers = tuple[float, ...]
@@ -121,7 +125,8 @@ class Entry:
         node: which of them is the ledger's.
         among: which values took part, by `Ledger.mark`. Runs that differ in it are not joined; where it is "", runs
             are taken to be of the same values if they do not contradict each other.
-        joint: what all runs up to this one told together; filled in by `Ledger.add`.
+        joint: what all runs told together that were known when this was written; filled in by the ledger.
+        session: of a network, which; None of a simulated run.
         at: when, in UTC.
     """
 
@@ -134,6 +139,7 @@ class Entry:
     node: int = 0
     among: str = ""
     joint: JointBits | None = None
+    session: KnownSession | None = None
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def __post_init__(self) -> None:
@@ -153,6 +159,11 @@ class Entry:
         for name, figures in (("lower", lower), ("upper", upper), ("exposed", exposed)):
             object.__setattr__(self, name, tuple(figures.tolist()))
         object.__setattr__(self, "told", tuple(one.without_value(self.node) for one in self.told))
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it ended before anything was sent that depends on the value."""
+        return self.session is not None and self.session.state == "silent"
 
     def recorded(self, datum: Array) -> RecordedRun:
         """The run as it is joined with others, with the datum put in again where it was exposed."""
@@ -304,6 +315,11 @@ class Ledger:
         return self._book.entries
 
     @property
+    def sessions(self) -> tuple[KnownSession, ...]:
+        """Those of a network that were begun, whatever became of them."""
+        return tuple(entry.session for entry in self.entries if entry.session is not None)
+
+    @property
     def sealed(self) -> bool:
         """Whether it was given or opened with a datum, and is that one's ledger since."""
         return self._book.seal is not None
@@ -318,8 +334,7 @@ class Ledger:
         Raises:
             InputError: it is another datum's.
         """
-        seal = self._book.seal
-        if seal is not None and not hmac.compare_digest(seal[1], _digest(datum, seal[0])[1]):
+        if not self._is_of(datum):
             raise InputError(f"{self.path}: the ledger of another datum; give each its own")
 
     def mark(self, values: ArrayLike) -> str:
@@ -375,14 +390,107 @@ class Ledger:
             book = _read(self.path)
             if book.seal != self._book.seal:
                 raise InputError(f"{self.path}: replaced by another ledger since it was opened")
-            entries = (*book.entries, entry)
-            _add_up(entries, book.budget.delta)
-            runs = [each.recorded(self._datum) for each in entries]
-            joint = join_runs(runs, Normal() if prior is None else prior, resolution, self._datum)
-            book = replace(book, entries=(*book.entries, replace(entry, joint=joint)))
-            _write(self.path, book)
-            self._book = book
+            self._keep(book, (*book.entries, entry), prior, resolution)
         return self.totals()
+
+    def begin(self, session: KnownSession, datum: ArrayLike, despite: bool = False, prior: Prior | None = None) -> None:
+        """Enter a session before anything of it is sent; one that is in the ledger already stays as it is.
+
+        Args:
+            session: which, and with whom.
+            datum: the value that this participant brings.
+            despite: enter it whatever the ledger says.
+            prior: as for `add`.
+
+        Raises:
+            InputError: it has another value than the ledger's, or is too near an earlier session.
+            BudgetError: one more run would go past the budget.
+        """
+        numbers = _numbers(datum)
+        with _locked(self.path):
+            book = _read(self.path)
+            self._book = replace(book, seal=book.seal or _digest(numbers))
+            if not despite:
+                self.require_session(session, numbers)
+            own = self._is_of(numbers)
+            self._datum = numbers if own else None
+            session = replace(session, value="" if own else self.mark(numbers))
+            known = {(each.digest, each.value) for each in self.sessions}
+            if (session.digest, session.value) not in known:
+                self._keep(self._book, (*book.entries, Entry(session=session)), prior, None)
+
+    def require_session(self, session: KnownSession, datum: ArrayLike) -> None:
+        """Refuse a session to come as `begin` would; nothing is written, and one that has begun is not refused.
+
+        Raises:
+            InputError: it has another value than the ledger's, or is too near an earlier session.
+            BudgetError: one more run would go past the budget.
+        """
+        if not self._is_of(datum):
+            text = "another value than the one this ledger is kept for: two answers tell what has changed"
+            raise InputError(f"{self.path}: {text}; of another quantity keep another, or give --despite-ledger")
+        if session.digest not in {each.digest for each in self.sessions}:
+            refuse_near(session, self.sessions, str(self.path))
+            self.require()
+
+    def _is_of(self, datum: ArrayLike) -> bool:
+        """Whether this is the ledger's datum; any, as long as it has none."""
+        seal = self._book.seal
+        return seal is None or hmac.compare_digest(seal[1], _digest(datum, seal[0])[1])
+
+    def finish(
+        self, digest: str, entry: Entry, state: State, prior: Prior | None = None, resolution: float | None = None
+    ) -> Totals:
+        """Say what a session told that was begun with this ledger; of one that is over nothing is changed.
+
+        Args:
+            digest: of its charter.
+            entry: what it gave away; it is joined with others where the session is over.
+            state: what became of it.
+            prior: as for `add`.
+            resolution: likewise.
+
+        Raises:
+            InputError: it was never begun, or the bounds contradict earlier ones; the file is as it was.
+        """
+        with _locked(self.path):
+            book = _read(self.path)
+            places = [k for k, each in enumerate(book.entries) if each.session and each.session.digest == digest]
+            if not places:
+                raise InputError(f"{self.path}: no session {digest[:12]} was begun with this ledger")
+            old = book.entries[places[-1]]
+            assert old.session is not None
+            self._book = book
+            if old.session.state == "over":
+                return self.totals()
+            session = replace(old.session, state=state)
+            joins = state == "over" and not session.value
+            entry = replace(
+                entry,
+                lower=-inf if session.value else entry.lower,
+                upper=inf if session.value else entry.upper,
+                told=entry.told if joins else (),
+                among=session.among,
+                session=session,
+                at=old.at,
+            )
+            others = [each for k, each in enumerate(book.entries) if k != places[-1]]
+            self._keep(book, (*others, entry), prior, resolution)
+        return self.totals()
+
+    def _keep(self, book: _Book, entries: tuple[Entry, ...], prior: Prior | None, resolution: float | None) -> None:
+        """Write entries, of which the last is new, with what all of them told together."""
+        _add_up(entries, book.budget.delta)
+        if self._datum is None:  # a session with another value: it is not known what the earlier ones told
+            joint = JointBits(_join(book.entries).bits + entries[-1].bits, "indication", None)
+        else:
+            runs = [each.recorded(self._datum) for each in entries if not each.is_silent]
+            nothing = JointBits(0.0, "exact", 0.0)
+            prior = Normal() if prior is None else prior
+            joint = join_runs(runs, prior, resolution, self._datum) if runs else nothing
+        book = replace(book, entries=(*entries[:-1], replace(entries[-1], joint=joint)))
+        _write(self.path, book)
+        self._book = book
 
 
 def _refuse_negative(name: str, figure: float | None) -> None:
@@ -456,7 +564,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, book: _Book) -> None:
-    """Put a new file in the place of the old one, and both it and its name on the disk."""
+    """Put a new file in the place of the old one, on disk on return."""
     content = {
         "format": "midst-ledger",
         "format_version": FORMAT,
@@ -465,18 +573,7 @@ def _write(path: Path, book: _Book) -> None:
         "entries": [_encode(entry) for entry in book.entries],
     }
     text = json.dumps(content | {"checksum": _checksum(content)}, indent=1, allow_nan=False)
-
-    def put(file: BinaryIO) -> None:
-        file.write(text.encode())
-        file.flush()
-        os.fsync(file.fileno())
-
-    write_whole(path, put, mode=0o600)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_whole(path, lambda file: file.write(text.encode()), mode=0o600)
 
 
 def _read(path: Path) -> _Book:
@@ -511,6 +608,7 @@ def _encode(entry: Entry) -> dict[str, Any]:
     record = {name: getattr(entry, name) for name in ("at", "exposed", "bits", "node", "among")}
     record |= {end: [x if isfinite(x) else None for x in getattr(entry, end)] for end in ("lower", "upper")}
     record |= {"told": [one.to_dict() for one in entry.told], "joint": entry.joint and asdict(entry.joint)}
+    record |= {"session": entry.session and entry.session.to_dict()}
     return record | {"mechanism": entry.mechanism and str(entry.mechanism)}
 
 
@@ -519,6 +617,7 @@ def _decode(record: dict[str, Any]) -> Entry:
     made = {
         "told": tuple(map(Disclosure.from_dict, record["told"])),
         "joint": record["joint"] and JointBits(**record["joint"]),
+        "session": record["session"] and KnownSession.from_dict(record["session"]),
         "mechanism": record["mechanism"] and parse_mechanism(record["mechanism"]),
     }
     return Entry(**record | ends | made)

@@ -3,10 +3,20 @@
 Rules:
 - A session is a fold: an opening record (what was drawn at random) and then the inputs of every step, in order. Playing
   the records again gives the same state to the last bit, so that is how a node resumes.
-- `append` returns when the record is on disk (fdatasync). If it cannot be written it raises, and the caller sends
-  nothing.
-- A record is its length, a checksum and its bytes. An incomplete one at the end is a write that a crash cut short:
-  nothing depends on it, and it is cut off. A damaged one anywhere else is refused: what is lost there has been sent.
+- `append` returns when the record is on disk (fdatasync). If it cannot be written it raises, the caller sends nothing,
+  and nothing more is written behind it: what a failed sync has left is known when the file is read again.
+- A record is its length, two checksums and its bytes. The first covers the record and all before it, the second the
+  length and the first. When the record is on disk a mark is written behind it, for which nobody waits: it reaches the
+  disk with the next record at the latest. It is a number of this journal's own, from what was drawn at random, so that
+  nobody can have it written by what it sends.
+- The first record comes into being with the file, whole or not at all.
+- What stands before the last mark was on disk: if one bit of it is wrong the journal is refused, since what is lost
+  there has been sent. So is a file without a whole first record, an empty one included.
+- The torn tail is what stands behind the last mark and is no whole record: the one write that a crash cut short, which
+  may have left any part of itself, zeros included. Nothing depends on it, and it is cut off. A whole record without a
+  mark may be on disk or not, so the file is written anew before anything is made of it.
+- What the file alone cannot show: that it was cut back to where it had stood before, or put back from a backup. Then
+  the same is done again as long as the same is heard, and neighbours notice where it is not (`Peer`).
 - One process at a time.
 """
 
@@ -18,13 +28,16 @@ import hashlib
 import os
 import struct
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from midst.errors import InputError
+from midst.files import make_folder
 
-MAGIC = b"midst journal 1\n"
-_HEAD = struct.Struct("<I8s")
-_LONGEST = 1 << 26
+MAGIC = b"midst journal 2\n"
+_FAMILY = b"midst journal "
+_SUM = 8  # bytes of a checksum, and of a mark
+_CLOSED = -1  # no handle
+_HEAD = struct.Struct(f"<I{_SUM}s")  # length and checksum of a record; the checksum of both follows
 
 
 class File(Protocol):
@@ -34,8 +47,8 @@ class File(Protocol):
         """All of it; nothing where there is no file yet."""
         ...
 
-    def append(self, data: bytes) -> None:
-        """Write at the end; on return the data is on disk, or OSError is raised."""
+    def append(self, data: bytes, mark: bytes) -> None:
+        """Write at the end; the mark once the data is on disk. On return the data is there, or OSError is raised."""
         ...
 
     def replace(self, data: bytes) -> None:
@@ -59,122 +72,179 @@ class Journal:
 
         Raises:
             InputError: it is not a journal, or a damaged one.
+            OSError: it ended in a write that was cut short, and cannot be written anew.
         """
         self._file = file
+        self._failed = False
+        self._last = self._mark = b""
+        self.records: list[bytes] = []
         data = file.read()
-        if not MAGIC.startswith(data[: len(MAGIC)]):
-            raise InputError(f"{where}: not a midst journal; give --state another folder")
-        self.records, end = _split(data, where)
-        self._begun = bool(self.records)
-        if end < len(data):
-            file.replace(data[:end])
+        if not data:
+            return
+        self.records, self._last, self._mark, end = _split(data, where)
+        if data[end:] != self._mark:
+            file.replace(data[:end] + self._mark)
 
     def append(self, record: bytes) -> None:
         """Put a record on disk, and come back when it is there."""
-        self._file.append((b"" if self._begun else MAGIC) + _frame(record))
-        self._begun = True
+        if not self._mark:
+            self._begin(record)
+            return
+        if self._failed:
+            raise OSError(5, "an earlier write has failed")
+        self._failed = True
+        framed = _frame(record, self._last)
+        self._file.append(framed.data, self._mark)
+        self._failed = False
+        self._last = framed.checksum
 
     def forget(self, record: bytes) -> None:
         """Put one record in place of all: the secrets of a session that is over are nobody's any more."""
-        self._file.replace(MAGIC + _frame(record))
+        self._begin(record)
+
+    def _begin(self, record: bytes) -> None:
+        self._failed = True
+        framed = _frame(record, MAGIC)
+        mark = _mark(framed.checksum)
+        self._file.replace(MAGIC + framed.data + mark)
+        self._failed = False
+        self._last, self._mark = framed.checksum, mark
 
 
-def _frame(record: bytes) -> bytes:
-    return _HEAD.pack(len(record), _checksum(record)) + record
+class _Framed(NamedTuple):
+    """A record as it stands in the file, and its checksum."""
+
+    data: bytes
+    checksum: bytes
 
 
-def _checksum(record: bytes) -> bytes:
-    return hashlib.blake2b(record, digest_size=8).digest()
+def _frame(record: bytes, before: bytes) -> _Framed:
+    """A record behind the one with a checksum; the first stands behind the magic bytes."""
+    checksum = _sum(b"record", before, record)
+    head = _HEAD.pack(len(record), checksum)
+    return _Framed(head + _sum(b"head", before, head) + record, checksum)
 
 
-def _split(data: bytes, where: str) -> tuple[list[bytes], int]:
-    """The whole records, and where the last of them ends."""
+def _mark(first: bytes) -> bytes:
+    """The mark of a journal whose first record has a checksum."""
+    return _sum(b"mark", first)
+
+
+def _sum(kind: bytes, *parts: bytes) -> bytes:
+    return hashlib.blake2b(b"".join(parts), digest_size=_SUM, person=kind).digest()
+
+
+def _record_at(data: bytes, place: int, before: bytes) -> tuple[bytes, bytes] | None:
+    """The record that stands there and its checksum, if it is whole and right."""
+    middle = place + _HEAD.size
+    start = middle + _SUM
+    if len(data) < start or data[middle:start] != _sum(b"head", before, data[place:middle]):
+        return None
+    length, checksum = _HEAD.unpack_from(data, place)
+    record = data[start : start + length]
+    return (record, checksum) if _sum(b"record", before, record) == checksum else None
+
+
+def _split(data: bytes, where: str) -> tuple[list[bytes], bytes, bytes, int]:
+    """The whole records, the checksum of the last, the mark, and where the last record ends."""
+    if not data.startswith(MAGIC):
+        known = data.startswith(_FAMILY)
+        text = "a journal of another version, or damaged; start a new session" if known else "not a midst journal"
+        raise InputError(f"{where}: {text}{'' if known else '; give --state another folder'}")
     records: list[bytes] = []
-    place = len(MAGIC)
-    if len(data) < place:
-        return records, 0
-    while place + _HEAD.size <= len(data):
-        length, checksum = _HEAD.unpack_from(data, place)
-        record = data[place + _HEAD.size : place + _HEAD.size + length]
-        end = place + _HEAD.size + length
-        if length > _LONGEST or end > len(data) or _checksum(record) != checksum:
-            if length > _LONGEST or end < len(data) or _begins_with(data[place + _HEAD.size :], checksum):
-                raise InputError(f"{where}: damaged; the session cannot be resumed, start a new one")
-            break
+    last, mark, place, end, marked = MAGIC, b"", len(MAGIC), 0, -1
+    while (found := _record_at(data, place, last)) is not None:
+        record, last = found
         records.append(record)
-        place = end
-    return records, place if records else 0
-
-
-def _begins_with(data: bytes, checksum: bytes) -> bool:
-    """Whether a whole record stands there: then its length is wrong, and no crash has cut it short."""
-    so_far = hashlib.blake2b(digest_size=8)
-    for k in range(len(data)):
-        if so_far.digest() == checksum:
-            return True
-        so_far.update(data[k : k + 1])
-    return so_far.digest() == checksum
+        end = place + _HEAD.size + _SUM + len(record)
+        if not mark:
+            mark = _mark(last)
+            marked = data.rfind(mark)  # where the last mark stands; what is before it was on disk
+        place = end + len(mark)
+        if end < marked and data[end:place] != mark:
+            break
+    if not records or end < marked:
+        raise InputError(f"{where}: damaged; the session cannot be resumed, start a new one")
+    return records, last, mark, end
 
 
 class DiskFile:
     """A file on a real disk, readable by its owner alone, locked against a second process."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make it, with its folder.
+        """Open it, if it is there; make its folder, if that is not.
 
         Raises:
-            InputError: it cannot be made, or another process has it.
+            InputError: it cannot be opened or made, it is empty, or another process has it.
         """
+        self._path = path
+        self._handle = self._folder = self._lock = _CLOSED
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            self._folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-            self._path = path
-            self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._open()
         except OSError as error:
+            self.close()
             raise InputError(f"{path}: {error.strerror}; give --state a folder that can be written") from None
+        except InputError:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        path = self._path
+        make_folder(path.parent)
+        self._folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InputError(f"{path}: another midst node is running this session") from None
-        os.fsync(self._folder)
-        self._size = os.fstat(self._handle).st_size
+        with contextlib.suppress(FileNotFoundError):
+            self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        if self._handle != _CLOSED and os.fstat(self._handle).st_size == 0:
+            raise InputError(f"{path}: damaged: it is empty; the session cannot be resumed, start a new one")
 
     def read(self) -> bytes:
-        """All of it."""
+        """All of it; nothing where there is no file yet."""
+        if self._handle == _CLOSED:
+            return b""
         with open(os.dup(self._handle), "rb") as file:
             file.seek(0)
             return file.read()
 
-    def append(self, data: bytes) -> None:
-        """Write at the end and wait for the disk; what was written in part is taken back."""
-        # A record cut short and left behind would read as a crash now, but as damage once another is written after it.
-        try:
-            written = os.write(self._handle, data)
-            if written < len(data):
-                raise OSError(28, "No space left on device")
-            os.fdatasync(self._handle)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._handle, self._size)
-            raise
-        self._size += written
+    def append(self, data: bytes, mark: bytes) -> None:
+        """Write at the end and wait for the disk; then the mark, for which nobody waits."""
+        _write_all(self._handle, data)
+        os.fdatasync(self._handle)
+        _write_all(self._handle, mark)
 
     def replace(self, data: bytes) -> None:
         """Write a new file beside it and move it there."""
         fresh = self._path.with_suffix(".new")
         handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        if os.write(handle, data) < len(data):
-            raise OSError(28, "No space left on device", str(fresh))
-        # The bytes before the name, and the name before we return. Were the rename on disk first, a crash would leave
-        # an empty journal; were it later than this, the secrets could come back that the caller takes to be gone.
-        os.fsync(handle)
-        os.replace(fresh, self._path)
+        try:
+            _write_all(handle, data)
+            # The bytes before the name, and the name before we return. Were the rename on disk first, a crash would
+            # leave an empty journal; were it later than this, a crash could undo what the caller takes to be done.
+            os.fsync(handle)
+            os.replace(fresh, self._path)
+        except OSError:
+            os.close(handle)
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+            raise
+        if self._handle != _CLOSED:
+            os.close(self._handle)
+        self._handle = handle
         os.fsync(self._folder)
-        os.close(self._handle)
-        self._handle, self._size = handle, len(data)
 
     def close(self) -> None:
         """Give it back."""
         for handle in (self._handle, self._folder, self._lock):
-            os.close(handle)
+            if handle != _CLOSED:
+                os.close(handle)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    """All of it: where a disk is nearly full, a write may end early, and only the next one says why."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]

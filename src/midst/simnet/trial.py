@@ -163,7 +163,7 @@ def run_trial(
     convicted = {i: _convicted(charter, result) for i, result in results.items()}
     wrong = list(_check(charter, values, world, results, frozenset(lies)))
     wrong += [HONEST_NAMED for accused in convicted.values() if accused and not lies.keys() & set(accused)]
-    if not faults.forgetful and not lies:  # who forgets before anybody has met it may draw anew
+    if not faults.draws_anew and not lies:  # who forgets before anybody has met it may draw anew
         calm = World(setups, seed, NONE)
         calm.run()
         wrong += _compare(calm, world)

@@ -18,7 +18,7 @@ from random import Random
 
 import numpy as np
 
-from midst.errors import Aborted
+from midst.errors import Aborted, InputError
 from midst.net.answer import Answer
 from midst.net.journal import Journal
 from midst.net.peer import RETRY, Peer
@@ -32,6 +32,7 @@ _BUSY = 20.0  # seconds from the start in which crashes, partitions and full dis
 _DOWN = (0.05, 8.0)  # how long a participant stays down
 _APART = (0.5, 10.0)  # how long a partition, or a full disk, lasts
 _TALKS = 300.0  # seconds for which a liar talks
+_LIES = (0.0, 3.0)  # how long until the power fails after a sync that lies
 _OFTEN = 60  # a fatal write is one of the next so many
 
 
@@ -117,7 +118,7 @@ class World:
         one = self.participants[i]
         one.starts += 1
         self._note("start", i)
-        incarnation = one.starts - 1 if self._faults.forgetful else 0
+        incarnation = one.starts - 1 if self._faults.draws_anew else 0
         entropy = Random(f"{self._seed}/{one.setup.name}/{incarnation}").randbytes
 
         def begin() -> None:
@@ -145,6 +146,9 @@ class World:
             return False
         except OSError:
             one.result = Aborted("disk", one.setup.name, "no space for a journal")
+            return False
+        except InputError as error:  # a damaged journal
+            one.result = Aborted("disk", one.setup.name, str(error))
             return False
         except Exception:
             if i not in self._liars:
@@ -214,7 +218,7 @@ class World:
         for statement in one.setup.codec.decode_all(frame):
             if statement.signer != i:
                 continue
-            life = one.starts if self._faults.forgetful else 0
+            life = b"" if one.peer is None else one.peer.opening.instance
             about: list[tuple[object, ...]] = [(i, life, statement.step)]
             about += [(i, statement.context)] if statement.kind == b"C" else []
             for key in about:
@@ -246,6 +250,14 @@ class World:
             i, when = rng.choice(nodes), rng.uniform(0, _BUSY)
             self._at(when, lambda i=i: self._fill(i, True))  # type: ignore[misc]
             self._at(when + rng.uniform(*_APART), lambda i=i: self._fill(i, False))  # type: ignore[misc]
+        damages = [SimFile.flip_bit] * self._faults.bit_flips + [SimFile.truncate] * self._faults.truncations
+        for damage in damages:
+            i, when = rng.choice(nodes), rng.uniform(0, _BUSY)
+            self._at(when, lambda i=i, damage=damage: self._spoil(i, damage))  # type: ignore[misc]
+        for _ in range(self._faults.lost_syncs):
+            i, when = rng.choice(nodes), rng.uniform(0, _BUSY)
+            self._at(when, lambda i=i: self._lie(i))  # type: ignore[misc]
+            self._at(when + rng.uniform(*_LIES), lambda i=i: self._spoil(i, SimFile.cut_power))  # type: ignore[misc]
 
     def _talk(self, i: int) -> None:
         """A liar says what it likes, as long as it runs; the disk of one that is put back is put back once."""
@@ -279,6 +291,15 @@ class World:
     def _kill(self, i: int) -> None:
         if self.participants[i].peer is not None:
             self._die(i)
+
+    def _spoil(self, i: int, damage: Callable[[SimFile], None]) -> None:
+        """A participant that is up dies, and its disk is not what it was."""
+        if self.participants[i].peer is not None:
+            self._die(i)
+            damage(self.participants[i].disk)
+
+    def _lie(self, i: int) -> None:
+        self.participants[i].disk.lies = self._rng.randint(1, 3)
 
     def _fill(self, i: int, full: bool) -> None:
         self.participants[i].disk.full = full

@@ -1,0 +1,159 @@
+"""`midst node --ledger`: a participant keeps account of what its sessions on one quantity give away.
+
+Rules:
+- A session is entered before anything is sent: one that is killed, or of which nothing more is heard, counts.
+- What a search told is all that it made public: how much weight lies between any two thresholds, and the answer. That
+  is what an audit of a simulated run looks at, and it is weighed by the same functions.
+- Of a session that was aborted, this participant knows what was told until then; others may know one answer more. Of an
+  iteration, it knows whether it has sent its own value, and what the search at its end told. Neither is joined with
+  other sessions: the ledger calls the sum an indication.
+- A ledger that cannot be written at the end costs nobody the answer: the session is in it, as one that has begun.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from midst.dp.ledger import Entry, Ledger, entry_of
+from midst.dp.sessions import KnownSession, Member, State
+from midst.errors import Aborted, InputError
+from midst.net.answer import Answer
+from midst.net.charter import Charter
+from midst.net.exchange import Exchange
+from midst.net.setup import Setup
+from midst.privacy.posterior import single
+from midst.privacy.priors import Normal, Prior, Uniform, parse_prior
+from midst.protocol.course import play
+from midst.protocol.search import SearchState
+from midst.protocol.statements import Statement
+from midst.trace import Probe, Trace
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NodeAccount:
+    """The ledger of a participant's quantity, with the session that is about to run in it.
+
+    Attributes:
+        ledger: of the quantity.
+        setup: who, and by which charter.
+        prior: of every value, for the bits.
+    """
+
+    ledger: Ledger
+    setup: Setup
+    prior: Prior
+
+    def close(self, ending: Answer | Aborted, exchange: Exchange | None) -> None:
+        """Enter what the session gave away.
+
+        Args:
+            ending: how it ended.
+            exchange: where it stood then; None where it was over already.
+
+        Raises:
+            InputError: what was told contradicts earlier sessions, or the prior.
+            OSError: the ledger cannot be written.
+        """
+        charter, search = self.setup.charter, None if exchange is None else exchange.search
+        state, sizes = _state(self.setup, ending, search), [1] * len(charter.names)
+        exposed = exchange is not None and exchange.exposed
+        if isinstance(ending, Answer):
+            search, sizes = _play(charter, ending)
+            exposed = ending.exposed
+        elif charter.pooled:
+            search = None  # how many values the others have is in their announcements, and not told here
+        entry = Entry()
+        if search is not None and search.steps:
+            entry = entry_of(trace_of(charter, search, sizes), self.setup.number, self.prior)
+        if charter.method == "consensus":
+            entry = Entry(exposed=exposed, bits=self._bits_of_value() if exposed else entry.bits)
+        self.ledger.finish(charter.digest.hex(), entry, state, self.prior)
+
+    def _bits_of_value(self) -> float:
+        """What is learnt by who hears the value itself."""
+        values, width = self.setup.values.reshape(-1).tolist(), self.prior.scale / 1000
+        return sum(single(self.prior, self.setup.number, value, value).bits(width) for value in values)
+
+
+def open_node_account(path: Path, setup: Setup, prior: str | None, despite: bool) -> NodeAccount:
+    """The account of a participant, with its session entered as one that begins.
+
+    Args:
+        path: the ledger of the quantity.
+        setup: who, and by which charter.
+        prior: of every value, in words; uniform between the charter's bounds if not given, or N(0, 1).
+        despite: whether the session is to take place whatever the ledger says.
+
+    Raises:
+        InputError: the ledger is damaged, or refuses; or the prior excludes the value.
+    """
+    believed = _default_prior(setup.charter) if prior is None else parse_prior(prior)
+    if any(believed.log_density(value) == -math.inf for value in setup.values.reshape(-1).tolist()):
+        raise InputError("--prior gives no mass to your value; give a wider one")
+    ledger = Ledger.open(path)
+    ledger.begin(session_of(setup.charter), setup.values.reshape(-1), despite, believed)
+    return NodeAccount(ledger, setup, believed)
+
+
+def session_of(charter: Charter) -> KnownSession:
+    """The session of a charter, as a ledger knows it."""
+    members = tuple(Member(one.name, one.fingerprint, one.weight) for one in charter.participants)
+    return KnownSession(charter.session, charter.digest.hex(), members)
+
+
+def _default_prior(charter: Charter) -> Prior:
+    bounds = charter.bounds
+    return Normal() if bounds is None or bounds[0] == bounds[1] else Uniform(*bounds)
+
+
+def trace_of(charter: Charter, search: SearchState, sizes: list[int]) -> Trace:
+    """What a search has made public so far, as the audit reads it.
+
+    Args:
+        charter: what all agreed on.
+        search: where it stands.
+        sizes: how many values each participant has.
+    """
+    n, keys = len(sizes), search.rules.keys
+    probes = []
+    for coordinate, known in enumerate(search.known):
+        totals = tuple(above - below for (_, below), (_, above) in pairwise(known))
+        probes.append(Probe(0, coordinate, keys, tuple(edge for edge, _ in known), totals))
+    shape = (0, n) if charter.coordinates == 1 else (0, n, charter.coordinates)
+    return Trace(
+        graph=charter.graph,
+        objective=charter.goal,
+        whole_weights=np.array([one.weight for one in charter.participants], np.int64),
+        unit_weight=1.0,
+        parameters={},
+        iterations=0,
+        t=np.zeros(0, np.int64),
+        x=np.zeros(shape),
+        branch=np.zeros(shape, np.int8),
+        probes=tuple(probes),
+        answer=None if search.question is not None else tuple(map(search.value, range(len(search.rules.goals)))),
+        owners=np.repeat(np.arange(n), sizes) if charter.pooled else None,
+    )
+
+
+def _state(setup: Setup, ending: Answer | Aborted, search: SearchState | None) -> State:
+    if isinstance(ending, Answer):
+        return "over"
+    # in a search nothing is sent that depends on the value before all have announced themselves
+    return "silent" if setup.iteration is None and search is None else "aborted"
+
+
+def _play(charter: Charter, answer: Answer) -> tuple[SearchState | None, list[int]]:
+    """The search that found an answer, and how many values each participant has; None where there was no search."""
+    transcript = answer.transcript
+    if transcript is None:
+        return None, [1] * len(charter.names)
+    said = [Statement(body, b"") for body in transcript.announcements]
+    agreement, opening = charter.agreement(transcript.opening), transcript.opening
+    course = play(agreement, [each.tag for each in said], opening, transcript.totals, transcript.seals)[-1]
+    return course.search, [each.announced()[2] for each in said]
