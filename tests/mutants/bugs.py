@@ -59,6 +59,9 @@ _EXPORTED_MEMBERS = "tests/test_exported_members.py::"
 _GRAPHS = "tests/test_graphs.py::"
 _NODE = "tests/protocol/test_node.py::"
 _SEARCH_METHOD = "tests/test_search_method.py::"
+_BEHAVING = "tests/simnet/test_states.py::test_with_a_liar_that_behaves_every_state_leads_to_the_right_answer"
+_LYING = "tests/simnet/test_states.py::test_with_any_liar_nobody_is_led_apart_or_left_waiting"
+_ONE_VOTE = "tests/simnet/test_states.py::test_with_verified_votes_a_liar_has_one_vote"
 _SOLVING = "tests/test_solving.py::"
 _UPDATE = "tests/protocol/test_step.py::"
 
@@ -1692,6 +1695,115 @@ _MANY_SEARCHES = [
     ),
 ]
 
+_STATES = [
+    Bug(
+        "states: of two statements of one signer the later one counts",
+        "protocol/participant.py",
+        "        if known is not None:\n            text",
+        "        if False:\n            text",
+        (_LYING + "[two keys]",),
+    ),
+    Bug(
+        "states: final signatures on other answers count",
+        "protocol/participant.py",
+        "statement.context == self.course.context)",
+        'statement.context == self.course.context or statement.kind == b"F")',
+        (_LYING + "[two keys]",),
+    ),
+    Bug(
+        "states: what was agreed before is not part of the context",
+        "protocol/statements.py",
+        'return hashlib.sha256(context + struct.pack(f"<{len(totals)}Q", *totals) + sealed).digest()',
+        "return hashlib.sha256(context + sealed).digest()",
+        (_LYING + "[other statements]",),
+    ),
+    Bug(
+        "states: a statement of any kind is read as a contribution",
+        "protocol/course.py",
+        "        if statement.kind != kind:",
+        '        if statement.kind == b"D":',
+        (_LYING + "[other statements]",),
+    ),
+    Bug(
+        "states: a step is on disk after it is told",
+        "net/peer.py",
+        """            if not self._keep(Inputs(self.exchange.pack(inputs))):
+                return
+            self.exchange.step(inputs)
+""",
+        """            record = Inputs(self.exchange.pack(inputs))
+            self.exchange.step(inputs)
+            self._post()
+            if not self._keep(record):
+                return
+""",
+        (_BEHAVING,),
+    ),
+    Bug(
+        "states: the last step is not played again",
+        "net/session.py",
+        "    for record in records:\n        match record:",
+        "    for record in records[:-1]:\n        match record:",
+        (_BEHAVING,),
+    ),
+    Bug(
+        "states: a session that ended is taken up again",
+        "net/session.py",
+        "        if isinstance(record, Broken):\n            raise _over(record)",
+        "        if isinstance(record, Broken):\n            break",
+        (_LYING + "[two keys]",),
+    ),
+    Bug(
+        "states: those who heard else are shown nothing",
+        "net/gossip.py",
+        "if self._participant.apart:",
+        "if self._asked < 0:",
+        (_LYING + "[two keys]",),
+    ),
+    Bug(
+        "states: nobody is asked but who should have told",
+        "net/gossip.py",
+        "if self._asked < step:",
+        "if step >= 0:",
+        (_LYING + "[two keys]",),
+    ),
+    Bug(
+        "states: only the newest is told to who asks",
+        "net/gossip.py",
+        "            wanted = [self._held(step, signer) for",
+        "            wanted = [self._held(max(step, self._participant.step), signer) for",
+        (_LYING + "[two keys]",),
+    ),
+    Bug(
+        "states: evidence of two statements shows one of them",
+        "protocol/participant.py",
+        "self._show([known, statement])",
+        "self._show([statement])",
+        (_LYING + "[two keys]",),
+    ),
+    Bug(
+        "states: totals that do not open are taken",
+        "protocol/votes.py",
+        "        if add(points) != commit(number, blinding):\n            return None",
+        "        if not points:\n            return None",
+        (_ONE_VOTE,),
+    ),
+    Bug(
+        "states: of a pair whose masks do not cancel the first is shown",
+        "protocol/participant.py",
+        "self._show([disputes[i], disputes[j]])",
+        "self._show([disputes[i]])",
+        (_ONE_VOTE,),
+    ),
+    Bug(
+        "states: who waits does not ask again",
+        "net/peer.py",
+        "now - max(self._progress, self._nudged) >= RETRY",
+        "now - max(self._progress, self._nudged) >= 1000 * RETRY",
+        (_BEHAVING,),
+    ),
+]
+
 BUGS: tuple[Bug, ...] = (
     *_STEP,
     *_SURFACES,
@@ -1707,4 +1819,5 @@ BUGS: tuple[Bug, ...] = (
     *_NOISE,
     *_LEDGERS,
     *_MANY_SEARCHES,
+    *_STATES,
 )

@@ -234,6 +234,7 @@ class Peer:
                         self.exchange.begin()
                     self._resend(j, said.wants)
                     self._post()
+                    self._advance(now)
             case Refused(kind, text):
                 text = f"{neighbour.name} refuses ({printable(kind, 32)}): {printable(text)}"
                 self._abort("refused", (j,), text)
@@ -329,11 +330,13 @@ class Peer:
         said = self.setup.codec.decode(frame)
         neighbour = self.neighbours[j]
         neighbour.heard = now
-        if isinstance(said, SignedWithdrawal):
-            self._hear_out(j, said, now)
-        elif not isinstance(said, StepFrame | Statements):
+        if not isinstance(said, StepFrame | Statements | SignedWithdrawal):
             self._listen(j, said, now)
-        elif neighbour.met and self._goes_on and self.exchange.take(j, said):
+        elif not neighbour.met:
+            pass  # it will be asked for, or said again
+        elif isinstance(said, SignedWithdrawal):
+            self._hear_out(j, said, now)
+        elif self._goes_on and self.exchange.take(j, said):
             self._progress = now
             self._post()
             self._advance(now)
