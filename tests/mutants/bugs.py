@@ -1552,6 +1552,30 @@ _FLOODS = [
     ),
 ]
 
+_PROCESSES = [
+    Bug(
+        "a node of midst up keeps its starter's end of the lifeline",
+        "net/local.py",
+        "        os.close(self.other_end)\n",
+        "",
+        ("tests/cli/test_up.py::test_killed_it_leaves_nobody_behind",),
+    ),
+    Bug(
+        "a value that others can read is taken",
+        "cli/node.py",
+        "str(file), alone=True)",
+        "str(file), alone=False)",
+        ("tests/net/test_node_command.py",),
+    ),
+    Bug(
+        "a process may be dumped where a limit is raised",
+        "net/process.py",
+        "prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)",
+        "prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)",
+        ("tests/net/test_process.py::test_no_core_is_left",),
+    ),
+]
+
 BUGS: tuple[Bug, ...] = (
     *_STEP,
     *_SURFACES,
@@ -1568,4 +1592,5 @@ BUGS: tuple[Bug, ...] = (
     *_LEDGERS,
     *_MANY_SEARCHES,
     *_FLOODS,
+    *_PROCESSES,
 )

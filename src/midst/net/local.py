@@ -5,7 +5,7 @@ Rules:
 - Processes are forked from one that has loaded everything, so a hundred of them start in a second and share memory.
 - Keys and journals are in a temporary folder that goes when it is over.
 - What the machine cannot hold is refused before anything is made or started (`process.py`).
-- Whoever is told to end while it starts others starts no more of them; and all are told to go before any is waited for.
+- Whoever is told to end while it starts others starts no more of them; and all go before any is waited for.
 - A participant whose starter is gone, killed with SIGKILL as well, removes the folder and ends: it holds one end of a
   pipe whose other end the starter alone has.
 """
@@ -24,7 +24,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
@@ -92,7 +92,8 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
         )
         yield Party(charter, trusting, folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        for each in (folder, _as_gone(folder)):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:
@@ -162,7 +163,7 @@ def run_party(
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return _hear_out(pipes, follow)
     finally:
-        for end in lifeline:
+        for end in lifeline:  # first: of hundreds of busy processes, this one is slow to reach each
             os.close(end)
         _end_all(processes, 0.0 if pipes else _GRACE)
 
@@ -261,9 +262,19 @@ async def _participate(party: Party, setup: Setup, kind: TransportName, every: f
 
 
 def _follow_into_death(party: Party) -> None:
-    """Whoever started this process is gone: nobody else will remove what it has made."""
-    shutil.rmtree(party.folder, ignore_errors=True)
+    """Whoever started this process is gone: nobody else will remove what it has made.
+
+    The first of all participants does so, for all; by its old name nobody finds the folder then, to write there again.
+    """
+    with suppress(OSError):
+        party.folder.rename(_as_gone(party.folder))
+        shutil.rmtree(_as_gone(party.folder), ignore_errors=True)
     os._exit(1)
+
+
+def _as_gone(folder: Path) -> Path:
+    """What a folder is called while a participant removes it."""
+    return folder.with_name(f"{folder.name}-gone")
 
 
 def unanimous(ends: Sequence[End]) -> Answer:
