@@ -90,9 +90,7 @@ def command(
 
     from midst.cli.options import parse_bounds
     from midst.net.local import make_party, unanimous
-    from midst.net.process import forbid_dumps
 
-    forbid_dumps()
     seed = secrets.randbits(32) if seed_values is None else seed_values
     network, numbers = _read(graph, nodes, values, pooled, np.random.default_rng(seed))
     if objective is not None and quantile is not None:
@@ -187,7 +185,10 @@ def _write_out(charter: Charter, answer: Answer, out: Path) -> None:
 
 @contextmanager
 def _ending_well() -> Iterator[None]:
-    """Whoever is told to end, and not only by Ctrl-C, leaves nothing behind."""
+    """Whoever is told to end, and not only by Ctrl-C, leaves nothing behind; nor a core dump, whatever it dies of."""
+    from midst.net.process import forbid_dumps
+
+    forbid_dumps()
 
     def interrupt(number: int, frame: object) -> NoReturn:
         raise KeyboardInterrupt
