@@ -1,14 +1,20 @@
-"""Files written whole or not at all, and on disk when that is said."""
+"""Files written whole or not at all, and on disk when that is said; and files that are for their owner alone."""
 
 from __future__ import annotations
 
 import os
+import stat
+import struct
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from midst.errors import InputError
+
+_ACL = struct.Struct("<HHI")  # an entry of an access control list, after four bytes: tag, permissions, whose
+_OWNER, _USER, _MASK = 0x01, 0x02, 0x10
 
 
 def check_writable(path: str | Path) -> Path:
@@ -25,6 +31,37 @@ def check_writable(path: str | Path) -> Path:
     if not os.access(target.parent, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
         raise InputError(f"{target} cannot be written")
     return target
+
+
+def check_alone(file: int, path: str | Path, what: str) -> None:
+    """Refuses an open file that others may read or write; of what is no file on a disk nothing is said.
+
+    Args:
+        file: its descriptor: looked at is what is read, whatever is at the path by now.
+        path: what to call it.
+        what: it holds.
+
+    Raises:
+        InputError: others may.
+    """
+    mode = os.fstat(file).st_mode
+    if (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)) and mode & 0o077 and _is_shared(file):
+        raise InputError(f"{path}: others may read or write this {what}; try: chmod 600 {path}")
+
+
+def _is_shared(file: int) -> bool:
+    """Whether others may touch a file whose mode says so.
+
+    With an access control list the mode's group is only the most that anybody on the list may do. systemd gives a
+    service its credentials that way: a file of root's, and the service's user on the list.
+    """
+    entries: list[tuple[int, int, int]] = []
+    with suppress(OSError, AttributeError, struct.error):  # there is no list, or no such thing here
+        entries = list(_ACL.iter_unpack(os.getxattr(file, "system.posix_acl_access")[4:]))
+    if not entries:
+        return True
+    own = ((_OWNER, None), (_USER, os.geteuid()), (_MASK, None))
+    return any(may and (tag, None if tag != _USER else who) not in own for tag, may, who in entries)
 
 
 def write_whole(path: str | Path, write: Callable[[BinaryIO], object], mode: int = 0o600) -> None:

@@ -228,6 +228,67 @@ def test_interrupted_while_it_starts(tmp_path: Path, number: signal.Signals) -> 
         assert (code, out, err.strip()) == (130, "", "midst: interrupted")
 
 
+def test_killed_it_leaves_nobody_behind(tmp_path: Path) -> None:
+    """Nor anything: nobody but those it has started can clear up after it."""
+    with up(tmp_path, *SLOW) as one:
+        one.until_running(20, rounds=3)
+        assert len(one.others()) == 20
+        one.process.kill()
+        one.process.wait()
+        deadline = time.monotonic() + 10
+        while one.others():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert list(one.folder.rglob("*")) == []
+        _, err = one.process.communicate()
+    assert err == ""
+
+
+def test_killed_while_it_does_not_listen_it_leaves_nobody_behind(tmp_path: Path) -> None:
+    """Those who have more to say than its pipes hold wait for it; they must not wait for ever."""
+    with up(tmp_path, "--graph", "ring", "--nodes", "12", "--objective", "mean", "--explore") as one:
+        one.until_running(12, rounds=3)
+        one.process.send_signal(signal.SIGSTOP)
+        time.sleep(2)
+        one.process.kill()
+        one.process.wait()
+        deadline = time.monotonic() + 10
+        while one.others():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_what_the_machine_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with up(tmp_path, "--graph", "ring", "--nodes", "100000") as one:
+        code, out, err = one.end(60)
+    assert (code, out) == (2, "")
+    assert err.startswith("midst: error: 100000 nodes are too many: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_told_to_end_among_many_it_ends_soon(tmp_path: Path) -> None:
+    with up(tmp_path, "--graph", "ring", "--nodes", "40", "--method", "search", "--no-verify") as one:
+        one.until_running(10)  # while others are still being started
+        began = time.monotonic()
+        one.process.send_signal(signal.SIGTERM)
+        code, out, _ = one.end(30)
+        assert time.monotonic() - began < 5
+    assert (code, out) == (130, "")
+
+
+def test_the_token_of_its_page_is_not_in_a_log(tmp_path: Path) -> None:
+    with up(tmp_path, *SLOW, "--explore") as one:
+        assert one.process.stderr is not None
+        line = one.process.stderr.readline()
+        file = Path(line.split("file://")[1].strip())
+        token = file.read_text().split("#token=")[1].split('"')[0]
+        assert len(token) == 43
+        assert file.parent.stat().st_mode & 0o777 == 0o700
+        one.process.send_signal(signal.SIGTERM)
+        _, _, err = one.end()
+    assert token not in line + err
+
+
 def test_a_process_that_dies_ends_it(tmp_path: Path) -> None:
     with up(tmp_path, *SLOW[:-1], "4") as one:
         one.until_running(20, rounds=3)
@@ -245,7 +306,7 @@ def memory(pids: list[int]) -> int:
     """The memory of some processes together, in bytes; what they share counts once."""
     total = 0
     for pid in pids:
-        with suppress(OSError):
+        with suppress(FileNotFoundError, ProcessLookupError):
             for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
                 if line.startswith("Pss:"):
                     total += 1024 * int(line.split()[1])
@@ -254,6 +315,7 @@ def memory(pids: list[int]) -> int:
 
 @pytest.mark.torture
 @pytest.mark.timeout(900)
+@pytest.mark.skipif(os.geteuid() != 0, reason="how much memory they have, they tell to root alone")
 @pytest.mark.parametrize("kind", ["ring", "rgg"])
 def test_many_processes(tmp_path: Path, kind: str) -> None:
     values = np.random.default_rng(5).normal(size=MANY)

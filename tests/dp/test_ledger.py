@@ -591,6 +591,7 @@ def call(*arguments):
 @pytest.fixture
 def value_file(tmp_path):
     file = tmp_path / "value.txt"
+    file.touch(mode=0o600)
     file.write_text(f"{DATUM}\n")
     return file
 

@@ -47,6 +47,8 @@ _ESTIMATE = "tests/studies/test_estimate.py::"
 _LEDGER = "tests/dp/test_ledger.py::"
 _SESSIONS = "tests/dp/test_sessions.py::"
 _POSTERIOR = "tests/privacy/test_posterior.py::"
+_SEALS = "tests/net/test_seal.py::"
+_STRANGERS = "tests/net/test_strangers.py::"
 _SEALED = "tests/privacy/test_sealed.py::"
 _SEARCHED = "tests/privacy/test_search_beliefs.py::"
 _MASKS = "tests/protocol/test_masks.py::"
@@ -1699,8 +1701,8 @@ _STATES = [
     Bug(
         "states: of two statements of one signer the later one counts",
         "protocol/participant.py",
-        "        if known is not None:\n            text",
-        "        if False:\n            text",
+        "        if known is not None:\n            raise",
+        "        if False:\n            raise",
         (_LYING + "[two keys]",),
     ),
     Bug(
@@ -1804,6 +1806,82 @@ _STATES = [
     ),
 ]
 
+_FLOODS = [
+    Bug(
+        "the oldest stranger goes, and not one at random",
+        "net/transports/strangers.py",
+        "_draw.choice(same)",
+        "same[0]",
+        (_STRANGERS + "test_a_handshake_lives_as_long_as_it_says",),
+    ),
+    Bug(
+        "one source may fill all places",
+        "net/transports/strangers.py",
+        "if len(same) >= self.of_one:",
+        "if len(same) >= self.most:",
+        (_STRANGERS + "test_one_source_cannot_push_out_another",),
+    ),
+    Bug(
+        "a hello needs no cookie",
+        "net/transports/seal.py",
+        'if kind == b"H" and not self._gave(token, theirs):',
+        'if kind == b"H" and not token:',
+        (_SEALS + "test_who_has_not_seen_them_talk_has_no_signature_checked",),
+    ),
+    Bug(
+        "an answer need not show that it saw the hello",
+        "net/transports/seal.py",
+        "not (self._asked and token == self._ephemeral.public[:_TOKEN]):",
+        "not self._asked:",
+        (_SEALS + "test_who_has_not_seen_them_talk_has_no_signature_checked",),
+    ),
+    Bug(
+        "a cookie is for every ephemeral key",
+        "net/transports/seal.py",
+        'return hmac.digest(key, theirs, "sha256")[:_TOKEN]',
+        'return hmac.digest(key, b"", "sha256")[:_TOKEN]',
+        (_SEALS + "test_a_cookie_is_for_one_ephemeral_key_of_one_neighbour_and_gets_old",),
+    ),
+    Bug(
+        "signatures are checked as long as there are some",
+        "net/transports/seal.py",
+        "if self._checked >= 2 * _CHECKS or _RANDOM.random() >= self._chance:",
+        "if self._checked < 0:",
+        (_SEALS + "test_who_listens_in_and_forges_has_no_more_than_its_share",),
+    ),
+    Bug(
+        "a log grows with every link that comes and goes",
+        "net/transports/transport.py",
+        "self._full[j] = full + REPEAT_AFTER",
+        "self._full[j] = full",
+        ("tests/net/test_transports.py::test_a_neighbour_cannot_fill_a_log",),
+    ),
+]
+
+_PROCESSES = [
+    Bug(
+        "a node of midst up keeps its starter's end of the lifeline",
+        "net/local.py",
+        "        os.close(self.other_end)\n",
+        "",
+        ("tests/cli/test_up.py::test_killed_it_leaves_nobody_behind",),
+    ),
+    Bug(
+        "a value that others can read is taken",
+        "cli/node.py",
+        "str(file), alone=True)",
+        "str(file), alone=False)",
+        ("tests/net/test_node_command.py",),
+    ),
+    Bug(
+        "a process may be dumped where a limit is raised",
+        "net/process.py",
+        "prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)",
+        "prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)",
+        ("tests/net/test_process.py::test_no_core_is_left",),
+    ),
+]
+
 BUGS: tuple[Bug, ...] = (
     *_STEP,
     *_SURFACES,
@@ -1820,4 +1898,6 @@ BUGS: tuple[Bug, ...] = (
     *_LEDGERS,
     *_MANY_SEARCHES,
     *_STATES,
+    *_FLOODS,
+    *_PROCESSES,
 )

@@ -113,6 +113,7 @@ class Network:
         """The value of a participant, in a file."""
         path = self.folder / f"{name}.txt"
         row = np.atleast_1d(self.values[self.charter.number(name)])
+        path.touch(mode=0o600)
         path.write_text(" ".join(repr(float(part)) for part in row) + "\n")
         return path
 

@@ -65,6 +65,7 @@ class Try:
         charter = self.folder / "charter.toml"
         charter.write_text(self.net.charter.to_toml())
         (self.folder / "value.txt").write_text(VALUE)
+        (self.folder / "value.txt").chmod(0o600)
         self.options = {
             "--charter": charter,
             "--name": "p1",
@@ -146,6 +147,10 @@ def search(**others: Any) -> Callable[[Try], None]:
 
 def value(text: str | bytes) -> Callable[[Try], None]:
     return lambda one: one.value(text)
+
+
+def let_others(mode: int) -> Callable[[Try], None]:
+    return lambda one: (one.folder / "value.txt").chmod(mode)
 
 
 def pipe(text: str | bytes) -> Callable[[Try], None]:
@@ -242,6 +247,12 @@ CASES: list[Case] = [
     ("a key the charter does not know", of_a_stranger, "but the charter has sha256:"),
     ("a damaged certificate in trusted", overwrite("keys/p1/trusted/p0.crt", b"junk"), "p0.crt"),
     # the value
+    (
+        "a value that others can read",
+        let_others(0o644),
+        "value.txt: others may read or write this value; try: chmod",
+    ),
+    ("a value that others can write", let_others(0o602), "others may read or write this value; try: chmod 600"),
     ("no such value file", give(value_file="nowhere.txt"), "nowhere.txt: No such file"),
     ("a folder for a value", give(value_file="."), "directory"),
     ("an empty file", value(""), "no numbers"),

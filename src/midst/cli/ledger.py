@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from midst.dp.ledger import Ledger
 
-_VALUE_FILE = "The datum: one number, or one row of numbers; - for standard input."
+_VALUE_FILE = "The datum: one number, or one row of numbers, readable by you alone; - for standard input."
 _KINDS = {
     "exact": "what all runs told together",
     "upper bound": "no less than what all runs told together, on average",
@@ -97,7 +97,7 @@ def _read_datum(path: str) -> NDArray[Any]:
     from midst.cli.values import read_numbers
     from midst.errors import InputError
 
-    numbers = read_numbers(path)
+    numbers = read_numbers(path, alone=True)
     if len(numbers) != 1:
         raise InputError(f"{path}: {len(numbers)} lines of numbers; a ledger is of one datum, on one line")
     return numbers

@@ -3,10 +3,12 @@
 Rules:
 - The value comes from a file, from the output of a command, or from standard input: never from an argument or the
   environment, which other users of the machine can read. It is not repeated anywhere.
+- A file with the value is refused if others can read it, as a key is; the process leaves no core dump.
 - Everything is checked before the first byte is sent: files, charter, key, certificate, value, journal, address, and
   the ledger, into which the session is entered.
 - z(0) is drawn from the operating system. There is no seed here: whoever knows it would know what hides the value.
-- The answer goes to stdout, what happens on the way to stderr: lines for people, or JSON with --log json.
+- The answer goes to stdout, what happens on the way to stderr: lines for people, or JSON with --log json. The address
+  of the page, with its token, is shown on a terminal only; a log says in which file it is, which nobody else can read.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ _EXAMPLES = """\b
 Examples:
   midst node --charter pay.toml --name alice --key keys/alice.key --value-file salary.txt
   get-salary | midst node --charter pay.toml --name alice --key keys/alice.key --json"""
+_VALUE_FILE = "Holds your value, readable by you alone. Default: standard input."
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
 _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
@@ -62,7 +65,7 @@ _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, 
 @click.option("--charter", "charter_file", type=_A_FILE, required=True, metavar="FILE", help="What all agreed on.")
 @click.option("--name", required=True, help="Your participant in it.")
 @click.option("--key", "key_file", type=_A_FILE, required=True, metavar="FILE", help="Your key, as in keys/NAME.key.")
-@click.option("--value-file", type=_A_FILE, metavar="FILE", help="Holds your value. Default: standard input.")
+@click.option("--value-file", type=_A_FILE, metavar="FILE", help=_VALUE_FILE)
 @click.option("--value-command", metavar="CMD", help="Prints your value; run without a shell.")
 @click.option("--state", type=_A_FILE, metavar="DIR", help=_STATE)
 @click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), help=_TRANSPORT)
@@ -102,10 +105,12 @@ def command(
     from midst.net.identity.keys import load_identity
     from midst.net.journal import DiskFile, Journal
     from midst.net.notary import CertifiedNotary
+    from midst.net.process import forbid_dumps
     from midst.net.setup import make_setup
     from midst.net.transports.making import largest_frame, make_transport
     from midst.net.transports.transport import Endpoint
 
+    forbid_dumps()
     charter = read_charter(charter_file)
     identity = load_identity(key_file)
     number = check_identity(charter, name, identity)
@@ -260,14 +265,15 @@ async def _drive(
 @contextmanager
 def _page(setup: Setup, tell: Tell) -> Iterator[Feed]:
     """A page that shows this node, and nothing of any other."""
+    from midst.cli.pointer import pointer
     from midst.explorer.live import Feed, serve
     from midst.net.events import Start
 
     charter, feed = setup.charter, Feed()
     edges = [[setup.number, j] for j in setup.neighbours]
     feed.publish(Start(charter.names, edges, charter.title, charter.method, all=False, own=setup.number))
-    with serve(feed) as address:
-        tell("explore", f"follow this node at {address}")
+    with serve(feed) as address, pointer(address) as (_, shown):
+        tell("explore", f"follow this node at {shown}")
         yield feed
 
 
@@ -285,7 +291,7 @@ def read_value(file: Path | None, shell: str | None) -> Array:
         return parse_numbers(_output(shell).splitlines(), "--value-command").reshape(-1)
     if file is None and sys.stdin.isatty():
         raise InputError("no value: give --value-file or --value-command, or pipe it in; never as an argument")
-    return read_numbers("-" if file is None else str(file)).reshape(-1)
+    return read_numbers("-" if file is None else str(file), alone=True).reshape(-1)
 
 
 def _output(shell: str) -> str:

@@ -1,7 +1,8 @@
 """`midst up`: a whole network on this machine, to see it work.
 
 Rules:
-- Real processes, real keys, real TLS, on loopback only; nothing is left behind.
+- Real processes, real keys, real TLS, on loopback only; nothing is left behind, and nothing is started that the machine
+  cannot hold.
 - The values are the user's own, all of them, so their public bounds may be read off them; a network of strangers agrees
   on bounds in its charter.
 """
@@ -13,6 +14,7 @@ import secrets
 import signal
 import sys
 import time
+import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -183,7 +185,10 @@ def _write_out(charter: Charter, answer: Answer, out: Path) -> None:
 
 @contextmanager
 def _ending_well() -> Iterator[None]:
-    """Whoever is told to end, and not only by Ctrl-C, leaves nothing behind."""
+    """Whoever is told to end, and not only by Ctrl-C, leaves nothing behind; nor a core dump, whatever it dies of."""
+    from midst.net.process import forbid_dumps
+
+    forbid_dumps()
 
     def interrupt(number: int, frame: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -208,16 +213,17 @@ def _read_off(graph: Graph, numbers: Array) -> tuple[float, float]:
 @contextmanager
 def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
     """A page that follows the network."""
+    from midst.cli.pointer import pointer
     from midst.explorer.live import Feed, serve
     from midst.net.events import Start
 
     feed = Feed()
     edges = [[charter.number(a), charter.number(b)] for a, b in charter.edges]
     feed.publish(Start(charter.names, edges, charter.title, charter.method, all=True, own=None))
-    with serve(feed) as address:
-        click.echo(f"midst: follow the network at {address}", err=True)
+    with serve(feed) as address, pointer(address) as (file, shown):
+        click.echo(f"midst: follow the network at {shown}", err=True)
         if sys.stderr.isatty():
-            click.launch(address)
+            webbrowser.open(file.as_uri())
         yield feed.publish
 
 

@@ -2,6 +2,7 @@
 
 Rules:
 - A row is m numbers between blanks or commas, the same m on every line. `#` starts a comment; blank lines are skipped.
+- A file that holds one participant's own value may be asked to be readable by its owner alone, as a key is.
 - An error names the file and the line, never what is written there: it may be a private value, mistyped.
 """
 
@@ -14,16 +15,21 @@ import click
 import numpy as np
 
 from midst.errors import InputError
+from midst.files import check_alone
 from midst.types import Array
 
 
-def read_numbers(path: str) -> Array:
+def read_numbers(path: str, *, alone: bool = False) -> Array:
     """The numbers in a file ("-" for standard input): shape (n,), or (n, m) for rows of m > 1.
+
+    Args:
+        path: where they are.
+        alone: refuse a file that others may read or write.
 
     Raises:
         InputError: the file cannot be read, has no numbers, or has a line that is not m finite numbers.
     """
-    return _as_array(_read(path))
+    return _as_array(_read(path, alone=alone))
 
 
 def parse_numbers(lines: Iterable[str], name: str) -> Array:
@@ -59,10 +65,12 @@ def read_values(path: str | None, pooled: bool, nodes: int | None) -> Array | li
     return read_lists(path) if pooled else check_values(read_numbers(path), nodes)
 
 
-def _read(path: str, ragged: bool = False) -> list[list[float]]:
+def _read(path: str, ragged: bool = False, alone: bool = False) -> list[list[float]]:
     name = "standard input" if path == "-" else path
     try:
         with click.open_file(path, encoding="utf-8-sig") as file:
+            if alone and path != "-":
+                check_alone(file.fileno(), path, "value")
             return _parse(file, name, ragged)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None

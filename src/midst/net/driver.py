@@ -3,6 +3,7 @@
 Rules:
 - Everything runs in one thread, in the order in which it happens. The peer decides; nothing is decided here.
 - No wait is without end: the peer has the charter's deadlines, and is shown the clock at least every half second.
+- A log does not grow with links that come and go: of a neighbour that flaps, a line is said now and then.
 - SIGTERM is a pause: neighbours are told, and wait; the journal stays, and the same command goes on. SIGINT withdraws.
 """
 
@@ -18,7 +19,7 @@ from midst.errors import Aborted
 from midst.net.answer import Answer
 from midst.net.peer import RETRY, Peer, Watch
 from midst.net.session import Session
-from midst.net.transports.transport import Transport
+from midst.net.transports.transport import Sparing, Transport
 
 Tell = Callable[[str, str], None]
 
@@ -56,6 +57,7 @@ class Driver:
         self.peer = Peer(session, transport.send, self.started, watch)
         self.links: set[int] = set()
         self._tell, self._linking = tell, linking
+        self._sparing = Sparing()
 
     async def run(self) -> Answer | Aborted:
         """Until the end of the session.
@@ -82,7 +84,8 @@ class Driver:
         """A link is up."""
         self.links.add(j)
         self._linking(j, True)
-        self._tell("linked", f"linked to {self.peer.neighbours[j].name}")
+        self._sparing.note(j)
+        self._tell_link(j)
         self.peer.linked(j, time.monotonic())
 
     def unlinked(self, j: int) -> None:
@@ -90,7 +93,8 @@ class Driver:
         self.links.discard(j)
         if self.peer.ending is None:
             self._linking(j, False)
-            self._tell("unlinked", f"lost the link to {self.peer.neighbours[j].name}, and waits for it to come back")
+            self._sparing.note(j)
+            self._tell_link(j)
 
     def hear(self, j: int, frame: bytes) -> None:
         """A frame has come."""
@@ -104,8 +108,19 @@ class Driver:
     # What the clock says
 
     def _tick(self) -> None:
+        for j in self._sparing.unsaid:
+            self._tell_link(j)
         self._attempt(lambda: self.peer.tick(time.monotonic()))
         self._timer = self._loop.call_later(RETRY, self._tick)
+
+    def _tell_link(self, j: int) -> None:
+        """Say whether there is a link to j, unless too much was said of that just now; then a tick says it later."""
+        changes = self._sparing.take(j, time.monotonic())
+        if not changes:
+            return
+        kind, name = "linked" if j in self.links else "unlinked", self.peer.neighbours[j].name
+        text = f"linked to {name}" if j in self.links else f"lost the link to {name}, and waits for it to come back"
+        self._tell(kind, text + (f" ({changes} changes since this was last said)" if changes > 1 else ""))
 
     def _attempt(self, action: Callable[[], object]) -> None:
         """Let the peer do something, and see whether that was the end; what it raises is not lost in a callback."""

@@ -4,6 +4,10 @@ Rules:
 - Every participant is a process of its own with its own key, journal and value; they share nothing but the charter.
 - Processes are forked from one that has loaded everything, so a hundred of them start in a second and share memory.
 - Keys and journals are in a temporary folder that goes when it is over.
+- What the machine cannot hold is refused before anything is made or started (`process.py`).
+- Whoever is told to end while it starts others starts no more of them; and all go before any is waited for.
+- A participant whose starter is gone, killed with SIGKILL as well, removes the folder and ends: it holds one end of a
+  pipe whose other end the starter alone has.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
@@ -36,6 +40,7 @@ from midst.net.identity.keys import Identity, make_identity
 from midst.net.journal import DiskFile, Journal
 from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
+from midst.net.process import forbid_dumps, make_room
 from midst.net.session import resume
 from midst.net.setup import Setup, make_setup
 from midst.net.transports.making import TransportName, largest_frame, make_transport
@@ -65,12 +70,16 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
     Args:
         graph: who talks to whom.
         settings: further keys of the charter, which checks them.
+
+    Raises:
+        InputError: this machine cannot hold so many, or the charter is none.
     """
+    make_room(graph.n, len(_PORTS))
+    ports = free_ports(graph.n)
     folder = Path(tempfile.mkdtemp(prefix="midst-"))
     try:
         names = [f"node{i}" for i in range(graph.n)]
         made = [make_identity(name, folder / name, days=1) for name in names]
-        ports = free_ports(graph.n)
         participants = [
             {"name": one.name, "fingerprint": one.fingerprint, "address": f"127.0.0.1:{port}"}
             for one, port in zip(made, ports, strict=True)
@@ -83,7 +92,8 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
         )
         yield Party(charter, trusting, folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        for each in (folder, _as_gone(folder)):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:
@@ -132,25 +142,41 @@ def run_party(
     public_key(bytes(SECRET_BYTES))  # which loads OpenSSL's bindings
     pipes: dict[Connection, int] = {}
     processes: list[ForkProcess] = []
+    lifeline = os.pipe()  # whose second end closes when this process is gone, whatever it died of
     try:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)  # what is raised inside a fork is lost
         try:
             for setup in setups:
+                if signal.sigpending() & _ENDS:
+                    break  # it is raised as soon as the mask is gone
                 ours, theirs = _FORK.Pipe(duplex=False)
-                process = _FORK.Process(target=_live, args=(party, setup, transport, every, theirs), daemon=True)
+                ties = _Ties(theirs, lifeline[0], (*pipes, ours), lifeline[1])
+                process = _FORK.Process(target=_live, args=(party, setup, transport, every, ties), daemon=True)
                 process.start()
                 theirs.close()
                 pipes[ours] = setup.number
                 processes.append(process)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0).lower()
+            raise InputError(f"only {len(processes)} processes could be started: {reason}; try fewer nodes") from None
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return _hear_out(pipes, follow)
     finally:
-        for process in processes:
-            process.join(_GRACE if not pipes else 0.0)
-            if process.is_alive():
-                process.kill()
-                process.join()
+        for end in lifeline:  # first: of hundreds of busy processes, this one is slow to reach each
+            os.close(end)
+        _end_all(processes, 0.0 if pipes else _GRACE)
+
+
+def _end_all(processes: Sequence[ForkProcess], grace: float) -> None:
+    """Wait for processes to go by themselves, for so many seconds in all, and then no longer."""
+    until = time.monotonic() + grace
+    for process in processes:
+        process.join(max(0.0, until - time.monotonic()))
+    for process in processes:
+        process.kill()
+    for process in processes:
+        process.join()
 
 
 def _hear_out(pipes: dict[Connection, int], follow: Callable[[Event], None]) -> list[End]:
@@ -170,23 +196,52 @@ def _hear_out(pipes: dict[Connection, int], follow: Callable[[Event], None]) -> 
     return [ends[i] for i in sorted(ends)]
 
 
-def _live(party: Party, setup: Setup, transport: TransportName, every: float, pipe: Connection) -> None:
+@dataclass(frozen=True)
+class _Ties:
+    """What joins a participant's process to the one that started it.
+
+    Attributes:
+        pipe: where events go.
+        lifeline: where nothing is ever read but the end.
+        foreign: the starter's ends of pipes; copies of them would keep whoever writes there waiting after it is gone.
+        other_end: of the lifeline, for the same reason.
+    """
+
+    pipe: Connection
+    lifeline: int
+    foreign: tuple[Connection, ...]
+    other_end: int
+
+    def cut_loose(self) -> None:
+        """Close what is not this process's."""
+        os.close(self.other_end)
+        for pipe in self.foreign:
+            pipe.close()
+
+
+def _live(party: Party, setup: Setup, transport: TransportName, every: float, ties: _Ties) -> None:
     """A participant's process."""
+    forbid_dumps()
+    ties.cut_loose()
     for number in _ENDS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
     try:
-        end = asyncio.run(_participate(party, setup, transport, every, pipe))
+        end = asyncio.run(_participate(party, setup, transport, every, ties))
     except MidstError as error:
         end = End(setup.number, None, str(error))
     except BaseException as error:
         end = End(setup.number, None, f"unexpected {type(error).__name__}")
-    pipe.send(end)
-    pipe.close()
+    try:
+        ties.pipe.send(end)
+    except OSError:
+        _follow_into_death(party)
+    ties.pipe.close()
     os._exit(0)  # what the parent had open is the parent's to close
 
 
-async def _participate(party: Party, setup: Setup, kind: TransportName, every: float, pipe: Connection) -> End:
+async def _participate(party: Party, setup: Setup, kind: TransportName, every: float, ties: _Ties) -> End:
+    asyncio.get_running_loop().add_reader(ties.lifeline, _follow_into_death, party)
     i, started, last, first = setup.number, time.monotonic(), 0.0, 0.0
     file = DiskFile(party.folder / f"{setup.name}.journal")
     transport = make_transport(kind, Endpoint(party.charter, party.identities[i], i, largest_frame(setup, kind)))
@@ -198,12 +253,28 @@ async def _participate(party: Party, setup: Setup, kind: TransportName, every: f
             first = now - started
         if now - last >= every or peer.exchange.answer is not None:
             last = now
-            pipe.send(moment(peer))
+            ties.pipe.send(moment(peer))
 
     session = resume(setup, Journal(file, setup.name), os.urandom)
     ending = session if isinstance(session, Answer) else await Driver(session, transport, watch=watch).run()
     answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
     return End(i, answer, error, transport.sent, transport.received, first)
+
+
+def _follow_into_death(party: Party) -> None:
+    """Whoever started this process is gone: nobody else will remove what it has made.
+
+    The first of all participants does so, for all; by its old name nobody finds the folder then, to write there again.
+    """
+    with suppress(OSError):
+        party.folder.rename(_as_gone(party.folder))
+        shutil.rmtree(_as_gone(party.folder), ignore_errors=True)
+    os._exit(1)
+
+
+def _as_gone(folder: Path) -> Path:
+    """What a folder is called while a participant removes it."""
+    return folder.with_name(f"{folder.name}-gone")
 
 
 def unanimous(ends: Sequence[End]) -> Answer:

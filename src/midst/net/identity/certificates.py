@@ -9,10 +9,8 @@ Rules:
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import ssl
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from midst.errors import InputError
+from midst.files import check_alone
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -232,12 +231,11 @@ def read_small(path: Path, what: str, *, alone: bool = False) -> bytes:
     """A file of reasonable size; one that its owner alone may touch, if so asked."""
     try:
         with path.open("rb") as file:
-            shared = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077
+            if alone:
+                check_alone(file.fileno(), path, "key")
             text = file.read(_LARGEST + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    if alone and shared:
-        raise InputError(f"{path}: others may read or write this key; try: chmod 600 {path}")
     if len(text) > _LARGEST:
         raise InputError(f"{path}: too large for {what}")
     return text

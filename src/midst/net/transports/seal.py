@@ -4,16 +4,22 @@ One `Seal` is one end of one link, without I/O: messages in, messages and frames
 
 The handshake:
 
-    hello, answer    | "H" or "A" | ephemeral X25519 key 32 | length u16 | certificate | signature |
+    hello, answer    | "H" or "A" | ephemeral X25519 key 32 | token 16 | length u16 | certificate | signature |
+    cookie           | "K" | token 16 | cookie 16 |
     sealed message   | "C", "R" or "F" | tag 8 | counter u64 | ChaCha20-Poly1305 of the content, 16 longer |
 
 1. Each end makes an ephemeral key and signs it, together with a label, the charter's digest, and who says it to whom.
    It says hello until it hears back; a hello gets an answer, an answer gets none.
-2. Whoever holds both ephemeral keys derives the session (HKDF-SHA256 of the shared secret, bound to the charter's
+2. A hello that does not bring a cookie as its token gets one, and nothing else is done about it: a keyed hash of the
+   hello's ephemeral key, whose own key is new every minute, sent to where the neighbour is, never to where the hello
+   came from. The hello is then said again with it. Cookies and answers bring back the first 16 bytes of the ephemeral
+   key of the hello they are for. So who does not see what these two say to each other can cause no signature to be
+   checked, and nothing to be sent that is longer than what it sends itself.
+3. Whoever holds both ephemeral keys derives the session (HKDF-SHA256 of the shared secret, bound to the charter's
    digest, both fingerprints and both ephemeral keys): a tag, and one key for each direction. It confirms with an empty
    sealed message "C", or refuses with "R" and the reason where the other's certificate is the right one but its time
    is not.
-3. The first message under a session that is genuine makes it the current one. Frames "F" travel under the current
+4. The first message under a session that is genuine makes it the current one. Frames "F" travel under the current
    session only. The ephemeral key is then used up: the next handshake gets a new one.
 
 Rules:
@@ -24,11 +30,15 @@ Rules:
 - What was sealed is opened once, in whatever order it comes, up to `WINDOW` messages late. Frames still on their way
   under the session just replaced are opened too.
 - A message that is altered, cut short, reflected, replayed, or meant for somebody else is dropped.
+- Between two ticks, about `_CHECKS` signatures are checked for a neighbour, and `_ANSWERS` answers sent. Where more ask
+  to be checked, a draw says which are: whoever can see and inject can make a neighbour's hello wait for the next draw,
+  but cannot use all of a budget before it comes. Only what was found genuine is charged to the answers.
 
 What it does not do:
 - It does not hide who talks to whom, when, and how long the frames are; certificates travel in clear.
 - Whoever is in between can drop and delay everything, and whoever can inject can make both ends shake hands again
-  (about twice a second) when they do not hear from each other otherwise.
+  (about twice a second) when they do not hear from each other otherwise. Over UDP that is who is on the way between two
+  addresses; over zenoh, where a message has no address that it came from, everybody whom a router lets subscribe.
 - Recorded traffic stays closed to who later steals an identity's key, which then only lets it pretend to be its owner.
   But who steals an *ephemeral* private key out of a running process, together with its hello, can pretend to be that
   end towards that neighbour for as long as the charter is in use: a hello has no date.
@@ -37,9 +47,12 @@ What it does not do:
 
 from __future__ import annotations
 
+import hmac
+import os
+import random
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from cryptography.exceptions import InvalidTag
@@ -58,14 +71,21 @@ OVERHEAD = 33  # bytes that sealing adds to a frame
 WINDOW = 1024  # messages
 TICK = 0.5  # seconds
 
-_LABEL = b"midst seal 1"
-_HELLO = struct.Struct(">c32sH")
+_LABEL = b"midst seal 2"
+_HELLO = struct.Struct(">c32s16sH")
+_COOKIE = struct.Struct(">c16s16s")
+_TOKEN = 16  # bytes of a cookie, and of what shows that a hello was seen
+_NO_TOKEN = bytes(_TOKEN)
 _HEAD = struct.Struct(">c8sQ")
 _LARGEST_HELLO = 4096
 _LARGEST_SIGNATURE = 72  # of P-256, in DER
 _CANDIDATES = 4  # proposed sessions kept beside the current one
-_HANDSHAKES = 8  # looked at between two ticks, for each neighbour
+_CHECKS = 32  # signatures between two ticks, for each neighbour
+_ANSWERS = 8  # between two ticks, to each neighbour
+_COOKIE_TICKS = 120  # ticks until cookies are made with another key; those of the last one are still taken
 _LONGEST_WAIT = 10  # ticks without an answer until a person is told
+
+_RANDOM = random.SystemRandom()  # whoever could foresee the draw would choose
 
 
 @dataclass(frozen=True)
@@ -149,15 +169,20 @@ class Seal:
         self._asked = False
         self._strange = False  # something came under a session that this end does not have
         self._heard = False  # something genuine came
+        self._cookie_keys = os.urandom(32), os.urandom(32)  # of now, and of before
+        self._token = _NO_TOKEN  # the cookie that the other end gave us for our ephemeral key
+        self._ticks = self._wanted = self._checked = self._answered = 0
+        self._chance = 1.0  # with which a signature is checked
 
     def ask(self) -> bytes | None:
         """The hello to send now, if one is needed; to be called every `TICK` seconds."""
+        self._begin_tick()
         needed = self._current is None or (self._strange and not self._heard)
         self._strange = self._heard = False
         if not needed:
             return None
         self._asked = True
-        return self._say(b"H", self._ephemeral)
+        return self._say(b"H", self._ephemeral, self._token)
 
     @property
     def linked(self) -> bool:
@@ -178,6 +203,8 @@ class Seal:
         match message[:1]:
             case b"H" | b"A":
                 return self._shake(message, now)
+            case b"K" if len(message) == _COOKIE.size:
+                return self._take_cookie(message)
             case b"C" | b"R" | b"F":
                 return self._unseal(message)
             case _:
@@ -193,41 +220,91 @@ class Seal:
     def _signed(self, sender: int, receiver: int) -> bytes:
         return _LABEL + self._digest + struct.pack(">II", sender, receiver)
 
-    def _say(self, kind: bytes, ephemeral: _Ephemeral) -> bytes:
+    def _say(self, kind: bytes, ephemeral: _Ephemeral, token: bytes) -> bytes:
         certificate = self._identity.certificate
-        return _HELLO.pack(kind, ephemeral.public, len(certificate)) + certificate + ephemeral.signature
+        return _HELLO.pack(kind, ephemeral.public, token, len(certificate)) + certificate + ephemeral.signature
 
     def _shake(self, message: bytes, now: datetime) -> Opened:
         if not _HELLO.size < len(message) <= _LARGEST_HELLO:
             return _DROPPED
-        kind, theirs, length = _HELLO.unpack_from(message)
-        certificate, signature = message[_HELLO.size : _HELLO.size + length], message[_HELLO.size + length :]
+        kind, theirs, token, length = _HELLO.unpack_from(message)
+        if kind == b"H" and not self._gave(token, theirs):
+            return Opened(replies=(_COOKIE.pack(b"K", theirs[:_TOKEN], _cookie(self._cookie_keys[0], theirs)),))
         # Said again: our answer was lost. It must hear the key that this session is made of; ours is another by now.
         if self._current is not None and theirs == self._current.theirs:
             session = self._current
-        elif kind == b"A" and not self._asked:  # nobody asked: a recorded answer, or one that came late
-            return _DROPPED
+        elif kind == b"A" and not (self._asked and token == self._ephemeral.public[:_TOKEN]):
+            return _DROPPED  # nobody asked: a recorded answer, one that came late, or a stranger's
         elif theirs in self._candidates:
             session = self._candidates[theirs]
+        elif not self._may_check():
+            return _DROPPED
         else:
-            name, expected = self._expected.name, self._expected.fingerprint
-            problem = check_certificate(certificate, name, expected, now)
-            if problem is not None and fingerprint(certificate) != expected:
-                return Opened(problem=problem)
-            try:
-                verify(certificate, signature, self._signed(self._other, self._number) + theirs)
-                session = self._derive(theirs)
-            except (InputError, ValueError):  # ValueError: a key that gives no secret
-                text = f"a handshake in the name of {name} is not for this charter; compare its digest with {name}'s"
-                return Opened(problem=("forged", text))
-            if problem is not None:
-                refused = session.seal(b"R", refusal(problem.kind, problem.text))
-                return Opened(replies=(self._say(b"A", session.own), refused), problem=problem)
-            self._candidates[theirs] = session
-            if len(self._candidates) > _CANDIDATES:
-                del self._candidates[next(iter(self._candidates))]
-        answers = (self._say(b"A", session.own),) if kind == b"H" else ()
-        return Opened(replies=(*answers, session.seal(b"C", b"")))
+            certificate, signature = message[_HELLO.size : _HELLO.size + length], message[_HELLO.size + length :]
+            made = self._propose(theirs, certificate, signature, now)
+            if isinstance(made, Opened):
+                return made
+            session = made
+        return self._answer(kind, session, session.seal(b"C", b""))
+
+    def _propose(self, theirs: bytes, certificate: bytes, signature: bytes, now: datetime) -> _Session | Opened:
+        """The session with a neighbour's ephemeral key, if it is the neighbour's; else what comes of it."""
+        name, expected = self._expected.name, self._expected.fingerprint
+        problem = check_certificate(certificate, name, expected, now)
+        if problem is not None and fingerprint(certificate) != expected:
+            return Opened(problem=problem)
+        try:
+            verify(certificate, signature, self._signed(self._other, self._number) + theirs)
+            session = self._derive(theirs)
+        except (InputError, ValueError):  # ValueError: a key that gives no secret
+            text = f"a handshake in the name of {name} is not for this charter; compare its digest with {name}'s"
+            return Opened(problem=("forged", text))
+        if problem is not None:
+            refused = session.seal(b"R", refusal(problem.kind, problem.text))
+            return replace(self._answer(b"H", session, refused), problem=problem)
+        self._candidates[theirs] = session
+        if len(self._candidates) > _CANDIDATES:
+            del self._candidates[next(iter(self._candidates))]
+        return session
+
+    def _answer(self, kind: bytes, session: _Session, last: bytes) -> Opened:
+        """What a genuine hello or answer is answered by."""
+        if self._answered == _ANSWERS:
+            return _DROPPED
+        self._answered += 1
+        if kind == b"A":
+            return Opened(replies=(last,))
+        return Opened(replies=(self._say(b"A", session.own, session.theirs[:_TOKEN]), last))
+
+    # What handshakes may cost
+
+    def _begin_tick(self) -> None:
+        self._ticks += 1
+        if self._ticks % _COOKIE_TICKS == 0:
+            self._cookie_keys = os.urandom(32), self._cookie_keys[0]
+        self._chance = min(1.0, _CHECKS / max(self._wanted, 1))
+        self._wanted = self._checked = self._answered = 0
+
+    def _may_check(self) -> bool:
+        self._wanted += 1
+        if self._checked >= 2 * _CHECKS or _RANDOM.random() >= self._chance:
+            return False
+        self._checked += 1
+        return True
+
+    def _gave(self, token: bytes, theirs: bytes) -> bool:
+        """Whether this is the cookie that this end gave for an ephemeral key."""
+        return any(hmac.compare_digest(token, _cookie(key, theirs)) for key in self._cookie_keys)
+
+    def _take_cookie(self, message: bytes) -> Opened:
+        _, seen, cookie = _COOKIE.unpack(message)
+        if not self._asked or seen != self._ephemeral.public[:_TOKEN] or cookie == self._token:
+            return _DROPPED
+        if self._answered == _ANSWERS:
+            return _DROPPED
+        self._answered += 1
+        self._token = cookie
+        return Opened(replies=(self._say(b"H", self._ephemeral, cookie),))
 
     def _derive(self, theirs: bytes) -> _Session:
         own = self._ephemeral
@@ -262,7 +339,7 @@ class Seal:
             self._previous, self._current = self._current, session
             self._candidates.clear()
             self._secret, self._ephemeral = self._draw()
-            self._asked = False
+            self._asked, self._token = False, _NO_TOKEN
         self._heard = self._heard or session is self._current
         return Opened(frame=content if kind == b"F" else None, linked=not known)
 
@@ -284,13 +361,11 @@ class Seals:
         self._listener = listener
         self._put = put
         self._seals = {j: Seal(endpoint.charter, endpoint.identity, endpoint.number, j) for j in endpoint.neighbours}
-        self._left = dict.fromkeys(endpoint.neighbours, _HANDSHAKES)
         self._asked = dict.fromkeys(endpoint.neighbours, 0)
 
     def tick(self) -> None:
         """Say hello where it is needed; to be called every `TICK` seconds."""
         for j, seal in self._seals.items():
-            self._left[j] = _HANDSHAKES
             hello = seal.ask()
             if hello is None:
                 self._asked[j] = 0
@@ -316,10 +391,6 @@ class Seals:
         """A message that claims to be from participant j."""
         if j not in self._seals:
             return
-        if message[:1] in (b"H", b"A"):
-            if self._left[j] == 0:
-                return
-            self._left[j] -= 1
         opened = self._seals[j].open(message, datetime.now(UTC))
         for reply in opened.replies:
             self._put(j, reply)
@@ -335,6 +406,10 @@ class Seals:
 def hello_bytes(identity: Identity) -> int:
     """How long this identity's hello is, at most."""
     return _HELLO.size + len(identity.certificate) + _LARGEST_SIGNATURE
+
+
+def _cookie(key: bytes, theirs: bytes) -> bytes:
+    return hmac.digest(key, theirs, "sha256")[:_TOKEN]
 
 
 def _nonce(number: int) -> bytes:

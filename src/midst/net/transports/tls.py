@@ -11,8 +11,9 @@ Rules:
 - A newer link of the same neighbour replaces the older, which may be half dead.
 - TLS runs in memory beside a plain TCP connection: no task, queue or future for a frame, and what goes wrong in a
   handshake is known at both ends. `sent` and `received` count the bytes of the TCP stream, TLS included.
-- Until a link is up, whoever it is has `HANDSHAKE` seconds, and of more than `STRANGERS` such connections the oldest is
-  closed. What waits to be sent is bounded: frames past that are dropped.
+- Until a link is up, whoever it is has `HANDSHAKE` seconds. How many such connections are kept, and which of them goes
+  where there is one too many, `strangers.py` says; who dials decides whom, so nobody can fill up that side. What waits
+  to be sent is bounded: frames past that are dropped.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import cast
 from midst.errors import InputError
 from midst.net.charter import split_address
 from midst.net.identity.certificates import CertificateFault, check_certificate, describe, fingerprint
+from midst.net.transports.strangers import Strangers
 from midst.net.transports.transport import (
     LARGEST_REFUSAL,
     Endpoint,
@@ -44,7 +46,6 @@ from midst.net.transports.transport import (
 )
 
 HANDSHAKE = 10.0  # seconds
-STRANGERS = 32
 FLUSH = 5.0  # seconds that closing may take
 FIRST_WAIT, LONGEST_WAIT = 0.05, 2.0  # seconds between two attempts to dial
 GRACE = 1.0  # seconds that a neighbour may be away before a person is told
@@ -99,7 +100,7 @@ class TlsTransport:
         self.arriving = memoryview(bytearray(_ARRIVING))  # of whichever link; taken up before the next may put its own
         self.links: dict[int, Link] = {}
         self._all: set[Link] = set()
-        self._strangers: dict[Link, None] = {}  # connections that came in and are not up, in that order
+        self.strangers: Strangers[Link] = Strangers()  # connections that came in and are not up
         self._closed = False
 
     async def open(self, listener: Listener) -> None:
@@ -132,7 +133,10 @@ class TlsTransport:
         if self._server is not None:
             self._server.close()
         for link in list(self._all):
-            link.finish()
+            if link in self.strangers:
+                link.abort()  # nothing waits for them
+            else:
+                link.finish()
         for link in list(self._all):
             await link.ended.wait()  # `finish` sees to it that it ends
         if self._server is not None:
@@ -173,15 +177,13 @@ class TlsTransport:
         if self._closed:
             link.abort()
         elif link.dialled is None:
-            self._strangers[link] = None
-            if len(self._strangers) > STRANGERS:
-                oldest = next(iter(self._strangers))
-                del self._strangers[oldest]
-                oldest.abort()
+            leaving = self.strangers.add(link, link.host)
+            if leaving is not None:
+                leaving.abort()
 
     def accepted(self, link: Link, j: int) -> None:
         """Both ends know each other."""
-        self._strangers.pop(link, None)
+        self.strangers.discard(link)
         # In this order: the end of the old link must not find itself in `links`, or j would be reported as lost.
         old = self.links.get(j)
         self.links[j] = link
@@ -193,7 +195,7 @@ class TlsTransport:
     def over(self, link: Link) -> None:
         """A connection has ended."""
         self._all.discard(link)
-        self._strangers.pop(link, None)
+        self.strangers.discard(link)
         if link.j is not None and self.links.get(link.j) is link:
             del self.links[link.j]
             if not self._closed:
@@ -305,6 +307,11 @@ class Link(asyncio.BufferedProtocol):
         self.ended.set()
 
     # Called by the transport
+
+    @property
+    def host(self) -> str:
+        """Where the other end is."""
+        return str((self._transport.get_extra_info("peername") or ("an unknown address",))[0])
 
     def send(self, frame: bytes) -> None:
         """Send a message, unless too much waits already."""
@@ -432,8 +439,7 @@ class Link(asyncio.BufferedProtocol):
         j = self.dialled if self.j is None else self.j
         if j is not None:
             return j, self._owner.participants[j].name
-        host = (self._transport.get_extra_info("peername") or ("an unknown address",))[0]
-        return None, f"somebody at {host}"
+        return None, f"somebody at {self.host}"
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

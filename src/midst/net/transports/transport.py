@@ -5,7 +5,8 @@ Rules:
   that a frame arrives, arrives once, or in order: the peer above it asks again and answers duplicates.
 - It calls its `Listener` from the event loop's thread only, and never after `close` has returned.
 - It keeps trying until it is closed. What a person should know about a neighbour that cannot be reached or is
-  refused goes to `Listener.trouble`, in one line, once, and again only after the link has been up in between.
+  refused goes to `Listener.trouble`, in one line, once, and again only after the link has been up in between. However
+  often that happens, a log grows by few lines at once, and then by one each `REPEAT_AFTER` seconds (`Sparing`).
 - Frames go up and down as they are. A transport's own messages (`refusal` and what opens a link) are never heard.
 - Of two neighbours, one dials (`dials`): who has no address of its own, otherwise the one with the smaller number.
 """
@@ -27,7 +28,8 @@ from midst.net.identity.certificates import Fault
 from midst.net.identity.keys import Identity
 from midst.net.wire import printable
 
-REPEAT_AFTER = 10.0  # seconds until trouble with nobody in particular is told again
+REPEAT_AFTER = 10.0  # seconds until more is told of somebody who gives too much to tell, or of nobody in particular
+AT_ONCE = 10  # lines about one neighbour, of one sort, until they become sparse
 LARGEST_REFUSAL = 4096  # bytes
 
 
@@ -117,11 +119,40 @@ class Transport(Protocol):
         """Send what waits, as far as the other ends take it; then end, and leave no task behind."""
 
 
+class Sparing:
+    """Keeps a log short, whatever a neighbour does: of each, `AT_ONCE` lines, then one every `REPEAT_AFTER` seconds.
+
+    One line more may be said at once for every `REPEAT_AFTER` seconds that have passed.
+    """
+
+    def __init__(self) -> None:
+        self._full: dict[int, float] = {}  # when all lines may be said at once again
+        self._unsaid: dict[int, int] = {}  # things to say
+
+    def note(self, j: int) -> None:
+        """There is something to say about j."""
+        self._unsaid[j] = self._unsaid.get(j, 0) + 1
+
+    def take(self, j: int, now: float) -> int:
+        """How much there is to say about j, to be said in one line now; 0 where it is too early for a line."""
+        full = max(self._full.get(j, now), now)
+        if full - now > (AT_ONCE - 1) * REPEAT_AFTER or j not in self._unsaid:
+            return 0
+        self._full[j] = full + REPEAT_AFTER
+        return self._unsaid.pop(j)
+
+    @property
+    def unsaid(self) -> list[int]:
+        """Those about whom there is something to say."""
+        return list(self._unsaid)
+
+
 class Notices:
     """Trouble on its way to the listener: each kind of it once, until the link has been up again."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
+        self._sparing = Sparing()
         self._told: dict[tuple[int | None, str], tuple[str, float]] = {}
 
     def tell(self, j: int | None, kind: str, text: str) -> None:
@@ -131,8 +162,16 @@ class Notices:
         # Whoever connects may cause trouble with nobody in particular, as often and in as many words as it likes.
         if now - when < REPEAT_AFTER if j is None else said == text:
             return
+        # A neighbour may have links come and go, and word its refusals, as often and as variously as it likes.
+        more = ""
+        if j is not None:
+            self._sparing.note(j)
+            things = self._sparing.take(j, now)
+            if not things:
+                return
+            more = f" ({things - 1} lines about it were left out before)" if things > 1 else ""
         self._told[j, kind] = text, now
-        self._listener.trouble(j, kind, text)
+        self._listener.trouble(j, kind, text + more)
 
     def forget(self, j: int) -> None:
         """The link is up: the next trouble with this neighbour is news."""

@@ -3,7 +3,9 @@
 Rules:
 - A datagram is the sender's number (four bytes, the highest first) and a message of `seal.py`. Who sent it is settled
   by the seal; the number only says whose key to try, and where it came from does not matter.
-- Everybody needs an address: answers go to the charter's, never to where a datagram came from.
+- Everybody needs an address: answers go to the charter's, never to where a datagram came from. So do cookies
+  (`seal.py`): who only pretends to be a neighbour never gets one, whatever address it sends from, and costs a hash a
+  datagram.
 - Nothing longer than `DATAGRAM` bytes is sent, so that nothing is cut in pieces on the way. `sent` and `received` count
   the datagrams' contents.
 """
