@@ -38,6 +38,7 @@ from midst.types import Array
 
 TWO_ANSWERS, HONEST_NAMED, MASK_TWICE = "two different answers", "only honest ones convicted", "a mask used twice"
 Results = Mapping[int, Answer | Aborted]  # of those who are honest, by number
+_PATIENCE = 20.0  # seconds to wait where somebody may never answer; partitions and crashes are over by then
 _GRAPHS = ("ring", "complete", "star", "path")
 
 
@@ -97,7 +98,9 @@ def summarise(trials: Sequence[Trial]) -> dict[str, int]:
     }
 
 
-def random_charter(seed: int, method: MethodName = "search", verify: bool = False) -> tuple[Charter, list[Array]]:
+def random_charter(
+    seed: int, method: MethodName = "search", verify: bool = False, wait: float = 60.0
+) -> tuple[Charter, list[Array]]:
     """A charter of three to eight participants and the values of each, by a seed."""
     rng = Random(f"charter {method} {seed}")
     n = rng.choice([3, 4, 5, 5, 6, 7, 8])
@@ -125,7 +128,7 @@ def random_charter(seed: int, method: MethodName = "search", verify: bool = Fals
         objective=objective,  # type: ignore[arg-type]
         quantile=0.25 if objective == "quantile" else None,
         verify=verify and objective != "mean",
-        deadlines=Deadlines(start=120.0, wait=60.0, total=3600.0, linger=20.0),
+        deadlines=Deadlines(start=2 * wait, wait=wait, total=3600.0, linger=20.0),
         **settings,
     )
     size = charter.coordinates
@@ -153,7 +156,7 @@ def run_trial(
     seed: int, faults: Faults = ROUGH, method: MethodName = "search", verify: bool = False, liars: int = 0
 ) -> Trial:
     """Run a seed with faults, and compare with what holds without; or with liars, and see what they brought about."""
-    charter, values = random_charter(seed, method, verify)
+    charter, values = random_charter(seed, method, verify, _PATIENCE if liars else 60.0)
     notaries = [SimNotary(i) for i in range(len(charter.names))]
     setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
     lies = choose_liars(setups, liars, Random(f"liars {method} {seed}"))

@@ -31,7 +31,7 @@ from midst.simnet.liars import Liar, RolledBack
 _BUSY = 20.0  # seconds from the start in which crashes, partitions and full disks begin
 _DOWN = (0.05, 8.0)  # how long a participant stays down
 _APART = (0.5, 10.0)  # how long a partition, or a full disk, lasts
-_TALKS = 300.0  # seconds for which a liar talks
+_TALKS = 100.0  # seconds for which a liar talks
 _LIES = (0.0, 3.0)  # how long until the power fails after a sync that lies
 _OFTEN = 60  # a fatal write is one of the next so many
 
