@@ -47,6 +47,7 @@ _ESTIMATE = "tests/studies/test_estimate.py::"
 _LEDGER = "tests/dp/test_ledger.py::"
 _SESSIONS = "tests/dp/test_sessions.py::"
 _POSTERIOR = "tests/privacy/test_posterior.py::"
+_VOTES = "tests/protocol/test_votes.py::"
 _SEALS = "tests/net/test_seal.py::"
 _STRANGERS = "tests/net/test_strangers.py::"
 _SEALED = "tests/privacy/test_sealed.py::"
@@ -1882,6 +1883,107 @@ _PROCESSES = [
     ),
 ]
 
+_VOTED = [
+    Bug(
+        "a vote's cells need not add up to the bracket",
+        "protocol/votes.py",
+        "        if add(cells[each] for each in intervals_of(part)) != committed",
+        "        if False and committed",
+        (_VOTES + "test_nobody_appears_in_a_bracket_that_it_was_not_in",),
+    ),
+    Bug(
+        "digits are not proved",
+        "protocol/votes.py",
+        '        check_one_of(branches, vote.proofs[start:end], about + k.to_bytes(4, "big"))\n',
+        "",
+        (_VOTES + "test_two_votes_for_minus_one_are_no_vote", _VOTES + "test_copied_votes_name_the_copier"),
+    ),
+    Bug(
+        "a proof is anybody's",
+        "protocol/votes.py",
+        'return hash_parts(_ABOUT_LABEL, digest, context, signer.to_bytes(2, "big"), *points)',
+        "return hash_parts(_ABOUT_LABEL, digest, context, *points)",
+        ("tests/protocol/test_vectors.py", _VOTES + "test_a_proof_belongs_to_its_signer_and_its_step"),
+    ),
+    Bug(
+        "who is outside may add to the last sum",
+        "protocol/votes.py",
+        "proved.append([[inside, numbers[-1]], *held])",
+        "proved.append([[inside, inside], *held])",
+        (_VOTES + "test_who_is_outside_adds_nothing_to_the_last_sum", "tests/protocol/test_vectors.py"),
+    ),
+    Bug(
+        "masks of a pair are not compared",
+        "protocol/votes.py",
+        "return all(add(each) == IDENTITY for each in zip(one, other, strict=True))",
+        "return len(one) == len(other)",
+        (_VOTES + "test_a_false_mask_that_is_stood_by_names_the_pair",),
+    ),
+    Bug(
+        "numbers need no explanation",
+        "protocol/votes.py",
+        "return all(point == commit(*pair) for point, pair in zip(explained, masked, strict=True))",
+        "return len(list(explained)) == len(masked)",
+        (_VOTES + "test_a_lie_names_the_liar_with_evidence",),
+    ),
+    Bug(
+        "randomness does not depend on the answer",
+        "protocol/votes.py",
+        'purpose = hash_parts(_RANDOM_LABEL, context, *(each.to_bytes(16, "big") for each in answers))',
+        "purpose = hash_parts(_RANDOM_LABEL, context)",
+        ("tests/protocol/test_vectors.py", _VOTES + "test_no_nonce_serves_two_answers"),
+    ),
+    Bug(
+        "points of small order are points",
+        "protocol/commitments.py",
+        "if not all(sodium.crypto_core_ed25519_is_valid_point(each) for each in points):",
+        "if not all(len(each) == 32 for each in points):",
+        (_VOTES + "test_odd_points_are_refused",),
+    ),
+    Bug(
+        "a scalar may be written in two ways",
+        "protocol/commitments.py",
+        "if any(each >= ORDER for each in scalars):",
+        "if any(each >= 2**256 for each in scalars):",
+        (_VOTES + "test_odd_scalars_are_refused",),
+    ),
+    Bug(
+        "a challenge is not of the nonces",
+        "protocol/commitments.py",
+        "points = chain.from_iterable((*branches, *nonces))",
+        "points = chain.from_iterable(branches)",
+        (_VOTES + "test_a_proof_is_of_its_nonces", "tests/protocol/test_vectors.py"),
+    ),
+    Bug(
+        "parts of a hash run into each other",
+        "protocol/commitments.py",
+        'b"".join(len(part).to_bytes(4, "big") + part for part in parts)',
+        'b"".join(parts)',
+        ("tests/protocol/test_vectors.py", _VOTES + "test_no_two_lists_of_parts_have_one_hash"),
+    ),
+    Bug(
+        "masks shared in another context convict",
+        "protocol/course.py",
+        "    if len(statements) != 2 or statements[0].context != statements[1].context:",
+        "    if len(statements) != 2:",
+        (_VOTES + "test_no_honest_pair_is_convicted_by_disputes_about_different_things",),
+    ),
+    Bug(
+        "evidence needs no signature",
+        "protocol/course.py",
+        "if check is None or not check(signed_bytes(agreement.digest, each.body), each.signature):",
+        "if check is None:",
+        (_VOTES + "test_evidence_shows_nothing_once_anything_in_it_is_changed",),
+    ),
+    Bug(
+        "evidence is judged in a context that its signer did not sign",
+        "protocol/course.py",
+        "        if statement.step != course.step or statement.context != course.context:\n            return None",
+        "        if statement.step != course.step:\n            return None",
+        (_VOTES + "test_no_honest_participant_can_be_framed_by_its_own_words",),
+    ),
+]
+
 BUGS: tuple[Bug, ...] = (
     *_STEP,
     *_SURFACES,
@@ -1898,6 +2000,7 @@ BUGS: tuple[Bug, ...] = (
     *_LEDGERS,
     *_MANY_SEARCHES,
     *_STATES,
+    *_VOTED,
     *_FLOODS,
     *_PROCESSES,
 )

@@ -17,8 +17,17 @@ from midst.protocol.commitments import IDENTITY, ORDER, G, H, Invalid, add, comm
 from midst.protocol.course import Evidence, judge, verify_transcript
 from midst.protocol.participant import Distrust, transcript_of
 from midst.protocol.search import Cells, Impossible, KeySum
-from midst.protocol.statements import Malformed
-from midst.protocol.votes import Vote, bind, decode_vote, mask, number_weights
+from midst.protocol.statements import Malformed, make_body
+from midst.protocol.votes import (
+    Vote,
+    bind,
+    commit_to_masks,
+    decode_vote,
+    mask,
+    number_weights,
+    own_masks,
+    randomness,
+)
 from midst.simnet.notary import SimNotary
 
 VALUES = [3.0, -2.5, 11.0, 7.25, -40.0]
@@ -351,6 +360,22 @@ def test_no_honest_participant_can_be_framed_by_its_own_words():
             judge(shown, room.agreement, SimNotary(0).verifier)
 
 
+def dispute(room, signer, context):
+    masks = own_masks(signer, room.all[signer]._pairs, context, 4)
+    return sign(signer, make_body(b"D", signer, 2, context + commit_to_masks(masks)))
+
+
+def test_no_honest_pair_is_convicted_by_disputes_about_different_things():
+    """A liar may have led the two to different contributions: their masks for these do not cancel."""
+    room = verified().run(1)
+    certificates = tuple(SimNotary(i).certificate for i in (2, 3))
+    for contexts in ((b"1" * 32, b"2" * 32), (b"1" * 32, b"1" * 32)):
+        said = [dispute(room, i, context) for i, context in zip((2, 3), contexts, strict=True)]
+        with pytest.raises(Malformed):
+            shown = Evidence(tuple((each.body, each.signature) for each in said), certificates)
+            judge(shown, room.agreement, SimNotary(0).verifier)
+
+
 def test_a_certificate_of_votes_is_of_these_contributions():
     room = verified().run()
     transcript = transcript_of(room.all[0])
@@ -391,6 +416,26 @@ def test_odd_scalars_are_refused(number):
     with pytest.raises(Invalid):
         commitments.decode_scalars(number.to_bytes(32, "little"))
     assert commitments.decode_scalars(encode_scalars([ORDER - 1, 0])) == [ORDER - 1, 0]
+
+
+def test_no_two_lists_of_parts_have_one_hash():
+    assert (
+        len({commitments.hash_parts(*parts) for parts in ((b"ab", b"c"), (b"a", b"bc"), (b"abc",), (b"abc", b""))}) == 4
+    )
+
+
+def test_no_nonce_serves_two_answers():
+    draws = [randomness(b"seed", context, answers)() for context in (b"a", b"b") for answers in ([0, 1], [1, 0])]
+    assert len(set(draws)) == 4
+
+
+def test_a_proof_is_of_its_nonces():
+    """Challenges that add up to a hash of something else, with any answers, prove nothing."""
+    branches = [[commit(5, 3)], [subtract(commit(5, 3), G)]]
+    for known in ([], branches):
+        whole = commitments._challenge(branches, known, b"about")
+        with pytest.raises(Invalid):
+            commitments.check_one_of(branches, [7, (whole - 7) % ORDER, 1, 2], b"about")
 
 
 def test_a_vote_says_nothing_of_its_own_without_the_secret():

@@ -348,7 +348,7 @@ def _report(setup: Setup, answer: Answer, seconds: float, transport: Transport, 
     probes = f", {answer.probes} probes" if answer.probes else ""
     rows = [
         (charter.title, str(told["value"])),
-        ("proof", answer.proof_in_words),
+        answer.standing(charter.is_verified),
         ("exposed", "yes: this node sent its own value" if answer.exposed else "no"),
         ("rounds", f"{answer.rounds} in {seconds:.1f} s{probes}"),
         ("bytes", f"{sent:,} sent, {received:,} received"),

@@ -286,9 +286,10 @@ def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, s
         }
         click.echo(json.dumps(result))
         return
+    what, standing = answer.standing(charter.is_verified)
     rows = [
         (charter.title, str(told["value"])),
-        ("proof", answer.proof_in_words + ", told by every node"),
+        (what, f"{standing}, told by every node"),
         ("nodes", f"{len(names)} processes, {len(charter.edges)} links"),
         ("rounds", f"{answer.rounds} in {seconds:.2f} s" + (f", {answer.probes} probes" if answer.probes else "")),
         ("bytes", f"{traffic:,} a node, sent and received"),

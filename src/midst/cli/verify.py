@@ -52,14 +52,14 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
 
 def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """What is told of a result."""
-    from midst.net.answer import counts_in_words, named_counts, one_or_list
+    from midst.net.answer import counts_standing, named_counts, one_or_list
     from midst.net.results import verify_result
 
     values, proofs = verify_result(charter, result)
     told = {"value": one_or_list(values), "certified": True, "counts": named_counts(proofs)}
     rows = [
         (charter.title, ", ".join(map(repr, values))),
-        ("proof", counts_in_words(proofs)),
+        counts_standing(proofs, charter.is_verified),
         ("certified", f"by all {len(charter.names)}: {', '.join(charter.names)}"),
     ]
     return told, rows

@@ -43,10 +43,11 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
         rest = {"rounds": self.rounds, "probes": self.probes, "exposed": self.exposed}
         return {**proved, "counts": named_counts(self.proof), **rest}
 
-    @property
-    def proof_in_words(self) -> str:
-        """By what it is proved."""
-        return counts_in_words(self.proof) or f"residuals: within {self.bound:.3g}"
+    def standing(self, verified: bool) -> tuple[str, str]:
+        """What stands for it, in a word and in words: a proof only where nobody could vote for another than itself."""
+        if not self.proof:
+            return "bound", f"within {self.bound:.3g} by residuals, if nobody lied"
+        return counts_standing(self.proof, verified)
 
 
 def one_or_list(values: Sequence[float]) -> float | list[float]:
@@ -57,6 +58,12 @@ def one_or_list(values: Sequence[float]) -> float | list[float]:
 def named_counts(proofs: Iterable[Count]) -> list[dict[str, int]]:
     """The counts of a proof as JSON has them."""
     return [dict(zip(("below", "above", "total"), count, strict=True)) for count in proofs]
+
+
+def counts_standing(proofs: Iterable[Count], verified: bool) -> tuple[str, str]:
+    """What the counts of an answer are, in a word, and themselves in words."""
+    words = counts_in_words(proofs)
+    return ("proof", words) if verified else ("counts", f"{words}; votes were not proved")
 
 
 def counts_in_words(proofs: Iterable[Count]) -> str:
