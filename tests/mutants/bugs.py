@@ -1973,14 +1973,14 @@ _VOTED = [
         "protocol/course.py",
         "if check is None or not check(signed_bytes(agreement.digest, each.body), each.signature):",
         "if check is None:",
-        (_VOTES + "test_evidence_shows_nothing_once_anything_in_it_is_changed",),
+        (_VOTES + "test_evidence_without_a_good_signature_shows_nothing",),
     ),
     Bug(
         "evidence is judged in a context that its signer did not sign",
         "protocol/course.py",
         "        if statement.step != course.step or statement.context != course.context:\n            return None",
         "        if statement.step != course.step:\n            return None",
-        (_VOTES + "test_no_honest_participant_can_be_framed_by_its_own_words",),
+        (_VOTES + "test_what_was_signed_in_another_context_convicts_nobody",),
     ),
 ]
 

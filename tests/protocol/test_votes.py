@@ -360,6 +360,28 @@ def test_no_honest_participant_can_be_framed_by_its_own_words():
             judge(shown, room.agreement, SimNotary(0).verifier)
 
 
+def test_evidence_without_a_good_signature_shows_nothing():
+    room = verified()
+    evidence = play(room, LIES["numbers that it has not voted"])[0].evidence
+    forged = tuple((body, bytes(64)) for body, _ in evidence.statements)
+    assert judge(evidence, room.agreement, SimNotary(0).verifier).accused == (LIAR,)
+    with pytest.raises(Malformed, match="signature"):
+        judge(replace(evidence, statements=forged), room.agreement, SimNotary(0).verifier)
+
+
+def test_what_was_signed_in_another_context_convicts_nobody():
+    """A liar tells others another instance of its own; what they then sign is right there, and nowhere else."""
+    here, there = (Room(VALUES, agree([1] * 5, verify=True), session=k).run(1) for k in (0, 1))
+    said = here.all[2].own[:2]
+    tags = list(there.all[0].course.tags)
+    tags[2] = said[0].tag
+    shown = Evidence(
+        tuple((each.body, each.signature) for each in said), (SimNotary(2).certificate,), tuple(tags), (), (), ()
+    )
+    with pytest.raises(Malformed, match="shows nothing"):
+        judge(shown, here.agreement, SimNotary(0).verifier)
+
+
 def dispute(room, signer, context):
     masks = own_masks(signer, room.all[signer]._pairs, context, 4)
     return sign(signer, make_body(b"D", signer, 2, context + commit_to_masks(masks)))
@@ -371,8 +393,8 @@ def test_no_honest_pair_is_convicted_by_disputes_about_different_things():
     certificates = tuple(SimNotary(i).certificate for i in (2, 3))
     for contexts in ((b"1" * 32, b"2" * 32), (b"1" * 32, b"1" * 32)):
         said = [dispute(room, i, context) for i, context in zip((2, 3), contexts, strict=True)]
+        shown = Evidence(tuple((each.body, each.signature) for each in said), certificates)
         with pytest.raises(Malformed):
-            shown = Evidence(tuple((each.body, each.signature) for each in said), certificates)
             judge(shown, room.agreement, SimNotary(0).verifier)
 
 
@@ -419,9 +441,19 @@ def test_odd_scalars_are_refused(number):
 
 
 def test_no_two_lists_of_parts_have_one_hash():
-    assert (
-        len({commitments.hash_parts(*parts) for parts in ((b"ab", b"c"), (b"a", b"bc"), (b"abc",), (b"abc", b""))}) == 4
-    )
+    lists = ((b"ab", b"c"), (b"a", b"bc"), (b"abc",), (b"abc", b""))
+    assert len({commitments.hash_parts(*parts) for parts in lists}) == 4
+
+
+def test_a_proof_belongs_to_its_signer_and_its_step():
+    about = [
+        (b"c", b"s", 1, [G]),
+        (b"d", b"s", 1, [G]),
+        (b"c", b"t", 1, [G]),
+        (b"c", b"s", 2, [G]),
+        (b"c", b"s", 1, [H]),
+    ]
+    assert len({bind(*each) for each in about}) == len(about)
 
 
 def test_no_nonce_serves_two_answers():
