@@ -289,7 +289,7 @@ def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, s
     what, standing = answer.standing(charter.is_verified)
     rows = [
         (charter.title, str(told["value"])),
-        (what, f"{standing}, told by every node"),
+        (what, f"{standing}, told by every node" if what == "proof" else standing),
         ("nodes", f"{len(names)} processes, {len(charter.edges)} links"),
         ("rounds", f"{answer.rounds} in {seconds:.2f} s" + (f", {answer.probes} probes" if answer.probes else "")),
         ("bytes", f"{traffic:,} a node, sent and received"),

@@ -336,7 +336,7 @@ class Peer:
             pass  # it will be asked for, or said again
         elif isinstance(said, SignedWithdrawal):
             self._hear_out(j, said, now)
-        elif self._goes_on and self.exchange.take(j, said):
+        elif self._listens and self.exchange.take(j, said):
             self._progress = now
             self._post()
             self._advance(now)
@@ -353,6 +353,11 @@ class Peer:
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             # Whoever was told another contribution than we were can name its signer.
             self._abort("impossible", (), f"{text}; start a new session", shown=self.exchange.heard())
+
+    @property
+    def _listens(self) -> bool:
+        """Whether what others sign still matters: for an answer, or as evidence where there is none yet."""
+        return self._goes_on or (isinstance(self.ending, Aborted) and self.ending.evidence is None)
 
     @property
     def _goes_on(self) -> bool:
@@ -452,8 +457,8 @@ class Peer:
         evidence: Evidence | None = None,
         shown: Sequence[Statement] = (),
     ) -> None:
-        """End without an answer: show what there is to show, and withdraw."""
-        if self.ending is not None:
+        """End without an answer: show what there is to show, and withdraw; or add evidence to an end that had none."""
+        if self.ending is not None and (evidence is None or not self._listens):
             return
         setup, codec = self.setup, self.setup.codec
         named = " and ".join(setup.charter.names[i] for i in about) or SOMEBODY

@@ -96,7 +96,7 @@ def _check(setup: Setup, records: list[Record]) -> Opening | Ended:
         raise InputError("the journal is of another session or participant; give --state another folder")
     if isinstance(begun, Opening) and begun.value != setup.plain_value():
         raise InputError(f"the value of {setup.name} is not the one this session began with; start a new session")
-    for record in records:
-        if isinstance(record, Broken):
-            raise _over(record)
+    broken = [record for record in records if isinstance(record, Broken)]
+    if broken:
+        raise _over(broken[-1])  # with evidence, where that came later
     return begun
