@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that `from algorithm1 import …` works in every test folder
@@ -18,3 +21,16 @@ settings.register_profile(
 )
 settings.register_profile("mutants", settings.get_profile("default"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("default")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests that share a figure's numbers, half a minute's work, go to one process; others wherever there is room."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            figure = re.search(r"test_paper_figures\.py::.*(fig\d|beyond)", nodeid)
+            return figure[1] if figure else nodeid
+
+    return Scheduling(config, log)

@@ -1,4 +1,7 @@
-"""Every claim from the data at reduced size; and the same rules on doctored data, where they must say otherwise."""
+"""Every claim from the data at reduced size; and the same rules on doctored data, where they must say otherwise.
+
+A test has its figure's name in its own: by that, `conftest.py` sends all tests of a figure to one process.
+"""
 
 from __future__ import annotations
 
@@ -196,7 +199,7 @@ def test_beyond_claims(data: dict[str, Any]) -> None:
     assert (np.diff(repeats) > 0).all()
 
 
-def test_bits_on_secure_nodes_are_those_of_the_interval_they_leave(data: dict[str, Any]) -> None:
+def test_beyond_bits_on_secure_nodes_are_those_of_the_interval_they_leave(data: dict[str, Any]) -> None:
     """z(0) in the clear: a node on one side of everything it sent leaks the mass of that side, and no more."""
     bits = data["beyond"].bits[beyond.GRID[0]].clear
     assert np.nanmin(bits) > 0

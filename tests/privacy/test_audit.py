@@ -20,7 +20,7 @@ from midst.privacy.audit import Leakage, _jackknife, audit
 from midst.privacy.priors import Normal, Uniform
 from midst.privacy.views import view
 
-RUNS = int(os.environ.get("MIDST_RUNS", "300"))  # of the never-wrong loop; `make torture` does 10,000
+RUNS = int(os.environ.get("MIDST_RUNS", "150"))  # of the never-wrong loop; `make torture` does 10,000
 SEALED = Adversary(init="sealed")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields, replace
 from itertools import islice
 
@@ -80,7 +81,8 @@ def assert_same(one, two, near):
             assert mine == other, field.name
 
 
-@settings(max_examples=150)
+@pytest.mark.torture
+@settings(max_examples=int(os.environ.get("MIDST_RUNS", "60")))
 @given(settings_of_a_run(), st.integers(0, 2**32))
 def test_the_view_of_a_trace_is_that_of_its_messages(case, seed):
     problem, adversary, method = case

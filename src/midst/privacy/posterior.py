@@ -79,8 +79,7 @@ class Posterior:
 
     def sides(self, x: float) -> tuple[float, float, float]:
         """The probabilities that s lies below, at and above x."""
-        at = sum(piece.probability for piece in self.pieces if piece.atom and piece.lower == x)
-        return self.probability(-math.inf, x), at, self.probability(x, math.inf)
+        return self.probability(-math.inf, x), self._at(x), self.probability(x, math.inf)
 
     def bits(self, resolution: float) -> float:
         """KL(posterior ‖ prior) in bits; see the module's docstring."""
@@ -123,12 +122,15 @@ class Posterior:
             middle = low + (high - low) / 2
             if not low < middle < high:
                 break
-            below, at, _above = self.sides(middle)
+            below, at = self.probability(-math.inf, middle), self._at(middle)
             if below + at < 0.5:
                 low = middle
             else:
                 high = middle
         return high
+
+    def _at(self, x: float) -> float:
+        return sum(piece.probability for piece in self.pieces if piece.atom and piece.lower == x)
 
     def _mass(self, low: float, high: float, is_cell: bool) -> float:
         """The posterior's mass of a part of the partition: atoms lie within their cells and nowhere else."""
