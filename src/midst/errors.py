@@ -14,10 +14,9 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from midst.protocol.course import Evidence
     from midst.result import Result
 
 
@@ -51,10 +50,10 @@ class Aborted(MidstError):  # noqa: N818
     Attributes:
         kind: why, in a word or two: "waited", "equivocation", "diverged", "journal lost", "refused", …
         about: the participant it is about, or two of whom one is meant.
-        evidence: what shows anybody with the charter that they did it; None where there is only a word.
+        evidence: what shows anybody with the charter that they did it (`protocol/course.py`); None for a mere word.
     """
 
-    def __init__(self, kind: str, about: str, text: str, evidence: Evidence | None = None) -> None:
+    def __init__(self, kind: str, about: str, text: str, evidence: Any = None) -> None:
         super().__init__(text)
         self.kind = kind
         self.about = about

@@ -320,7 +320,7 @@ def test_a_reboot_is_a_pause(tmp_path: Path) -> None:
 
 
 def test_nobody_comes(tmp_path: Path) -> None:
-    with network(tmp_path, ring(3), draw(3), deadlines={"start": 1.5}) as net:
+    with network(tmp_path, ring(3), draw(3), deadlines={"start": 3.5}) as net:
         end = net.start("p0").wait()
     assert (end.code, end.out) == (4, "")
     assert re.search(r"aborted: p0 waited \d s for p1, p2 in round 0 \(p\d: connection refused at 127.0.0.1:", end.err)

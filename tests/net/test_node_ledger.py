@@ -159,6 +159,7 @@ def test_a_prior_that_excludes_the_value_is_refused_and_nothing_entered(book: Pa
 def test_check_asks_about_a_charter(book: Path, tmp_path: Path) -> None:
     value, charter = tmp_path / "value.txt", tmp_path / "charter.toml"
     value.write_text("4.25\n")
+    value.chmod(0o600)
 
     def check(planned: Charter, *more: str) -> Any:
         charter.write_text(planned.to_toml())
