@@ -481,21 +481,21 @@ class Peer:
 
     def _hear_out(self, j: int, signed: SignedWithdrawal, now: float) -> None:
         """Somebody has left: told on, and believed about itself."""
-        setup = self.setup
-        count = len(setup.charter.names)
-        said = read_withdrawal(signed, setup.session, count, setup.notary)
-        if said.signer == j and not self.neighbours[j].done:
-            self.neighbours[j].done = True
-            if isinstance(self.ending, Answer):  # it may yet have it
-                self._resend(j, self.exchange.round, pack_bits(range(count), count))
-            if self.ending is not None:
-                self._say_how_it_ended(j, now)
-        if said.signer == setup.number or said.signer in self._withdrawals:
-            return  # of an earlier run of ours, or known
+        setup, count = self.setup, len(self.setup.charter.names)
+        known = self._withdrawals.keys() | {setup.number}  # one's own is of an earlier run
+        said = read_withdrawal(signed, setup.session, count, setup.notary, known)
+        if said is None:
+            return
         self._withdrawals[said.signer] = said
         for k, neighbour in self.neighbours.items():
             if k != j and neighbour.greeted:
                 self._send(k, setup.codec.encode_withdrawal(signed))
+        if said.signer in self.neighbours:
+            self.neighbours[said.signer].done = True
+            if isinstance(self.ending, Answer):  # it may yet have it
+                self._resend(said.signer, self.exchange.round, pack_bits(range(count), count))
+            if self.ending is not None:
+                self._say_how_it_ended(said.signer, now)
         self._give_up_on_those_who_left()
 
     def _give_up_on_those_who_left(self) -> None:

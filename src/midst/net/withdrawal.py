@@ -10,6 +10,8 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import msgspec
 
 from midst.protocol.statements import Malformed, Notary
@@ -63,8 +65,17 @@ def sign_withdrawal(withdrawal: Withdrawal, digest: bytes, notary: Notary) -> Si
     return SignedWithdrawal(said, notary.certificate, notary.sign(_LABEL + digest + said))
 
 
-def read_withdrawal(signed: SignedWithdrawal, digest: bytes, participants: int, notary: Notary) -> Withdrawal:
-    """What a withdrawal says, its signature checked.
+def read_withdrawal(
+    signed: SignedWithdrawal, digest: bytes, participants: int, notary: Notary, known: Container[int] = ()
+) -> Withdrawal | None:
+    """What a withdrawal says, its signature checked; None, unchecked, where its signer is known to have left.
+
+    Args:
+        signed: as it came.
+        digest: of the charter.
+        participants: how many there are.
+        notary: knows how to check what others signed.
+        known: whose withdrawals are here already.
 
     Raises:
         Malformed: it is none, or not signed by whom it says.
@@ -77,6 +88,8 @@ def read_withdrawal(signed: SignedWithdrawal, digest: bytes, participants: int, 
         raise Malformed("a withdrawal of nobody in the charter")
     if len(said.kind.encode()) > _LONGEST_KIND or len(said.text.encode()) > WORDS:
         raise Malformed("a withdrawal of too many words")
+    if said.signer in known:
+        return None
     check = notary.verifier(said.signer, signed.certificate)
     if check is None or not check(_LABEL + digest + signed.said, signed.signature):
         raise Malformed("a withdrawal with a wrong signature")
