@@ -678,6 +678,16 @@ def test_a_certificate_beats_a_withdrawal():
     assert {peer.ending.value for peer in net.peers} == {(2.0,)}
 
 
+def test_who_has_the_answer_keeps_what_somebody_who_withdrew_may_come_back_for():
+    net = MemoryNetwork(charter_of(5, method="search", deadlines={"wait": 5, "linger": 5}), [0.0, 1.0, 2.0, 3.0, 4.0])
+    net.run(change=last_signatures_lost(net, 0))
+    assert net.peers[0].ending.kind == "waited"
+    assert {net.peers[j].ending.value for j in range(1, 5)} == {(2.0,)}
+    for i in range(5):
+        net.start(i)
+    assert {ending.value for ending in net.run()} == {(2.0,)}
+
+
 # Talk
 
 

@@ -75,6 +75,7 @@ class Neighbour:
         asked: when we last asked it for something.
         waits: when it last said that it waits itself, and for whom.
         done: whether it has ended: it has the answer, or has withdrawn.
+        answered: whether it has the answer.
         bad: how many frames it sent that cannot be.
         trouble: what the transport last said about it.
     """
@@ -87,6 +88,7 @@ class Neighbour:
     asked: float = -1e9
     waits: tuple[float, tuple[str, ...]] = (-1e9, ())
     done: bool = False
+    answered: bool = False
     bad: int = 0
     trouble: str = ""
 
@@ -242,7 +244,7 @@ class Peer:
                 if not self._resend(j, round, lacks):
                     self._send(j, encode_control(NotYet(self.exchange.round, tuple(self.waiting_for[:8]))))
             case Done(heard) if neighbour.met:
-                neighbour.done = True
+                neighbour.done = neighbour.answered = True
                 if isinstance(self.ending, Answer) and not heard:
                     self._send(j, encode_control(Done(heard=True)))
                 self._forget_when_over()
@@ -406,8 +408,8 @@ class Peer:
         self._forget_when_over()
 
     def _forget_when_over(self) -> None:
-        """Once nobody needs a frame of ours, the session's secrets go."""
-        if isinstance(self.ending, Answer) and self._all_done:
+        """Once nobody needs a frame of ours, the session's secrets go; who has withdrawn may come back for one."""
+        if isinstance(self.ending, Answer) and all(each.answered for each in self.neighbours.values()):
             record = Ended(self.setup.session, self.setup.name, self.opening.instance, self.ending)
             with contextlib.suppress(OSError):  # the answer is worth more than tidiness
                 self._journal.forget(encode_record(record))
