@@ -103,12 +103,13 @@ def charters(draw: st.DrawFn) -> Charter:
     }
     if method == "search":
         of_method = draw(st.sampled_from([{"pooled": st.just(True)}, {"coordinates": st.integers(1, 3)}]))
+    if objective != "mean":
+        of_method |= {"resolution": st.sampled_from([0.01, 0.1, 1.0, 25.0])}
     optional = st.fixed_dictionaries(
         {},
         optional={
             "arity": st.integers(1, 7),
             "spacing": spacings,
-            "resolution": st.sampled_from([0.01, 0.1, 1.0, 25.0]),
             "rounds": st.integers(1, 10**9),
             "deadlines": st.builds(Deadlines, start=positive, wait=positive, total=positive, linger=positive),
             **of_method,
@@ -456,6 +457,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "resolution infinite": (add("resolution = inf"), "resolution must be a positive"),
     "resolution as text": (add('resolution = "0.01"'), "resolution: Expected"),
     "resolution too fine": (add("resolution = 1e-300"), "resolution: the resolution is too fine for these bounds"),
+    "resolution of a mean": (
+        lambda text: text.replace('"median"', '"mean"').replace("pooled", "resolution = 0.01\npooled", 1),
+        "resolution is for a search",
+    ),
     "midpoint of an iteration": (put('"low"', '"midpoint"'), "side: the midpoint of two values needs"),
     "midpoint without resolution": (
         lambda text: text.replace('"consensus"', '"search"').replace('"low"', '"midpoint"'),

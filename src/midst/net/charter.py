@@ -405,6 +405,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.pooled and self.coordinates > 1:
             raise InputError("pooled: lists of values have one coordinate; leave one of the two out")
         _under("arity, spacing", lambda: Search(self.arity, self.spacing))
+        if self.resolution is not None and self.stop != "exact":
+            raise InputError("resolution is for a search, and this run ends by residuals; leave it out")
         if self.verify and self.stop != "exact":
             raise InputError("verify is for a search, and this run ends by residuals; leave it out")
 
