@@ -1752,8 +1752,8 @@ _STATES = [
     Bug(
         "states: a session that ended is taken up again",
         "net/session.py",
-        "        if isinstance(record, Broken):\n            raise _over(record)",
-        "        if isinstance(record, Broken):\n            break",
+        "    if broken:\n        raise _over(broken[-1])",
+        "    if not records:\n        raise _over(broken[-1])",
         (_LYING + "[two keys]",),
     ),
     Bug(
