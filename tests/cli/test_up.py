@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -334,3 +335,25 @@ def test_many_processes(tmp_path: Path, kind: str) -> None:
     assert found["nodes"] == seen == MANY
     assert 0 < most <= MEMORY * MANY / 100
     print(f"\n{MANY} processes on a {kind}: {found['rounds']} rounds, {found['seconds']} s, {most / 2**30:.2f} GiB")
+
+
+TAKEN = """
+import sys
+from midst.cli import main
+from midst.net import local
+free = local.free_ports
+local.free_ports = lambda count: [*free(count - 1), int(sys.argv[1])]
+local._LAST_WORDS = 1.0
+main(["up", "--graph", "ring", "--nodes", "4", "--method", "search"])
+"""
+
+
+def test_a_port_that_somebody_took_ends_it_soon() -> None:
+    """One node cannot listen, and says so: the others would wait for it as long as the charter allows."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run([sys.executable, "-c", TAKEN, str(port)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4
+    assert f"cannot listen at 127.0.0.1 port {port}" in done.stderr

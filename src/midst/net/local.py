@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import math
 import multiprocessing
 import os
 import random
@@ -52,6 +53,7 @@ _PORTS = range(20_000, 32_000)  # below those that the system hands out to whoev
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _FORK = multiprocessing.get_context("fork")
 _GRACE = 5.0  # seconds for a process to go by itself
+_LAST_WORDS = 15.0  # seconds for the others to end, once somebody has failed
 
 
 @dataclass(frozen=True)
@@ -180,20 +182,25 @@ def _end_all(processes: Sequence[ForkProcess], grace: float) -> None:
 
 
 def _hear_out(pipes: dict[Connection, int], follow: Callable[[Event], None]) -> list[End]:
-    """Pass on what the processes tell, until each of them has closed its pipe."""
+    """Pass on what the processes tell, until each has closed its pipe; or one has failed, and the others do not end."""
     ends = {i: End(i, None, "its process died") for i in pipes.values()}
-    while pipes:
-        for ready in wait(list(pipes)):
+    failed: End | None = None
+    until = math.inf
+    while pipes and time.monotonic() < until:
+        for ready in wait(list(pipes), None if failed is None else max(0.0, until - time.monotonic())):
             assert isinstance(ready, Connection)
             try:
                 event = ready.recv()
             except EOFError:
-                del pipes[ready]
-                continue
+                event = ends[pipes.pop(ready)]
+            else:
+                follow(event)
             if isinstance(event, End):
                 ends[event.node] = event
-            follow(event)
-    return [ends[i] for i in sorted(ends)]
+                if failed is None and event.answer is None:
+                    failed, until = event, time.monotonic() + _LAST_WORDS
+    left = {} if failed is None else {i: End(i, None, failed.error) for i in pipes.values()}
+    return [left.get(i, ends[i]) for i in sorted(ends)]
 
 
 @dataclass(frozen=True)
