@@ -341,8 +341,12 @@ TAKEN = """
 import sys
 from midst.cli import main
 from midst.net import local
-free = local.free_ports
-local.free_ports = lambda count: [*free(count - 1), int(sys.argv[1])]
+import socket
+class Taken(socket.socket):
+    def getsockname(self):
+        return "127.0.0.1", int(sys.argv[1])
+hold = local.hold_ports
+local.hold_ports = lambda count: [*hold(count - 1), Taken()]
 local._LAST_WORDS = 1.0
 main(["up", "--graph", "ring", "--nodes", "4", "--method", "search"])
 """

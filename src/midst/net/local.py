@@ -77,9 +77,10 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
         InputError: this machine cannot hold so many, or the charter is none.
     """
     make_room(graph.n, len(_PORTS))
-    ports = free_ports(graph.n)
+    held = hold_ports(graph.n)
     folder = Path(tempfile.mkdtemp(prefix="midst-"))
     try:
+        ports = [each.getsockname()[1] for each in held]
         names = [f"node{i}" for i in range(graph.n)]
         made = [make_identity(name, folder / name, days=1) for name in names]
         participants = [
@@ -94,23 +95,38 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
         )
         yield Party(charter, trusting, folder)
     finally:
+        for sock in held:
+            sock.close()
         for each in (folder, _as_gone(folder)):
             shutil.rmtree(each, ignore_errors=True)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody uses now."""
-    found: list[int] = []
+def hold_ports(count: int) -> list[socket.socket]:
+    """Ports on loopback that nobody uses, held until they are closed: whoever starts beside us takes others.
+
+    A socket that may share its address and does not listen leaves it to one that does, which a node's transport makes.
+    """
+    held: list[socket.socket] = []
     for port in random.sample(_PORTS, len(_PORTS)):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        if len(held) == count:
+            break
+        for shared in (0, 1):  # first alone, since two that share would not notice each other
+            sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
             try:
                 sock.bind(("127.0.0.1", port))
             except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise InputError(f"{count} free ports are needed, and there are {len(found)}; try fewer nodes")
+                sock.close()
+                break
+            if shared:
+                held.append(sock)
+            else:
+                sock.close()
+    if len(held) < count:
+        for sock in held:
+            sock.close()
+        raise InputError(f"{count} free ports are needed, and there are {len(held)}; try fewer nodes")
+    return held
 
 
 def run_party(

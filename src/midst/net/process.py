@@ -4,7 +4,7 @@ Rules:
 - A core dump is a copy of the value and the key on disk. Linux is also told that the process is not to be looked into:
   then others of the same user can neither trace it nor read its memory.
 - What a node of `midst up` costs was measured: 10 MiB of its own on a ring of 20, 12 among 100, 13.5 among 300, and
-  three files of the process that started it. More nodes than there is memory for would make the machine swap for
+  four files of the process that started it. More nodes than there is memory for would make the machine swap for
   minutes.
 """
 
