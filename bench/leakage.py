@@ -13,6 +13,7 @@ import numpy as np
 from bench.rounds import plain_rounds, problem
 
 from midst import Adversary, After, Consensus, InputError, audit, solve
+from midst.privacy.adversaries import Init
 from midst.privacy.priors import Normal
 
 FAMILIES = ("ring-15", "rgg-15", "complete-15")
@@ -21,7 +22,7 @@ FAMILIES = ("ring-15", "rgg-15", "complete-15")
 def table(runs: int) -> Iterator[dict[str, object]]:
     """One row a kind of graph and initialisation."""
     for family in FAMILIES:
-        seen: dict[str, list[tuple[float, float]]] = {"clear": [], "sealed": []}
+        seen: dict[Init, list[tuple[float, float]]] = {"clear": [], "sealed": []}
         for seed in range(runs):
             one = problem(family, seed)
             exact = solve(one, Consensus(c=1.0), rng=seed, record="all")

@@ -49,7 +49,7 @@ from bench.tables import table
 
 from midst import graphs
 from midst.graphs import Graph
-from midst.net.local import Party, free_ports, make_party
+from midst.net.local import Party, hold_ports, make_party
 
 Row = dict[str, Any]
 
@@ -142,8 +142,8 @@ def an_interpreter(given: str | None) -> Iterator[str | None]:
 def run_mpyc(python: str, numbers: tuple[str, int], values: Sequence[float]) -> Row:
     """A median by MPyC with mutual TLS, every party a process."""
     kind, bits = numbers
-    addresses = [word for port in free_ports(len(values)) for word in ("-P", f"127.0.0.1:{port}")]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, hold_ports(len(values)) as ports:
+        addresses = [word for port in ports for word in ("-P", f"127.0.0.1:{port}")]
         make_certificates(Path(folder) / ".config", len(values))
         options = [str(HERE / "parties.py"), kind, str(bits), "--no-log", "--ssl", *addresses]
         commands = [[*options, "-I", str(i)] for i in range(len(values))]

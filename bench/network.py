@@ -167,17 +167,16 @@ def ping(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
     charter = read_charter(folder / CHARTER)
     cpu: list[float] = []
 
-    class Gate:
-        def wait(self, timeout: float) -> None:
-            cpu.append(time.process_time())
-            together.wait(timeout)
-            cpu.append(time.process_time())
+    def gate(timeout: float) -> None:
+        cpu.append(time.process_time())
+        together.wait(timeout)
+        cpu.append(time.process_time())
 
     name = charter.names[i]
     notary = CertifiedNotary(charter, load_identity(folder / name / f"{name}.key"))
     size = make_setup(charter, name, 0.0, notary).codec.step_bytes + LENGTH_BYTES
     plain, rounds = msgspec.to_builtins(charter), charter.rounds
-    seconds = asyncio.run(bench.ping.take_part(i, plain, folder, size, rounds, False, Gate()))
+    seconds = asyncio.run(bench.ping.take_part(i, gate, plain, folder, size, rounds, False))
     return seconds / rounds, (cpu[2] - cpu[1]) / rounds
 
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any
 from midst import graphs
 from midst.net.charter import Charter, make_charter
 from midst.net.identity.keys import Identity, load_identity, make_identity
-from midst.net.local import free_ports
+from midst.net.local import hold_ports
 from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint
 
@@ -99,9 +100,15 @@ class Listener:
 
 
 async def take_part(
-    own: int, plain: dict[str, Any], folder: Path, size: int, rounds: int, through_midst: bool, together: Barrier
+    own: int,
+    gate: Callable[[float], object],
+    plain: dict[str, Any],
+    folder: Path,
+    size: int,
+    rounds: int,
+    through_midst: bool,
 ) -> float:
-    """Seconds that the rounds took."""
+    """Seconds that the rounds took; the gate is passed when everybody has come to it."""
     loop = asyncio.get_running_loop()
     charter = make_charter(plain, "bench")
     identity = load_identity(folder / charter.names[own] / f"{charter.names[own]}.key")
@@ -129,12 +136,12 @@ async def take_part(
     for wire in wires.values():
         if wire is not None:
             wire.hear = run.hear
-    await loop.run_in_executor(None, together.wait, PATIENCE)
+    await loop.run_in_executor(None, gate, PATIENCE)
     began = time.perf_counter()
     run.start()
     await run.done.wait()
     seconds = time.perf_counter() - began
-    await loop.run_in_executor(None, together.wait, PATIENCE)
+    await loop.run_in_executor(None, gate, PATIENCE)
     await close()
     return seconds
 
@@ -154,7 +161,7 @@ async def _open_bare(
             while True:
                 try:
                     made = await loop.create_connection(
-                        lambda j=j: Wire(own, size, j, up), "127.0.0.1", ports[j], ssl=context, server_hostname=""
+                        partial(Wire, own, size, j, up), "127.0.0.1", ports[j], ssl=context, server_hostname=""
                     )
                     break
                 except ConnectionRefusedError:
@@ -170,8 +177,8 @@ async def _open_bare(
     return close
 
 
-def _process(own: int, results: Queue[float], *arguments: Any) -> None:
-    results.put(asyncio.run(take_part(own, *arguments)))
+def _process(own: int, results: Queue[float], together: Barrier, *arguments: Any) -> None:
+    results.put(asyncio.run(take_part(own, together.wait, *arguments)))
 
 
 def ping(edges: Edges, frame_size: int, rounds: int, *, through_midst: bool = False) -> float:
@@ -186,7 +193,7 @@ def ping(edges: Edges, frame_size: int, rounds: int, *, through_midst: bool = Fa
     n = 1 + max(max(edge) for edge in edges)
     names = [f"p{i}" for i in range(n)]
     spawn = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, hold_ports(n) as ports:
         folder = Path(place)
         identities = [make_identity(name, folder / name) for name in names]
         for name in names:
@@ -195,12 +202,12 @@ def ping(edges: Edges, frame_size: int, rounds: int, *, through_midst: bool = Fa
                 shutil.copy(other.certificate_file, folder / name / "trusted")
         participants = [
             {"name": one.name, "fingerprint": one.fingerprint, "address": f"127.0.0.1:{port}"}
-            for one, port in zip(identities, free_ports(n), strict=True)
+            for one, port in zip(identities, ports, strict=True)
         ]
         named = [[names[i], names[j]] for i, j in edges]
         plain = {"session": "bench", "method": "consensus", "participants": participants, "edges": named, "scale": 1.0}
         results: Queue[float] = spawn.Queue()
-        shared = (results, plain, folder, frame_size, rounds, through_midst, spawn.Barrier(n))
+        shared = (results, spawn.Barrier(n), plain, folder, frame_size, rounds, through_midst)
         processes = [spawn.Process(target=_process, args=(i, *shared), daemon=True) for i in range(n)]
         for process in processes:
             process.start()

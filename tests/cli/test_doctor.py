@@ -23,7 +23,7 @@ from midst.cli import doctor, main
 from midst.net.charter import Charter, ParticipantEntry, make_charter, split_address
 from midst.net.identity import keys
 from midst.net.identity.keys import Identity
-from midst.net.local import free_ports
+from midst.net.local import hold_ports
 from midst.net.transports import tls
 from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint
@@ -61,7 +61,8 @@ def _plain(charter: Charter) -> dict[str, Any]:
 
 
 def agree(folder: Path, people: dict[str, Identity], **others: Any) -> Place:
-    ports = free_ports(len(people))
+    with hold_ports(len(people)) as ports:
+        pass  # others may listen there
     charter = Charter(
         **{"session": "s-1", "method": "consensus"} | others,
         participants=tuple(

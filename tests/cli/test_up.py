@@ -45,6 +45,13 @@ class Up:
             env={**os.environ, "TMPDIR": str(self.folder)},
         )
 
+    def until_alone(self) -> None:
+        """Until all that it has started are gone."""
+        deadline = time.monotonic() + 10
+        while self.others():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
     def others(self) -> list[int]:
         """The processes it has started, whoever is their parent by now."""
         found = []
@@ -236,10 +243,7 @@ def test_killed_it_leaves_nobody_behind(tmp_path: Path) -> None:
         assert len(one.others()) == 20
         one.process.kill()
         one.process.wait()
-        deadline = time.monotonic() + 10
-        while one.others():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        one.until_alone()
         assert list(one.folder.rglob("*")) == []
         _, err = one.process.communicate()
     assert err == ""
@@ -253,10 +257,7 @@ def test_killed_while_it_does_not_listen_it_leaves_nobody_behind(tmp_path: Path)
         time.sleep(2)
         one.process.kill()
         one.process.wait()
-        deadline = time.monotonic() + 10
-        while one.others():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        one.until_alone()
 
 
 def test_what_the_machine_cannot_hold_is_refused(tmp_path: Path) -> None:
@@ -339,14 +340,11 @@ def test_many_processes(tmp_path: Path, kind: str) -> None:
 
 TAKEN = """
 import sys
+from contextlib import nullcontext
 from midst.cli import main
 from midst.net import local
-import socket
-class Taken(socket.socket):
-    def getsockname(self):
-        return "127.0.0.1", int(sys.argv[1])
-hold = local.hold_ports
-local.hold_ports = lambda count: [*hold(count - 1), Taken()]
+port = int(sys.argv[1])
+local.hold_ports = lambda count: nullcontext([port + 1 + i for i in range(count - 1)] + [port])
 local._LAST_WORDS = 1.0
 main(["up", "--graph", "ring", "--nodes", "4", "--method", "search"])
 """

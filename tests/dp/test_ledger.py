@@ -31,16 +31,6 @@ from midst.privacy.priors import Normal, Uniform
 DATUM = 48_213.75
 
 
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch):
-    monkeypatch.setattr(module, "_WORK", 2)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "salary.json"
-
-
 def tamper(path, change):
     """Change the content and make the checksum right again."""
     content = json.loads(path.read_text())

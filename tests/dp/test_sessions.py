@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from searches import search_trace
 
 from midst import InputError
-from midst.dp import ledger as module
 from midst.dp.ledger import Budget, BudgetError, Entry, Ledger, entry_of
 from midst.dp.sessions import KnownSession, Member, differences
 from midst.privacy.audit import audit
@@ -19,16 +18,6 @@ from midst.privacy.priors import Uniform
 
 DATUM = 48_213.75
 PRIOR = Uniform(0, 100_000)
-
-
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch):
-    monkeypatch.setattr(module, "_WORK", 2)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "salary.json"
 
 
 def session_of(name, *people, weights=None):

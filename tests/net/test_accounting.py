@@ -14,7 +14,6 @@ from processes import network
 import midst
 from midst import Consensus, Exact, Search, graphs
 from midst.net.answer import Answer
-from midst.net.setup import make_setup
 from midst.net.wire import Control, edge_digest, pack_numbers
 from midst.privacy.adversaries import Adversary
 from midst.privacy.messages import Messages
@@ -23,8 +22,7 @@ from midst.protocol.node import Message
 from midst.protocol.search import Rules
 from midst.protocol.step import next_z
 from midst.simnet.faults import NONE, ROUGH
-from midst.simnet.notary import SimNotary
-from midst.simnet.trial import random_charter
+from midst.simnet.trial import make_setups, random_charter
 from midst.simnet.world import World
 
 
@@ -42,8 +40,7 @@ class Overheard(World):
 
 def overhear(seed, method, faults):
     charter, values = random_charter(seed, method)
-    notaries = [SimNotary(i) for i in range(len(charter.names))]
-    setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+    setups = make_setups(charter, values)
     world = Overheard(setups, seed, faults)
     ended = all(isinstance(end, Answer) for end in world.run())
     return charter, [float(np.ravel(own)[0]) for own in values], setups, world.sent if ended else []

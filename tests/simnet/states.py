@@ -465,7 +465,7 @@ class Model:
             for stand, other in (settled, settled[::-1]):
                 if not _is_end(stand, other, crashed=state[3]):
                     fault = f"{NAMES[stand.number]} waits for {stand.waits_for} in step {stand.participant.step}"
-                elif _kind(stand) == "withdrawn" and (other.aborted is None or not _knew_nothing(stand, other)):
+                elif _kind(stand) == "withdrawn" and (other.aborted is None or other.aborted.evidence):
                     fault = f"{NAMES[stand.number]} ends with: {stand.aborted}, though it could judge for itself"
                 else:
                     continue
@@ -661,11 +661,6 @@ def _secrets_of(participant: Participant) -> tuple:
     """All by which a participant goes on, besides what it holds."""
     own = tuple(each.body for each in participant.own)
     return participant.step, own, participant.certified, participant._pairs, sorted(participant._verifiers)
-
-
-def _knew_nothing(stand: Stand, other: Stand) -> bool:
-    """Whether one that ended because the other withdrew had nothing to judge by: no evidence, or totals of its own."""
-    return other.aborted is not None and other.aborted.evidence is None
 
 
 def _kind(stand: Stand) -> str:

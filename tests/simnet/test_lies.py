@@ -11,11 +11,9 @@ import pytest
 
 from midst.cli import main
 from midst.errors import Aborted
-from midst.net.setup import make_setup
 from midst.simnet.faults import NONE, ROUGH, Faults
 from midst.simnet.liars import CATALOGUE, choose_liars
-from midst.simnet.notary import SimNotary
-from midst.simnet.trial import random_charter, run_trial, summarise
+from midst.simnet.trial import make_setups, random_charter, run_trial, summarise
 from midst.simnet.world import World
 
 BLOCKS = [("search", False, k, 25) for k in range(32)] + [("consensus", False, k, 25) for k in range(4)]
@@ -38,8 +36,7 @@ def test_every_lie_of_the_catalogue_is_told():
     for method in ("search", "consensus"):
         for seed in range(60):
             charter, values = random_charter(seed, method)
-            notaries = [SimNotary(i) for i in range(len(charter.names))]
-            setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+            setups = make_setups(charter, values)
             told.update(name for name, _ in choose_liars(setups, 2, Random(seed)).values())
     assert set(told) == set(CATALOGUE)
 
@@ -58,8 +55,7 @@ def test_liars_are_convicted_where_they_signed_what_nobody_honest_signs(name):
     found = []
     for seed in range(4):
         charter, values = random_charter(seed, verify=True)
-        notaries = [SimNotary(i) for i in range(len(charter.names))]
-        setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+        setups = make_setups(charter, values)
         world = World(setups, seed, NONE, {1: CATALOGUE[name](setups[1], Random(seed))})
         world.run()
         ends = [one.result for i, one in enumerate(world.participants) if i != 1]

@@ -14,21 +14,14 @@ from midst.cli import main
 from midst.engines.reference import iterate
 from midst.engines.searching import search_values
 from midst.net.answer import Answer
-from midst.net.setup import make_setup
 from midst.simnet import trial
 from midst.simnet.faults import NONE, ROUGH, Faults
-from midst.simnet.notary import SimNotary
-from midst.simnet.trial import random_charter, run_trial
+from midst.simnet.trial import make_setups, random_charter, run_trial
 from midst.simnet.world import World
 from midst.system import assemble
 
 BLOCKS = {"consensus": 8, "search": 40}
 SEEDS = {"consensus": 200, "search": 1000}
-
-
-def seats_of(charter, values):
-    notaries = [SimNotary(i) for i in range(len(charter.names))]
-    return [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
 
 
 @pytest.mark.parametrize(("method", "block"), [(method, k) for method, blocks in BLOCKS.items() for k in range(blocks)])
@@ -95,7 +88,7 @@ def test_nearly_every_turned_bit_is_noticed_by_its_owner(method):
 @pytest.mark.parametrize("seed", range(8))
 def test_on_a_perfect_network_a_search_makes_public_what_the_engine_does(seed):
     charter, values = random_charter(seed, "search")
-    results = World(seats_of(charter, values), seed, NONE).run()
+    results = World(make_setups(charter, values), seed, NONE).run()
     counts = [len(own) if charter.pooled else 1 for own in values]
     rows = np.concatenate([own.reshape(-1, 1) if charter.pooled else own.reshape(1, -1) for own in values])
     weights = np.repeat([one.weight for one in charter.participants], counts)
@@ -108,7 +101,7 @@ def test_on_a_perfect_network_a_search_makes_public_what_the_engine_does(seed):
 def test_bad_networks_tell_the_same_totals():
     for seed in range(6):
         charter, values = random_charter(seed, "search")
-        calm, bad = (World(seats_of(charter, values), seed, faults).run() for faults in (NONE, ROUGH))
+        calm, bad = (World(make_setups(charter, values), seed, faults).run() for faults in (NONE, ROUGH))
         told = {found.transcript.totals for found in (*calm, *bad) if isinstance(found, Answer)}
         assert len(told) == 1
 
@@ -122,7 +115,7 @@ def test_a_seed_replays_byte_for_byte_and_another_does_not(method):
 @pytest.mark.parametrize("seed", range(12))
 def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
     charter, values = random_charter(seed, "consensus")
-    setups = seats_of(charter, values)
+    setups = make_setups(charter, values)
     world = World(setups, seed, NONE)
     world.run()
     openings = [setup.draw(Random(f"{seed}/{setup.name}/0").randbytes) for setup in setups]

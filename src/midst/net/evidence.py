@@ -75,8 +75,7 @@ def verify_evidence(charter: Charter, file: EvidenceFile) -> tuple[tuple[str, ..
     """
     if file.midst_evidence != FORMAT:
         raise InputError(f"evidence of format {file.midst_evidence}; this midst reads {FORMAT}")
-    if file.charter != charter.digest.hex():
-        raise InputError(f"it is of charter {file.charter[:64]}, and yours is {charter.digest.hex()}; compare both")
+    check_digest(charter, file.charter)
     try:
         evidence = _read(file)
         verdict = judge(evidence, charter.agreement(evidence.opening), partial(charter_verifier, charter))
@@ -84,6 +83,12 @@ def verify_evidence(charter: Charter, file: EvidenceFile) -> tuple[tuple[str, ..
         reason = error if isinstance(error, Malformed) else "a number or a key in it is damaged"
         raise InputError(f"no evidence: {reason}") from None
     return tuple(charter.names[i] for i in verdict.accused), verdict.text
+
+
+def check_digest(charter: Charter, said: str) -> None:
+    """Refuses a file of another charter than one's own, by the digest that stands in it."""
+    if said != charter.digest.hex():
+        raise InputError(f"it is of charter {said[:64]}, and yours is {charter.digest.hex()}; compare both")
 
 
 def _read(file: EvidenceFile) -> Evidence:

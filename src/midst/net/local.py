@@ -25,7 +25,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
@@ -77,10 +77,7 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
         InputError: this machine cannot hold so many, or the charter is none.
     """
     make_room(graph.n, len(_PORTS))
-    held = hold_ports(graph.n)
-    folder = Path(tempfile.mkdtemp(prefix="midst-"))
-    try:
-        ports = [each.getsockname()[1] for each in held]
+    with hold_ports(graph.n) as ports, _passing_folder() as folder:
         names = [f"node{i}" for i in range(graph.n)]
         made = [make_identity(name, folder / name, days=1) for name in names]
         participants = [
@@ -94,39 +91,47 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
             replace(one, trusted=tuple(made[j].certificate_file for j in charter.neighbours(one.name))) for one in made
         )
         yield Party(charter, trusting, folder)
+
+
+@contextmanager
+def _passing_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="midst-"))
+    try:
+        yield folder
     finally:
-        for sock in held:
-            sock.close()
         for each in (folder, _as_gone(folder)):
             shutil.rmtree(each, ignore_errors=True)
 
 
-def hold_ports(count: int) -> list[socket.socket]:
-    """Ports on loopback that nobody uses, held until they are closed: whoever starts beside us takes others.
+@contextmanager
+def hold_ports(count: int) -> Iterator[list[int]]:
+    """Ports on loopback that nobody uses, held meanwhile: whoever starts beside us takes others.
 
     A socket that may share its address and does not listen leaves it to one that does, which a node's transport makes.
     """
-    held: list[socket.socket] = []
-    for port in random.sample(_PORTS, len(_PORTS)):
-        if len(held) == count:
-            break
-        for shared in (0, 1):  # first alone, since two that share would not notice each other
-            sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
-            try:
-                sock.bind(("127.0.0.1", port))
-            except OSError:
-                sock.close()
+    with ExitStack() as held:
+        ports: list[int] = []
+        for port in random.sample(_PORTS, len(_PORTS)):
+            if len(ports) == count:
                 break
-            if shared:
-                held.append(sock)
-            else:
-                sock.close()
-    if len(held) < count:
-        for sock in held:
-            sock.close()
-        raise InputError(f"{count} free ports are needed, and there are {len(held)}; try fewer nodes")
-    return held
+            with suppress(OSError):
+                _bind(port, shared=False).close()  # first alone, since two that share would not notice each other
+                held.enter_context(_bind(port, shared=True))
+                ports.append(port)
+        if len(ports) < count:
+            raise InputError(f"{count} free ports are needed, and there are {len(ports)}; try fewer nodes")
+        yield ports
+
+
+def _bind(port: int, *, shared: bool) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
+    try:
+        sock.bind(("127.0.0.1", port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def run_party(

@@ -31,7 +31,7 @@ from midst.net.answer import Answer
 from midst.net.charter import differing
 from midst.net.gossip import pack_bits
 from midst.net.records import Broken, Ended, Inputs, Met, encode_record
-from midst.net.session import SOMEBODY, Session
+from midst.net.session import Session, name_together
 from midst.net.wire import (
     PROTOCOL,
     Away,
@@ -170,14 +170,18 @@ class Peer:
         if self.ending is None:
             text = f"{self.setup.name} was stopped in round {self.exchange.round}; the same command goes on from there"
             self.ending, self._lingered = Aborted("paused", self.setup.name, text), True
-            for j, neighbour in self.neighbours.items():
-                if neighbour.greeted:
-                    self._send(j, encode_control(Away()))
+            for j in self._greeted:
+                self._send(j, encode_control(Away()))
 
     @property
     def over(self) -> bool:
         """Whether nobody needs this participant any more."""
         return self.ending is not None and (self._lingered or (self._all_done and not self._goes_on))
+
+    @property
+    def _greeted(self) -> list[int]:
+        """The neighbours that may be told something."""
+        return [j for j, neighbour in self.neighbours.items() if neighbour.greeted]
 
     @property
     def _all_done(self) -> bool:
@@ -317,7 +321,7 @@ class Peer:
     def _ask(self, now: float) -> None:
         """Ask for what is missing."""
         self._nudged = now
-        wants = {j: self.exchange.ask(j) for j, neighbour in self.neighbours.items() if neighbour.greeted}
+        wants = {j: self.exchange.ask(j) for j in self._greeted}
         for j, want in wants.items():
             if want is not None:
                 self._say(j, want, now)
@@ -345,12 +349,11 @@ class Peer:
 
     def _attempt(self, action: Callable[[], object]) -> None:
         """Do something that others may have made impossible, and end the run where they have."""
-        names = self.setup.charter.names
         try:
             action()
         except Distrust as error:
-            about = " and ".join(names[i] for i in error.about)
-            self._abort(error.kind, error.about, f"{about} {error}", error.evidence)
+            text = f"{name_together(self.setup, error.about)} {error}"
+            self._abort(error.kind, error.about, text, error.evidence)
         except Impossible as error:
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             # Whoever was told another contribution than we were can name its signer.
@@ -463,7 +466,7 @@ class Peer:
         if self.ending is not None and (evidence is None or not self._listens):
             return
         setup, codec = self.setup, self.setup.codec
-        named = " and ".join(setup.charter.names[i] for i in about) or SOMEBODY
+        named = name_together(setup, about)
         self.ending, self._ended = Aborted(kind, named, text, evidence), self._now
         if kind in _FINAL:
             self._keep(Broken(kind, named, text, evidence))
@@ -472,9 +475,8 @@ class Peer:
         statements = [*shown, *(Statement(*each) for each in ([] if evidence is None else evidence.statements))]
         leaving = sign_withdrawal(said, setup.session, setup.notary)
         self._last_words = [*codec.encode(statements), codec.encode_withdrawal(leaving)]
-        for j, neighbour in self.neighbours.items():
-            if neighbour.greeted:
-                self._say_how_it_ended(j, self._now)
+        for j in self._greeted:
+            self._say_how_it_ended(j, self._now)
 
     def _say_how_it_ended(self, j: int, now: float) -> None:
         self.neighbours[j].asked = now
@@ -489,8 +491,8 @@ class Peer:
         if said is None:
             return
         self._withdrawals[said.signer] = said
-        for k, neighbour in self.neighbours.items():
-            if k != j and neighbour.greeted:
+        for k in self._greeted:
+            if k != j:
                 self._send(k, setup.codec.encode_withdrawal(signed))
         if said.signer in self.neighbours:
             self.neighbours[said.signer].done = True

@@ -21,7 +21,7 @@ from midst._version import __version__
 from midst.errors import InputError
 from midst.net.answer import Answer, Count, one_or_list
 from midst.net.charter import Charter
-from midst.net.evidence import EvidenceFile
+from midst.net.evidence import EvidenceFile, check_digest
 from midst.net.notary import charter_verifier
 from midst.protocol.course import Transcript, verify_transcript
 from midst.protocol.statements import Malformed, Statement, announce, make_body
@@ -98,18 +98,14 @@ def read_result(path: str | Path) -> ResultFile | EvidenceFile:
             text = file.read(_LARGEST_FILE + 1)
         if len(text) > _LARGEST_FILE:
             raise InputError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB; that is no result")
-        if _is_evidence(text):
-            return msgspec.json.decode(text, type=EvidenceFile)
-        return msgspec.json.decode(text, type=ResultFile)
+        plain = msgspec.json.decode(text)
+        if isinstance(plain, dict) and "midst_evidence" in plain:
+            return msgspec.convert(plain, EvidenceFile)
+        return msgspec.convert(plain, ResultFile)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError(f"{path}: not a result that midst node or midst up wrote with --out") from None
-
-
-def _is_evidence(text: bytes) -> bool:
-    keys = msgspec.json.decode(text)
-    return isinstance(keys, dict) and "midst_evidence" in keys
 
 
 def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ...], list[Count]]:
@@ -120,8 +116,7 @@ def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ..
     """
     if result.midst_result != FORMAT:
         raise InputError(f"a result of format {result.midst_result}; this midst reads {FORMAT}")
-    if result.charter != charter.digest.hex():
-        raise InputError(f"it is of charter {result.charter[:64]}, and yours is {charter.digest.hex()}; compare both")
+    check_digest(charter, result.charter)
     if tuple(one.name for one in result.participants) != charter.names:
         raise InputError("its participants are not the charter's")
     try:

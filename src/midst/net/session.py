@@ -67,13 +67,17 @@ def resume(setup: Setup, journal: Journal, entropy: Entropy) -> Session | Answer
     return session
 
 
+def name_together(setup: Setup, about: tuple[int, ...]) -> str:
+    """Those whom an end is about, as people read it."""
+    return " and ".join(setup.charter.names[i] for i in about) or SOMEBODY
+
+
 def _step(session: Session, frames: bytes) -> None:
     """A step played again; one that ended the session, before it could be written that it did, ends it now."""
-    names = session.setup.charter.names
     try:
         session.exchange.step(session.exchange.unpack(frames))
     except Distrust as error:
-        about = " and ".join(names[i] for i in error.about)
+        about = name_together(session.setup, error.about)
         broken = Broken(error.kind, about, f"{about} {error}", error.evidence)
     except Impossible as error:
         broken = Broken("impossible", SOMEBODY, f"the totals cannot be ({error})")

@@ -27,7 +27,7 @@ from midst.methods import MethodName
 from midst.net.answer import Answer
 from midst.net.charter import Charter, Deadlines, ParticipantEntry
 from midst.net.identity.certificates import fingerprint
-from midst.net.setup import make_setup
+from midst.net.setup import Setup, make_setup
 from midst.protocol.course import judge
 from midst.protocol.search import Goal
 from midst.simnet.faults import NONE, ROUGH, Faults
@@ -140,6 +140,12 @@ def random_charter(
     return charter, [draw() for _ in names]
 
 
+def make_setups(charter: Charter, values: Sequence[Array]) -> list[Setup]:
+    """Of everybody, with the simulator's signatures."""
+    people = enumerate(zip(charter.names, values, strict=True))
+    return [make_setup(charter, name, value, SimNotary(i)) for i, (name, value) in people]
+
+
 def _settings_of_a_search(rng: Random) -> dict[str, Any]:
     pooled = rng.random() < 0.25
     return {
@@ -157,8 +163,7 @@ def run_trial(
 ) -> Trial:
     """Run a seed with faults, and compare with what holds without; or with liars, and see what they brought about."""
     charter, values = random_charter(seed, method, verify, _PATIENCE if liars else 60.0)
-    notaries = [SimNotary(i) for i in range(len(charter.names))]
-    setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
+    setups = make_setups(charter, values)
     lies = choose_liars(setups, liars, Random(f"liars {method} {seed}"))
     world = World(setups, seed, faults, {i: liar for i, (_, liar) in lies.items()})
     world.run()
