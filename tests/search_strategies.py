@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from midst.protocol.keys import Floats, first_bracket, make_keys
-from midst.protocol.search import Cells, Goal, Rules, SearchState, contribution
+from midst.protocol.search import Cells, Goal, OwnValues, Rules, SearchState, contribution
 
 SPACINGS = ("rank", "value", "key")
 KINDS = ("normal", "cauchy", "ties", "constant", "near", "wide", "subnormal", "integers", "zeros", "tenths", "gap")
@@ -135,13 +135,18 @@ def cases(draw, most=200, coordinates=3, goals=3, midpoint=True):
     return Case(rules, participants)
 
 
+def own_values(keys):
+    """A participant's, from its keys in order."""
+    return OwnValues(tuple(np.array(each, np.uint64) for each in keys))
+
+
 def play(case):
     """The search, from what each participant answers alone; checks every question on the way."""
     search, steps = SearchState.begin(case.rules), []
     while search.question is not None:
         for part in search.question:
             check(case, part)
-        answers = [contribution(search.question, each.keys, each.weight) for each in case.participants]
+        answers = [contribution(search.question, own_values(each.keys), each.weight) for each in case.participants]
         totals = tuple(map(sum, zip(*answers, strict=True)))
         steps.append((search.question, totals))
         search = search.fold(totals)

@@ -7,7 +7,7 @@ import numpy as np
 from midst import graphs
 from midst.objectives import Quantile
 from midst.protocol.keys import first_bracket, make_keys
-from midst.protocol.search import Cells, Goal, Rules, SearchState, contribution
+from midst.protocol.search import Cells, Goal, OwnValues, Rules, SearchState, contribution
 from midst.trace import Probe, Trace
 
 
@@ -46,7 +46,7 @@ def search_trace(
         tuple(quantiles),
         (tuple(keys.key(float(end)) for end in opening),) if len(opening) else (),
     )
-    own = [[sorted(keys.keys(values[whose == i]).tolist())] for i in range(n)]
+    own = [OwnValues((np.sort(keys.keys(values[whose == i])),)) for i in range(n)]
     search, probes = SearchState.begin(rules), []
     while (question := search.question) is not None:
         told = np.sum([contribution(question, own[i], int(whole_weights[i])) for i in range(n)], axis=0).tolist()

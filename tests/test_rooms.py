@@ -11,10 +11,16 @@ import midst
 
 ROOT = Path(midst.__file__).parent
 ORDER = """
-    _version errors types files workers graphs objectives protocol problems system methods trace result recorder
-    net simnet privacy engines dp solving federated plots studies explorer cli __main__
+    _version errors types files workers graphs objectives protocol problems columns system methods statistics
+    disclosure trace result recorder net simnet privacy engines dp solving describing federated plots studies explorer
+    cli __main__
 """.split()
-SIDEWAYS = {("result", "plots"), ("errors", "result"), ("plots", "studies")}  # on call, or for a type checker only
+SIDEWAYS = {
+    ("result", "plots"),
+    ("describing", "plots"),
+    ("errors", "result"),
+    ("plots", "studies"),
+}  # on call, or for a type checker only
 
 
 def imports(path):

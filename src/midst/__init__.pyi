@@ -4,6 +4,7 @@ from midst import dp as dp
 from midst import federated as federated
 from midst import graphs as graphs
 from midst._version import __version__ as __version__
+from midst.describing import describe as describe
 from midst.engines.ensemble import solve_ensemble as solve_ensemble
 from midst.errors import Aborted as Aborted
 from midst.errors import InputError as InputError

@@ -262,6 +262,8 @@ def check_lists(lists: Any, nodes: int | None = None) -> tuple[Array, Ints]:
         raise InputError("one list alone has nobody to hide it from; at least two nodes are needed")
     if nodes is not None and len(parts) != nodes:
         raise InputError(f"{len(parts)} lists for {nodes} nodes; give one list a node")
+    if len({part.shape[1:] for part in parts}) > 1:
+        raise InputError("the rows of all lists must have as many numbers")
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
 
@@ -270,8 +272,8 @@ def _check_list(node: int, part: ArrayLike) -> Array:
         array = np.array(part, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"the list of node {node} must hold numbers") from None
-    if array.ndim != 1:
-        raise InputError(f"the list of node {node} must be a plain list of numbers; vectors cannot be pooled")
+    if array.ndim not in (1, 2):
+        raise InputError(f"the list of node {node} must be a list of numbers, or of rows of as many each")
     if array.size == 0:
         raise InputError(f"the list of node {node} is empty; every node needs at least one value")
     if not np.isfinite(array).all():

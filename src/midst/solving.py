@@ -407,10 +407,15 @@ def _find(values: Values, graph: Any, objective: Objective, options: Options) ->
     nodes = int(check_lists(values)[1][-1]) + 1 if options.get("pooled") else len(check_values(values))
     if isinstance(graph, str):
         graph = graphs.make(graph, nodes, rng=streams(options.get("rng")).graph)
-    return solve(Problem(_as_graph(graph), values, objective=objective, **of_problem), **of_solve)
+    return solve(Problem(as_graph(graph), values, objective=objective, **of_problem), **of_solve)
 
 
-def _as_graph(graph: Any) -> graphs.Graph:
+def as_graph(graph: Any) -> graphs.Graph:
+    """A graph from whatever people have.
+
+    Raises:
+        InputError: it is none.
+    """
     if isinstance(graph, graphs.Graph):
         return graph
     if hasattr(graph, "is_directed") and hasattr(graph, "edges"):

@@ -48,6 +48,8 @@ _LEDGER = "tests/dp/test_ledger.py::"
 _SESSIONS = "tests/dp/test_sessions.py::"
 _POSTERIOR = "tests/privacy/test_posterior.py::"
 _VOTES = "tests/protocol/test_votes.py::"
+_SUMS = "tests/protocol/test_sums.py::"
+_STATS = "tests/test_statistics.py::"
 _SEALS = "tests/net/test_seal.py::"
 _STRANGERS = "tests/net/test_strangers.py::"
 _SEALED = "tests/privacy/test_sealed.py::"
@@ -267,9 +269,82 @@ _KEYS_AND_MASKS = [
     Bug(
         "hidden numbers are not reduced",
         "protocol/masks.py",
-        "each % MODULUS for each",
-        "each for each",
+        "(number >> 64 * k) % MODULUS for",
+        "(number >> 64 * k) for",
         (_MASKS + "test_contributions_add_up_to_the_plain_total",),
+    ),
+]
+
+_STATISTICS = [
+    Bug(
+        "words are added without their carries",
+        "protocol/masks.py",
+        "sum(word << 64 * k for k, word in enumerate",
+        "sum(word << 32 * k for k, word in enumerate",
+        (_SUMS + "test_words_are_added_with_their_carries",),
+    ),
+    Bug(
+        "the hash of a question does not know the power of a sum",
+        "protocol/search.py",
+        'return b"P%d/%d" % (self.power, self.words)',
+        'return b"P"',
+        (_SUMS + "test_two_questions_never_have_one_context",),
+    ),
+    Bug(
+        "values beyond the ends are not clipped",
+        "protocol/search.py",
+        "(np.clip(amounts, np.uint64(low), np.uint64(high)) - np.uint64(low))",
+        "(amounts - np.uint64(low))",
+        (_STATS + "test_all_are_what_numpy_and_scipy_say",),
+    ),
+    Bug(
+        "a sum beyond all values is taken",
+        "protocol/search.py",
+        "if own[0] > self.rules.total * part.most:",
+        "if own[0] > MODULUS * self.rules.total * part.most:",
+        (_SUMS + "test_without_proofs_a_sum_beyond_all_values_is_noticed_by_everybody",),
+    ),
+    Bug(
+        "squares need not fit",
+        "protocol/search.py",
+        "        self._check_moments(sums)\n",
+        "",
+        (_SUMS + "test_without_proofs_squares_that_do_not_fit_are_noticed",),
+    ),
+    Bug(
+        "a sum may be proved to be up to the next power of two",
+        "protocol/votes.py",
+        "return [*powers, most - sum(powers)] if most else []",
+        "return [*powers, powers[-1] * 2] if most else []",
+        (_SUMS + "test_with_proofs_the_most_it_can_add_is_what_its_values_can",),
+    ),
+    Bug(
+        "the trimmed values stay in the sum",
+        "statistics.py",
+        "(summed - cut * (low + high)) * step",
+        "summed * step",
+        (_STATS + "test_all_are_what_numpy_and_scipy_say",),
+    ),
+    Bug(
+        "a root looks halfway",
+        "statistics.py",
+        "2 * whole + (whole**2 != squared)",
+        "2 * whole",
+        (_STATS + "test_a_root_is_rounded_once",),
+    ),
+    Bug(
+        "nobody knows its own values",
+        "disclosure.py",
+        "total - largest",
+        "total",
+        ("tests/test_disclosure.py::test_who_has_much_of_it_knows_much_of_it",),
+    ),
+    Bug(
+        "one small count follows from the others",
+        "disclosure.py",
+        "if len(small) == 1:",
+        "if len(small) == 0:",
+        ("tests/test_disclosure.py::test_small_counts_are_left_out_and_not_one_alone",),
     ),
 ]
 
@@ -277,8 +352,8 @@ _SEARCHES = [
     Bug(
         "a value at a threshold is above it",
         "protocol/search.py",
-        "[bisect_right(keys, edge)",
-        "[bisect_left(keys, edge)",
+        'np.searchsorted(keys, np.array(self.edges, np.uint64), "right").tolist()',
+        'np.searchsorted(keys, np.array(self.edges, np.uint64), "left").tolist()',
         (_SEARCH + "test_answer_is_the_one_of_the_sorted_values",),
     ),
     Bug(
@@ -434,15 +509,15 @@ _PARTICIPANTS = [
     Bug(
         "a longer contribution is taken",
         "protocol/course.py",
-        "len(statement.content) != 8 * self.numbers",
-        "len(statement.content) < 8 * self.numbers",
+        "len(statement.content) != 8 * sum(self.widths)",
+        "len(statement.content) < 8 * sum(self.widths)",
         (_PARTICIPANT + "test_another_number_of_numbers_names_its_signer",),
     ),
     Bug(
         "a shorter contribution is taken",
         "protocol/course.py",
-        "len(statement.content) != 8 * self.numbers",
-        "len(statement.content) > 8 * self.numbers",
+        "len(statement.content) != 8 * sum(self.widths)",
+        "len(statement.content) > 8 * sum(self.widths)",
         (_PARTICIPANT + "test_another_number_of_numbers_names_its_signer",),
     ),
     Bug(
@@ -1671,15 +1746,15 @@ _MANY_SEARCHES = [
     Bug(
         "one search: a value at an edge is above it",
         "engines/searching.py",
-        'np.searchsorted(self.keys, edges, "right")',
-        'np.searchsorted(self.keys, edges, "left")',
+        'np.searchsorted(ordered[part.coordinate], np.array(part.edges, np.uint64), "right")',
+        'np.searchsorted(ordered[part.coordinate], np.array(part.edges, np.uint64), "left")',
         (_SEARCHING + "test_search_of_values_is_that_of_their_participants",),
     ),
     Bug(
         "one search: values without weight count",
         "engines/searching.py",
-        "        if least == 0:\n",
-        "        if least < 0:\n",
+        "-1)[weights > 0].T\n    counted = weights[weights > 0]",
+        "-1).T\n    counted = weights + 0",
         (_SEARCHING + "test_search_of_values_is_that_of_their_participants",),
     ),
     Bug(
@@ -1929,7 +2004,7 @@ _VOTED = [
     Bug(
         "randomness does not depend on the answer",
         "protocol/votes.py",
-        'purpose = hash_parts(_RANDOM_LABEL, context, *(each.to_bytes(16, "big") for each in answers))',
+        "purpose = hash_parts(_RANDOM_LABEL, context, *numbers)",
         "purpose = hash_parts(_RANDOM_LABEL, context)",
         ("tests/protocol/test_vectors.py", _VOTES + "test_no_nonce_serves_two_answers"),
     ),
@@ -1988,6 +2063,7 @@ BUGS: tuple[Bug, ...] = (
     *_STEP,
     *_SURFACES,
     *_KEYS_AND_MASKS,
+    *_STATISTICS,
     *_SEARCHES,
     *_PARTICIPANTS,
     *_CERTIFICATES,

@@ -13,7 +13,9 @@ from memory_network import MemoryNetwork, charter_of
 
 from midst.net import wire
 from midst.net.wire import BadFrame, Codec, Limits, Refused, Statements, StepFrame
+from midst.protocol.keys import Floats
 from midst.protocol.node import Message
+from midst.protocol.search import Goal, Rules
 from midst.protocol.statements import Statement, longest_statement
 
 LIMITS = Limits(z=(-2.0, 2.0), x=(-100.0, 100.0))
@@ -70,7 +72,8 @@ def codec_overhead(codec):
 
 def test_a_contribution_of_many_coordinates_fits():
     """As the iteration takes any number of coordinates, so does the search after it."""
-    body = bytes(longest_statement(20_000 * 4, 3, pooled=False, verify=False))
+    rules = Rules(Floats(), ((0, 9),) * 20_000, 3, 1, tuple(Goal(k, (2,)) for k in range(20_000)))
+    body = bytes(longest_statement(rules, 3, pooled=False, verify=False))
     codec = make(20_000, 2, len(body))
     (frame,) = codec.encode([Statement(body, bytes(72))])
     assert len(frame) <= codec.largest()

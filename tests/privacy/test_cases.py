@@ -67,11 +67,11 @@ def test_b_neighbours_cannot_take_off_the_masks_of_the_one_between():
     numbers = list(contribution.numbers)
     for corrupt in (38, 40):  # the mask of a pair is known to both of it
         pair = {corrupt: participants[corrupt]._pairs[39]}
-        mask = hide([0] * len(plain), 39, pair, contribution.context)
+        mask = hide([0] * len(plain), 39, pair, contribution.context, [1] * len(plain))
         numbers = [(a - b) % MODULUS for a, b in zip(numbers, mask, strict=True)]
     assert all(number > 2**40 for number in numbers)  # and not a vote, which is 0 or 1
     everybody = {other: between._pairs[other] for other in range(51) if other not in (38, 39, 40)}
-    rest = hide([0] * len(plain), 39, everybody, contribution.context)
+    rest = hide([0] * len(plain), 39, everybody, contribution.context, [1] * len(plain))
     assert [(a - b) % MODULUS for a, b in zip(numbers, rest, strict=True)] == plain
 
 

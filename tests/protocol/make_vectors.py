@@ -13,11 +13,13 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+
 from midst.protocol.commitments import ORDER, H, commit
 from midst.protocol.keys import Floats, first_bracket, make_keys
 from midst.protocol.masks import hide, pair_key, pair_mask, public_key
 from midst.protocol.participant import Holding, Participant
-from midst.protocol.search import Cells, Goal, Rules, SearchState, contribution, rank_shares, roundest
+from midst.protocol.search import Cells, Goal, OwnValues, Rules, SearchState, contribution, rank_shares, roundest
 from midst.protocol.statements import Agreement
 
 FILE = Path(__file__).with_name("vectors.json")
@@ -107,7 +109,10 @@ def outcome(given):
         quantiles=tuple(given["quantiles"]),
         opening=tuple(tuple(keys.key(x) for x in each) for each in given["opening"]),
     )
-    own = [[sorted(keys.key(float(value)) for value in column) for column in each["values"]] for each in people]
+    own = [
+        OwnValues(tuple(keys.keys(np.sort(np.array(column, np.float64))) for column in each["values"]))
+        for each in people
+    ]
     search, steps = SearchState.begin(rules), []
     while search.question is not None:
         answers = [contribution(search.question, mine, weight) for mine, weight in zip(own, weights, strict=True)]
@@ -162,7 +167,7 @@ def masked(given):
 
     def contribution_of(i):
         keys = {j: key_of(i, j) for j in everybody if j != i}
-        return hide(list(map(int, people[i]["answers"])), i, keys, context)
+        return hide(list(map(int, people[i]["answers"])), i, keys, context, [1] * len(people[i]["answers"]))
 
     everybody = range(len(people))
     count = len(people[0]["answers"])
@@ -206,7 +211,7 @@ def session(verify):
     people = [
         Participant(
             agreement,
-            Holding(k, ((keys.key(values[k]),),), bytes.fromhex(each["secret"]), bytes([k]) * 16),
+            Holding(k, (np.array([keys.key(values[k])], np.uint64),), bytes.fromhex(each["secret"]), bytes([k]) * 16),
             _Unsigned(),
         )
         for k, each in enumerate(given["participants"])

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from search_strategies import cases, play
+from search_strategies import cases, own_values, play
 
 from midst.protocol.keys import MODULUS
 from midst.protocol.masks import hide, hides, pair_key, pair_mask, public_key
-from midst.protocol.search import contribution
+from midst.protocol.search import contribution, widths
 
 CHARTER = b"c" * 32
 CONTEXT = b"t" * 32
@@ -65,7 +65,7 @@ def test_contributions_add_up_to_the_plain_total(n, count, seed):
     rng = np.random.default_rng(seed)
     keys = random_keys(n, rng)
     answers = rng.integers(0, 2**63, (n, count), np.uint64).tolist()
-    hidden = [hide(answers[i], i, keys[i], CONTEXT) for i in range(n)]
+    hidden = [hide(answers[i], i, keys[i], CONTEXT, [1] * len(answers[i])) for i in range(n)]
     assert all(0 <= number < MODULUS for each in hidden for number in each)
     assert total_of(hidden) == total_of(answers)
 
@@ -77,7 +77,7 @@ def test_search_behind_masks_is_the_search(case):
     for step, (question, totals) in enumerate(play(case)[1]):
         context = hashlib.sha256(bytes([step])).digest()
         hidden = [
-            hide(contribution(question, each.keys, each.weight), i, keys[i], context)
+            hide(contribution(question, own_values(each.keys), each.weight), i, keys[i], context, widths(question))
             for i, each in enumerate(case.participants)
         ]
         assert total_of(hidden) == totals
@@ -86,7 +86,7 @@ def test_search_behind_masks_is_the_search(case):
 def test_those_who_were_told_different_things_do_not_cancel():
     keys = keys_of_all(3)
     contexts = [CONTEXT, CONTEXT, b"u" * 32]
-    totals = total_of(hide([1] * 40, i, keys[i], contexts[i]) for i in range(3))
+    totals = total_of(hide([1] * 40, i, keys[i], contexts[i], [1] * 40) for i in range(3))
     assert len(set(totals)) == 40
     assert min(totals) > 2**40  # noise: a chance of 1 in 400,000 that one of these is small
 
@@ -157,7 +157,7 @@ def test_coalition_sees_the_honest_total_and_nothing_of_who_has_what(split):
         keys = random_keys(4, rng)
         seen = []
         for i in (0, 1):
-            (hidden,) = hide([split[i]], i, keys[i], CONTEXT)
+            (hidden,) = hide([split[i]], i, keys[i], CONTEXT, [1])
             known = sum(pair_mask(keys[i][j], CONTEXT, 1)[0] for j in (2, 3))  # both have higher numbers: i adds them
             seen.append((hidden - known) % MODULUS)
         assert sum(seen) % MODULUS == 8
@@ -171,7 +171,7 @@ def test_same_contributions_are_explained_by_any_split_of_the_honest_total(monke
     keys = random_keys(4, np.random.default_rng(6))
 
     def contribute(split):
-        return [hide([answer], i, {1 - i: keys[i][1 - i]}, CONTEXT) for i, answer in enumerate(split)]
+        return [hide([answer], i, {1 - i: keys[i][1 - i]}, CONTEXT, [1]) for i, answer in enumerate(split)]
 
     mask = pair_mask(keys[0][1], CONTEXT, 1)[0]
     seen = contribute((3, 5))
@@ -184,6 +184,6 @@ def test_same_contributions_are_explained_by_any_split_of_the_honest_total(monke
 def test_lower_number_adds():
     keys = keys_of_all(2)
     mask = pair_mask(keys[0][1], CONTEXT, 3)
-    assert hide([0, 0, 0], 0, keys[0], CONTEXT) == mask
-    assert hide([0, 0, 0], 1, keys[1], CONTEXT) == tuple(-number % MODULUS for number in mask)
+    assert hide([0, 0, 0], 0, keys[0], CONTEXT, [1] * 3) == mask
+    assert hide([0, 0, 0], 1, keys[1], CONTEXT, [1] * 3) == tuple(-number % MODULUS for number in mask)
     assert all(one != two for one, two in pairwise(mask))

@@ -23,7 +23,7 @@ from midst.protocol.course import judge, verify_transcript
 from midst.protocol.keys import MODULUS, first_bracket, make_keys
 from midst.protocol.masks import public_key
 from midst.protocol.participant import Distrust, Holding, Participant, transcript_of
-from midst.protocol.search import Cells, Impossible, KeySum, SearchState, contribution
+from midst.protocol.search import Cells, Impossible, KeySum, OwnValues, SearchState, contribution
 from midst.protocol.statements import (
     Agreement,
     Malformed,
@@ -72,7 +72,7 @@ def agree(
 def holding_of(i, values, resolution=None, session=0):
     keys = make_keys(resolution).keys(np.sort(np.array(values, np.float64)))
     drawn = hashlib.blake2b(f"{session} {i}".encode()).digest()
-    return Holding(i, (tuple(keys.tolist()),), drawn[:32], drawn[32:48])
+    return Holding(i, (keys,), drawn[:32], drawn[32:48])
 
 
 class Room:
@@ -237,7 +237,7 @@ def test_whose_value_has_no_room_in_the_totals_is_told_so_alone():
     """A liar has it that all lie in the first cell: those who do not know better, and none of them says so."""
     room = Room(VALUES).run(1)
     liar, question = room.all[0], room.all[0].search.question
-    plain = [contribution(question, each.keys, 1) for each in room.holdings]
+    plain = [contribution(question, OwnValues(each.keys), 1) for each in room.holdings]
     wanted = [5] + [0] * (len(plain[0]) - 1)
     shift = [want - sum(column) for want, column in zip(wanted, zip(*plain, strict=True), strict=True)]
     liar.own[1] = contributed(liar.own[1], [n + by for n, by in zip(liar.own[1].numbers, shift, strict=True)])
@@ -437,7 +437,7 @@ def test_a_copied_key_is_harmless():
             if statement.signer != one._holding.number:
                 one.take(statement)
         one.advance(one.ready())
-        bare.append(contribution(one.search.question, room.holdings[one._holding.number].keys, 1))
+        bare.append(contribution(one.search.question, OwnValues(room.holdings[one._holding.number].keys), 1))
         hidden.append(one.own[1].numbers)
     for plain, masked in zip(bare, hidden, strict=True):
         assert all(own != shown for own, shown in zip(plain, masked, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from search_strategies import SPACINGS, Case, Participant, cases, play, rules_of
+from search_strategies import SPACINGS, Case, Participant, cases, own_values, play, rules_of
 
 from midst import InputError
 from midst.protocol.keys import Floats, Grid, first_bracket, make_keys
@@ -220,8 +220,9 @@ def test_a_sum_outside_its_bracket_is_no_answer(case, choose):
 
 def test_contribution_tells_cells_in_order_and_one_sum():
     question = (Cells(0, (0, 10, 20)), Cells(1, (5, 6, 7)), KeySum(0, (10, 20)))
-    assert contribution(question, [[0, 3, 10, 12], [6, 7]], 3) == [6, 3, 3, 3, 2]
-    assert contribution(question, [[0, 3, 10, 12], [6, 7]], 0) == [0, 0, 0, 0, 0]
+    own = own_values([[0, 3, 10, 12], [6, 7]])
+    assert contribution(question, own, 3) == [6, 3, 3, 3, 2]
+    assert contribution(question, own, 0) == [0, 0, 0, 0, 0]
 
 
 @given(st.integers(1, 1000), st.integers(1, 7), st.data())

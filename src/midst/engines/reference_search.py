@@ -93,8 +93,7 @@ def make_participants(problem: Problem, rules: Rules, verify: bool = False) -> l
     parts = []
     for i in range(count):
         own = keys[[i]] if problem.owners is None else keys[problem.owners == i]
-        columns = tuple(tuple(sorted(column)) for column in own.T.tolist())
-        holding = Holding(i, columns, token_bytes(SECRET_BYTES), token_bytes(INSTANCE_BYTES))
+        holding = Holding(i, tuple(own.T), token_bytes(SECRET_BYTES), token_bytes(INSTANCE_BYTES))
         parts.append(Participant(agreement, holding, KeyNotary(signing[i], certificates)))
     return parts
 

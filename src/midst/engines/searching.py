@@ -1,8 +1,8 @@
 """A search when all values are at hand: one, as a simulation needs it, or many at once.
 
 Rules:
-- `search_values` drives `SearchState` itself. Only the totals come from elsewhere: from sorted keys, with
-  one binary search an edge.
+- `search_values` drives `SearchState` itself. Where all values weigh the same, one participant that has them all gives
+  the totals.
 - `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a single
   rank: the same float64 operations in the same order, and whole numbers that are never rounded.
 - Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,17 +24,20 @@ from numpy.typing import ArrayLike, NDArray
 from midst.engines.batches import beside, some_of
 from midst.problems import Problem
 from midst.protocol.keys import SIGN, Floats, Keys, Words
+from midst.protocol.masks import split
 from midst.protocol.search import (
     SPACING_ORDERS,
     TIE_PROBES,
-    Cells,
-    QuestionPart,
+    OwnValues,
+    Question,
     Rules,
     SearchState,
     SearchStep,
     Spacing,
+    contribution,
     rank_steps,
     roundest,
+    widths,
 )
 from midst.types import Array, Bools, Ints
 
@@ -85,49 +87,41 @@ def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState
     Returns:
         Where the search ends, and every step.
     """
-    columns = [_Column.of(column, weights) for column in keys.reshape(len(keys), -1).T]
+    columns = keys.reshape(len(keys), -1)[weights > 0].T
+    counted = weights[weights > 0]
+    alike = bool((counted == counted[0]).all())
+    answer = _answers_alike(rules, columns, int(counted[0])) if alike else _answers_by_weight(columns, counted)
     search, steps = SearchState.begin(rules), []
     while (question := search.question) is not None:
-        totals = tuple(total for part in question for total in columns[part.coordinate].answer(part))
+        totals = split(answer(search, question), widths(question))
         steps.append(SearchStep(question, totals))
         search = search.fold(totals)
     return search, tuple(steps)
 
 
-class _Column(NamedTuple):
-    """The values of a coordinate that have weight, in order.
+Answers = Callable[[SearchState, Question], list[int]]
 
-    Attributes:
-        keys: theirs.
-        unit: the weight of each, where all have the same.
-        up_to: the weight of the first k of them, where not.
-    """
 
-    keys: Words
-    unit: int
-    up_to: Ints | None
+def _answers_alike(rules: Rules, columns: NDArray[np.uint64], unit: int) -> Answers:
+    """What everybody together answers, where all values weigh the same: as one participant that has them all."""
+    own = OwnValues.of(rules, tuple(columns))
+    return lambda search, question: contribution(question, search.own_values(own), unit)
 
-    @classmethod
-    def of(cls, keys: Words, weights: Ints) -> _Column:
-        least, most = int(weights.min()), int(weights.max())
-        if least == 0:
-            counted = weights > 0
-            keys, weights = keys[counted], weights[counted]
-            least = int(weights.min(initial=most))
-        if least == most:
-            return cls(np.sort(keys), most, None)
-        order = np.argsort(keys)
-        return cls(keys[order], 0, np.concatenate([[0], np.cumsum(weights[order])]))
 
-    def answer(self, part: QuestionPart) -> list[int]:
-        """What everybody together answers to a part of a question."""
-        edges = np.array(part.edges, np.uint64)
-        places: list[int] = np.searchsorted(self.keys, edges, "right").tolist()
-        if not isinstance(part, Cells):
-            ends = zip(places[::2], places[1::2], strict=True)
-            return [sum(key - part.edges[0] for i, j in ends for key in self.keys[i:j].tolist())]
-        below = [self.unit * place for place in places] if self.up_to is None else self.up_to[places].tolist()
-        return [after - before for before, after in pairwise(below)]
+def _answers_by_weight(columns: NDArray[np.uint64], weights: Ints) -> Answers:
+    """And where they do not: no sums are asked for."""
+    orders = [np.argsort(column) for column in columns]
+    ordered = [column[order] for column, order in zip(columns, orders, strict=True)]
+    up_to = [np.concatenate([[0], np.cumsum(weights[order])]) for order in orders]
+
+    def answer(search: SearchState, question: Question) -> list[int]:
+        told: list[int] = []
+        for part in question:
+            places = np.searchsorted(ordered[part.coordinate], np.array(part.edges, np.uint64), "right")
+            told += np.diff(up_to[part.coordinate][places]).tolist()
+        return told
+
+    return answer
 
 
 # Many

@@ -303,8 +303,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Bytes of the longest contribution or dispute; 0 where there is no search."""
         if self.stop != "exact":
             return 0
-        numbers = self.search_rules([1] * len(self.participants)).most_numbers
-        return longest_statement(numbers, len(self.participants), self.pooled, self.is_verified)
+        rules = self.search_rules([1] * len(self.participants))
+        return longest_statement(rules, len(self.participants), self.pooled, self.is_verified)
 
     # Sameness
 

@@ -159,8 +159,7 @@ class Setup:
 
     def holding(self, opening: Opening) -> Holding:
         """What this participant brings to the search."""
-        keys = self.charter.keys.keys(np.sort(self.values, axis=1))
-        return Holding(self.number, tuple(map(tuple, keys.tolist())), opening.secret, opening.instance)
+        return Holding(self.number, tuple(self.charter.keys.keys(self.values)), opening.secret, opening.instance)
 
 
 def make_setup(charter: Charter, name: str, value: Array | float, notary: Notary) -> Setup:

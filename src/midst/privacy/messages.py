@@ -40,9 +40,9 @@ from midst.privacy.tracking import track
 from midst.privacy.views import SHORTEST, View, view_of_search
 from midst.problems import Problem
 from midst.protocol.commitments import ORDER
-from midst.protocol.keys import MODULUS
+from midst.protocol.masks import add_up, split
 from midst.protocol.node import Message
-from midst.protocol.search import Rules, SearchState, SearchStep
+from midst.protocol.search import Rules, SearchState, SearchStep, widths
 from midst.protocol.statements import Statement
 from midst.protocol.votes import masked_numbers
 from midst.system import Parameters
@@ -154,12 +154,13 @@ class Messages:
         steps: list[SearchStep] = []
         count = self._problem.graph.n
         while search.question is not None:
-            numbers = sum(part.numbers for part in search.question)
+            wide = widths(search.question)
             said = [self._statements[len(steps) + 1, signer] for signer in range(count)]
-            plain = all(len(each.content) == 8 * numbers for each in said)
-            parts = [each.numbers if plain else masked_numbers(each.content, numbers) for each in said]
-            modulus = MODULUS if plain else ORDER
-            totals = tuple(sum(column) % modulus for column in zip(*parts, strict=True))
+            if all(len(each.content) == 8 * sum(wide) for each in said):
+                totals = add_up((each.numbers for each in said), wide)
+            else:
+                columns = zip(*(masked_numbers(each.content, len(wide)) for each in said), strict=True)
+                totals = split((sum(column) % ORDER for column in columns), wide)
             steps.append(SearchStep(search.question, totals))
             search = search.fold(totals)
         keys, answer = rules.keys, search.value(0)

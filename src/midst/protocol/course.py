@@ -17,7 +17,7 @@ from functools import cached_property
 from midst.protocol.commitments import Invalid, Point, decode_points, multiply
 from midst.protocol.keys import MODULUS
 from midst.protocol.masks import hides
-from midst.protocol.search import Impossible, Question, SearchState
+from midst.protocol.search import Impossible, Question, SearchState, widths
 from midst.protocol.statements import (
     Agreement,
     Malformed,
@@ -111,6 +111,11 @@ class Course:
         """How many numbers answer the question."""
         return sum(part.numbers for part in self.question or ())
 
+    @property
+    def widths(self) -> list[int]:
+        """How many words each of them has, where votes are not verified."""
+        return widths(self.question or ())
+
     @cached_property
     def asked(self) -> bytes:
         """The hash of the question, or of the answer, and of all before it: masks are for this."""
@@ -160,7 +165,7 @@ class Course:
             raise Invalid("a statement of the wrong kind")
         if kind == b"C" and self.agreement.verify:
             return self._read_vote(statement, shown)
-        if kind == b"C" and len(statement.content) != 8 * self.numbers:
+        if kind == b"C" and len(statement.content) != 8 * sum(self.widths):
             raise Invalid("a statement of the wrong length")
         return self._read_masks(statement, shown) if kind == b"D" else shown
 

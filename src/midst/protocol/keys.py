@@ -62,6 +62,15 @@ class Floats:
         value = self.value(a + 1) * (1.0 - f) + self.value(b) * f
         return self.key(value) if isfinite(value) else None
 
+    def distances(self, keys: Words, centre: int) -> Words:
+        """The keys of how far numbers are from that of a key."""
+        with np.errstate(over="ignore"):
+            return self.keys(np.minimum(np.abs(self.values(keys) - self.value(centre)), _LARGEST))
+
+    def widest(self, a: int, b: int) -> tuple[int, int]:
+        """The bracket of how far two numbers of (a, b] can be apart."""
+        return self.key(0.0) - 1, self.key(min(self.value(b) - self.value(a + 1), _LARGEST))
+
     def middle(self, twice: int) -> float:
         """The number halfway between two keys, from their sum; floats have none that two keys would tell."""
         raise InputError("the midpoint of two values needs a public resolution; give one, or side='low' or 'high'")
@@ -119,6 +128,15 @@ class Grid:
     def split(self, a: int, b: int, f: float) -> int | None:
         """The key at a share f of the way through the bracket (a, b]."""
         return floor(float(a + 1 - SIGN) * (1.0 - f) + float(b - SIGN) * f) + SIGN
+
+    def distances(self, keys: Words, centre: int) -> Words:
+        """The keys of how far numbers are from that of a key."""
+        middle = np.uint64(centre)
+        return np.where(keys > middle, keys - middle, middle - keys) + np.uint64(SIGN)
+
+    def widest(self, a: int, b: int) -> tuple[int, int]:
+        """The bracket of how far two numbers of (a, b] can be apart."""
+        return SIGN - 1, SIGN + b - a - 1
 
     def middle(self, twice: int) -> float:
         """The number halfway between two keys, from their sum."""

@@ -7,14 +7,16 @@ Rules:
 - The mask of a step is a pseudo-random function of the pair's key over the step's context: a hash of the charter, of
   all announcements, of all earlier totals and of what is asked now. Nothing can be asked twice under one mask, and
   those who were told different things have masks that do not cancel.
-- Whole numbers modulo 2^64. The participant with the lower number adds.
+- Whole numbers modulo 2^64; those that may be larger, modulo a power of it, as several words, the lowest first. The
+  participant with the lower number adds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from midst.protocol.keys import MODULUS
 
@@ -84,20 +86,40 @@ def pair_mask(key: bytes, context: bytes, count: int) -> tuple[int, ...]:
     return struct.unpack(f"<{count}Q", b"".join(blocks)[: 8 * count])
 
 
-def hide(numbers: Sequence[int], number: int, keys: Mapping[int, bytes], context: bytes) -> tuple[int, ...]:
-    """One participant's answers, behind its masks with all the others.
+def join(words: Sequence[int], widths: Sequence[int]) -> list[int]:
+    """Numbers from their words."""
+    rest = iter(words)
+    return [sum(word << 64 * k for k, word in enumerate(islice(rest, width))) for width in widths]
+
+
+def split(numbers: Iterable[int], widths: Sequence[int]) -> tuple[int, ...]:
+    """The words of numbers; what is too large for them is left out."""
+    each = zip(numbers, widths, strict=True)
+    return tuple((number >> 64 * k) % MODULUS for number, width in each for k in range(width))
+
+
+def add_up(contributions: Iterable[Sequence[int]], widths: Sequence[int]) -> tuple[int, ...]:
+    """The words of what everybody's words add up to."""
+    return split(map(sum, zip(*(join(words, widths) for words in contributions), strict=True)), widths)
+
+
+def hide(
+    numbers: Sequence[int], number: int, keys: Mapping[int, bytes], context: bytes, widths: Sequence[int]
+) -> tuple[int, ...]:
+    """The words of one participant's answers, behind its masks with all the others.
 
     Args:
         numbers: its answers.
         number: its own.
         keys: of its pairs, by the other's number.
         context: of the step.
+        widths: how many words each answer has.
     """
     # In the sum over everybody a pair's mask is there once with each sign and is gone. Modulo 2^64 a number behind even
     # one mask that is not known is uniform, so those who do not have all of its keys learn nothing of it.
     hidden = list(numbers)
     for other, key in keys.items():
         sign = 1 if number < other else -1
-        for k, mask in enumerate(pair_mask(key, context, len(hidden))):
+        for k, mask in enumerate(join(pair_mask(key, context, sum(widths)), widths)):
             hidden[k] += sign * mask
-    return tuple(each % MODULUS for each in hidden)
+    return split(hidden, widths)

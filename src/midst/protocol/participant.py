@@ -33,9 +33,9 @@ from midst.protocol.course import (
     announcement_fault,
     two_statements,
 )
-from midst.protocol.keys import MODULUS
-from midst.protocol.masks import derive_seed, hide, pair_key, public_key
-from midst.protocol.search import Question, SearchState, contribution
+from midst.protocol.keys import MODULUS, Words
+from midst.protocol.masks import add_up, derive_seed, hide, join, pair_key, public_key, split
+from midst.protocol.search import OwnValues, Question, SearchState, contribution
 from midst.protocol.statements import (
     Agreement,
     Malformed,
@@ -85,13 +85,13 @@ class Holding:
 
     Attributes:
         number: its own.
-        keys: of its values, in order, one list a coordinate.
+        keys: of its values, one array a coordinate.
         secret: of the session key, 32 random bytes.
         instance: 16 random bytes by which a lost disk is noticed.
     """
 
     number: int
-    keys: tuple[tuple[int, ...], ...]
+    keys: tuple[Words, ...]
     secret: bytes
     instance: bytes
 
@@ -113,9 +113,10 @@ class Participant:
         self._verifiers: dict[int, Verifier] = {}
         self._pairs: dict[int, bytes] = {}
         self._shown: list[Shown] = []
+        self._values: OwnValues | None = None
         self._opened: Openings = {}
         self._plain: list[int] = []
-        self._answered: list[tuple[list[int], tuple[int, ...]]] = []
+        self._answered: list[tuple[list[int], list[int]]] = []
         self.step = 0
         self.course: Course | None = None
         self.own: list[Statement] = []
@@ -263,17 +264,18 @@ class Participant:
     def _add_up(self, contributions: Sequence[Statement]) -> Course:
         assert self.course is not None
         if not self._agreement.verify:
-            columns = zip(*(each.numbers for each in contributions), strict=True)
-            totals = tuple(sum(column) % MODULUS for column in columns)
+            totals = add_up((each.numbers for each in contributions), self.course.widths)
             course = self.course.fold(totals)
         else:
             shown = self._shown
             opened = open_totals([each.weighted for each in shown], [each.masked for each in shown])
             if opened is None:
                 return self.course.dispute(seal(contributions))
-            totals = tuple(min(each, MODULUS - 1) for each in opened)  # a liar's sum may be anything; none is so large
+            # A liar's sum may be anything; none is so large.
+            most = (MODULUS**width - 1 for width in self.course.widths)
+            totals = split(map(min, opened, most), self.course.widths)
             course = self.course.fold(totals, seal(contributions))
-        self._answered.append((self._plain, totals))
+        self._answered.append((self._plain, join(totals, self.course.widths)))
         return course
 
     def _name_pair(self, disputes: Sequence[Statement]) -> None:
@@ -290,9 +292,9 @@ class Participant:
         question, number = self.course.question, self._holding.number
         assert question is not None
         weight = self._agreement.weights[number]
-        self._plain = contribution(question, self._holding.keys, weight)
+        self._plain = contribution(question, self._own_values, weight)
         if not self._agreement.verify:
-            numbers = hide(self._plain, number, self._pairs, self.course.context)
+            numbers = hide(self._plain, number, self._pairs, self.course.context, self.course.widths)
             return struct.pack(f"<{len(numbers)}Q", *numbers)
         own = self._vote(question)
         self._opened |= own.opened
@@ -302,9 +304,18 @@ class Participant:
     def _vote(self, question: Question) -> OwnVote:
         assert self.course is not None
         number, digest = self._holding.number, self._agreement.digest
-        keys = self._holding.keys if self._agreement.weights[number] else ((),) * len(self._holding.keys)
         committed, seed = self._shown[number].committed, derive_seed(self._holding.secret)
-        return make_vote(question, keys, committed, self._opened, seed, digest, self.course.asked, number)
+        return make_vote(question, self._own_values, committed, self._opened, seed, digest, self.course.asked, number)
+
+    @property
+    def _own_values(self) -> OwnValues:
+        """One's own values, as the question is about them; none of who weighs nothing."""
+        assert self.course is not None
+        if self._values is None:
+            counts = self._agreement.weights[self._holding.number] > 0
+            keys = [each if counts else each[:0] for each in self._holding.keys]
+            self._values = OwnValues.of(self.course.search.rules, keys)
+        return self.course.search.own_values(self._values)
 
     def _masks(self) -> dict[int, list[tuple[int, int]]]:
         """One's masks with each of the others for the question, disputed or not."""

@@ -20,6 +20,9 @@ Rules:
 - Where a probe left as much inside as before, values may be tied: the next one asks about the roundest number x in the
   bracket, by the thresholds key(x) − 1 and key(x), besides some by key; at most six times.
 - What lies outside (a, b) is left out; where nothing is left, ⌊(a + b) / 2⌋ is asked about.
+- Sums over all values are asked for as soon as it is known between which ends values are clipped: in the first step,
+  or once the ranks are found that are the ends. How far values are from an answer is a coordinate of its own, searched
+  once that answer is known. Public cuts are asked about in the first step, as thresholds.
 """
 
 from __future__ import annotations
@@ -32,10 +35,14 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice, pairwise
 from math import ceil, sqrt
+from operator import mul
 from sys import float_info
 from typing import Literal, NamedTuple
 
-from midst.protocol.keys import MODULUS, Keys
+import numpy as np
+
+from midst.protocol.keys import MODULUS, Grid, Keys, Words
+from midst.protocol.masks import join
 
 Spacing = Literal["rank", "value", "key"]
 
@@ -67,12 +74,27 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class SumGoal:
+    """A sum over all values that is wanted: of how far each, clipped, lies above the lower end.
+
+    Attributes:
+        coordinate: of which coordinate.
+        power: 1, or 2 for the sum of squares.
+        ends: the goals whose answers values are clipped to; None for the first bracket's.
+    """
+
+    coordinate: int
+    power: int = 1
+    ends: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
 class Rules:
     """What all participants agree on before the first probe.
 
     Attributes:
         keys: how numbers become keys.
-        brackets: the first one of each coordinate.
+        brackets: the first one of each coordinate, and of those in `centres`.
         total: the weight of all values of a coordinate.
         unit: the weight of every value that has any; None where they differ, and no sum may be asked.
         goals: what is wanted.
@@ -81,6 +103,11 @@ class Rules:
         quantiles: public knowledge: numbers at equal steps of probability from 0 to 1, to place thresholds by; none
             for values spread evenly over the bracket.
         opening: the thresholds of the first probe, a tuple of keys a coordinate; none to place them as all others.
+        sums: what is wanted besides.
+        grid: how numbers become what is summed up: the same as `keys`, where those are multiples of a resolution.
+        ends: between which numbers, on that grid, values of each coordinate lie.
+        cuts: public thresholds besides those of the first probe, a tuple of keys a coordinate.
+        centres: goals; how far values are from the answer of the j-th of them is one more coordinate, after all others.
     """
 
     keys: Keys
@@ -92,11 +119,33 @@ class Rules:
     spacing: Spacing = "rank"
     quantiles: tuple[float, ...] = ()
     opening: tuple[tuple[int, ...], ...] = ()
+    sums: tuple[SumGoal, ...] = ()
+    grid: Grid | None = None
+    ends: tuple[tuple[int, int], ...] = ()
+    cuts: tuple[tuple[int, ...], ...] = ()
+    centres: tuple[int, ...] = ()
 
     @property
-    def most_numbers(self) -> int:
-        """No question asks for more numbers: a tie probe has at least three thresholds."""
-        return sum(len(goal.ranks) * (max(self.arity, 3) + 1) for goal in self.goals)
+    def coordinates(self) -> int:
+        """How many numbers a value has."""
+        return len(self.brackets) - len(self.centres)
+
+    @property
+    def most_cells(self) -> int:
+        """No question asks about more cells: a tie probe has at least three thresholds."""
+        return sum(len(goal.ranks) * (max(self.arity, 3) + 1) for goal in self.goals) + sum(map(len, self.cuts))
+
+    def grid_keys(self, low: int, high: int) -> tuple[int, int]:
+        """Two keys, on the grid of the sums."""
+        if self.grid == self.keys or self.grid is None:
+            return low, high
+        return self.grid.key(self.keys.value(low)), self.grid.key(self.keys.value(high))
+
+    def words(self, goal: SumGoal) -> int:
+        """How many words of 64 bits hold the largest sum."""
+        low, high = self.ends[goal.coordinate]
+        largest: int = self.total * (high - low) ** goal.power
+        return max(1, -(-largest.bit_length() // 64))
 
     @property
     def most_probes(self) -> int:
@@ -105,7 +154,8 @@ class Rules:
         while (self.arity + 1) ** by_key < MODULUS:
             by_key += 1
         others = (len(SPACING_ORDERS[self.spacing]) - 1) * self.total.bit_length()
-        return by_key + TIE_PROBES + others + 2 + by_key  # once more where a liar's sum is no answer
+        alone = by_key + TIE_PROBES + others + 2 + by_key  # once more where a liar's sum is no answer
+        return alone * (2 if self.centres else 1) + bool(self.sums)  # of which some wait for the last rank
 
 
 @dataclass(frozen=True)
@@ -120,15 +170,16 @@ class Cells:
     coordinate: int
     edges: tuple[int, ...]
     kind = b"C"
+    words = 1
 
     @property
     def numbers(self) -> int:
         """How many numbers answer it."""
         return len(self.edges) - 1
 
-    def answer(self, keys: Sequence[int], weight: int) -> list[int]:
+    def answer(self, keys: Words, weight: int) -> list[int]:
         """What one participant answers; keys are its own, in order."""
-        places = [bisect_right(keys, edge) for edge in self.edges]
+        places: list[int] = np.searchsorted(keys, np.array(self.edges, np.uint64), "right").tolist()
         return [weight * (after - before) for before, after in pairwise(places)]
 
 
@@ -145,15 +196,51 @@ class KeySum:
     edges: tuple[int, ...]
     kind = b"S"
     numbers = 1
+    words = 1
 
-    def answer(self, keys: Sequence[int], weight: int) -> list[int]:
+    def answer(self, keys: Words, weight: int) -> list[int]:
         """What one participant answers; keys are its own, in order."""
-        ends = zip(self.edges[::2], self.edges[1::2], strict=True)
-        inside = [key for a, b in ends for key in keys[bisect_right(keys, a) : bisect_right(keys, b)]]
+        places = np.searchsorted(keys, np.array(self.edges, np.uint64), "right")
+        inside = [key for i, j in zip(places[::2], places[1::2], strict=True) for key in keys[i:j].tolist()]
         return [sum(key - self.edges[0] for key in inside) if weight else 0]
 
 
-QuestionPart = Cells | KeySum
+@dataclass(frozen=True)
+class ClippedSum:
+    """A part of a question: the sum, over all values, of how far each lies above edges[0], to a power.
+
+    Attributes:
+        coordinate: of which coordinate.
+        edges: the lowest and the highest number, on the grid of the sums: what lies beyond counts as these.
+        power: 1 or 2.
+        words: of 64 bits, that hold the largest sum.
+    """
+
+    coordinate: int
+    edges: tuple[int, ...]
+    power: int
+    words: int
+    numbers = 1
+
+    @property
+    def kind(self) -> bytes:
+        """By which it is told from other parts where it is hashed."""
+        return b"P%d/%d" % (self.power, self.words)
+
+    @property
+    def most(self) -> int:
+        """What one value adds at most."""
+        low, high = self.edges
+        return int((high - low) ** self.power)
+
+    def answer(self, amounts: Words, weight: int) -> list[int]:
+        """What one participant answers; its own values on the grid."""
+        low, high = self.edges
+        above: list[int] = (np.clip(amounts, np.uint64(low), np.uint64(high)) - np.uint64(low)).tolist()
+        return [weight * sum(above if self.power == 1 else map(mul, above, above))]
+
+
+QuestionPart = Cells | KeySum | ClippedSum
 Question = tuple[QuestionPart, ...]
 
 
@@ -165,20 +252,49 @@ class SearchStep(NamedTuple):
 
     def parts(self) -> Iterator[tuple[QuestionPart, tuple[int, ...]]]:
         """Each part of the question, with the totals that answer it."""
-        numbers = iter(self.totals)
+        numbers = iter(join(self.totals, widths(self.question)))
         for part in self.question:
             yield part, tuple(islice(numbers, part.numbers))
 
 
-def contribution(question: Question, keys: Sequence[Sequence[int]], weight: int) -> list[int]:
+def widths(question: Question) -> list[int]:
+    """How many words each number has that a question asks for."""
+    return [part.words for part in question for _ in range(part.numbers)]
+
+
+class OwnValues(NamedTuple):
+    """A participant's own values, as questions are about them: arrays in ascending order, one a coordinate.
+
+    Attributes:
+        keys: for cells, and the sum that ends a search.
+        amounts: on the grid of the sums; none where none are asked for.
+    """
+
+    keys: tuple[Words, ...]
+    amounts: tuple[Words, ...] = ()
+
+    @classmethod
+    def of(cls, rules: Rules, keys: Sequence[Words]) -> OwnValues:
+        """From the keys of one's values."""
+        ordered = tuple(np.sort(each) for each in keys)
+        if rules.grid is None or rules.grid == rules.keys:
+            return cls(ordered, ordered)
+        return cls(ordered, tuple(rules.grid.keys(rules.keys.values(each)) for each in ordered))
+
+    def about(self, part: QuestionPart) -> Words:
+        """Those that a part of a question is about."""
+        return (self.amounts if isinstance(part, ClippedSum) else self.keys)[part.coordinate]
+
+
+def contribution(question: Question, own: OwnValues, weight: int) -> list[int]:
     """What one participant answers to a question.
 
     Args:
         question: what is asked.
-        keys: its own, in order, one list a coordinate.
-        weight: of each of its values.
+        own: its values.
+        weight: of each of them.
     """
-    return [number for part in question for number in part.answer(keys[part.coordinate], weight)]
+    return [number for part in question for number in part.answer(own.about(part), weight)]
 
 
 @dataclass(frozen=True)
@@ -221,6 +337,7 @@ class SearchState:
         tracks: one a rank that is followed.
         answers: of each goal, the sum of its ranks' keys; None while it is not known.
         without_sum: the goals of which a sum was no answer.
+        sums: of each of the rules' sums; None while it is not known.
     """
 
     rules: Rules
@@ -229,23 +346,27 @@ class SearchState:
     tracks: tuple[Track, ...]
     answers: tuple[int | None, ...]
     without_sum: frozenset[int] = frozenset()
+    sums: tuple[int | None, ...] = ()
 
     @classmethod
     def begin(cls, rules: Rules) -> SearchState:
         """Before the first probe: all that is known is that everything lies in the first bracket."""
         known = tuple(((a, 0), (b, rules.total)) for a, b in rules.brackets)
         tracks = tuple(Track(g, rank) for g, goal in enumerate(rules.goals) for rank in goal.ranks)
-        return cls(rules, 0, known, tracks, (None,) * len(rules.goals))._settle()
+        nothing = (None,) * len(rules.goals)
+        return cls(rules, 0, known, tracks, nothing, sums=(None,) * len(rules.sums))._settle()
 
     @cached_property
     def question(self) -> Question | None:
         """What is asked next; None when every answer is known."""
-        if None not in self.answers:
-            return None
         cells: dict[tuple[int, int, int], list[int]] = {}
-        sums: list[KeySum] = []
+        if self.steps == 0:
+            for k, cuts in enumerate(self.rules.cuts):
+                a, b = self.rules.brackets[k]
+                cells[k, a, b] = [cut for cut in cuts if a < cut < b]
+        sums: list[KeySum | ClippedSum] = []
         for g, goal in enumerate(self.rules.goals):
-            if self.answers[g] is not None:
+            if self.answers[g] is not None or not self._is_open(goal.coordinate):
                 continue
             edges = self._sum_edges(g)
             if edges is not None:
@@ -256,8 +377,9 @@ class SearchState:
                 if bracket.b - bracket.a > 1 and (bracket.inside != self.rules.unit or g in self.without_sum):
                     place = cells.setdefault((goal.coordinate, bracket.a, bracket.b), [])
                     place.extend(self._thresholds(track, bracket))
-        parts = [Cells(k, (a, *sorted(set(inner)), b)) for (k, a, b), inner in cells.items()]
-        return (*parts, *sums)
+        parts = [Cells(k, (a, *sorted(set(inner)), b)) for (k, a, b), inner in cells.items() if inner]
+        sums += [part for part in map(self._summed, range(len(self.sums))) if part is not None]
+        return (*parts, *sums) or None
 
     def fold(self, totals: Sequence[int]) -> SearchState:
         """Where the search stands once the question's totals are known.
@@ -267,23 +389,30 @@ class SearchState:
         """
         question = self.question
         assert question is not None, "a search that is over asks nothing"
-        if len(totals) != sum(part.numbers for part in question):
-            raise Impossible(f"{len(totals)} totals for a question of {sum(part.numbers for part in question)}")
+        if len(totals) != sum(widths(question)):
+            raise Impossible(f"{len(totals)} totals for a question of {sum(widths(question))}")
         known, answers, refused = [list(points) for points in self.known], list(self.answers), set(self.without_sum)
+        sums = list(self.sums)
         for part, own in SearchStep(question, totals).parts():
             if isinstance(part, Cells):
                 _learn(known[part.coordinate], part, own)
+            elif isinstance(part, ClippedSum):
+                if own[0] > self.rules.total * part.most:
+                    raise Impossible("a sum that is larger than all values together can be")
+                sums[next(s for s, each in enumerate(sums) if each is None and self._summed(s) == part)] = own[0]
             else:
                 open_goals = (g for g, each in enumerate(answers) if each is None and g not in refused)
                 goal = next(g for g in open_goals if self._asks_for(g, part))
                 answers[goal] = self._read_sum(goal, part, own[0])
                 refused |= {goal} if answers[goal] is None else set()
+        self._check_moments(sums)
         after = replace(
             self,
             steps=self.steps + 1,
             known=tuple(map(tuple, known)),
             answers=tuple(answers),
             without_sum=frozenset(refused),
+            sums=tuple(sums),
         )
         return after._follow(self)._settle()
 
@@ -306,10 +435,53 @@ class SearchState:
         up_to = brackets[-1].below + brackets[-1].inside
         return brackets[0].below, self.rules.total - up_to, self.rules.total
 
+    def own_values(self, own: OwnValues) -> OwnValues:
+        """A participant's values with those of the coordinates that have come to be known."""
+        keys = [*own.keys[: self.rules.coordinates]]
+        for g in self.rules.centres:
+            centre, goal = self.answers[g], self.rules.goals[g]
+            distances = keys[0][:0] if centre is None else self.rules.keys.distances(own.keys[goal.coordinate], centre)
+            keys.append(np.sort(distances))
+        return own._replace(keys=tuple(keys))
+
+    def count(self, coordinate: int, key: int) -> int:
+        """The weight at or below a key of a coordinate, where it is known."""
+        points = self.known[coordinate]
+        a, b = points[0][0], points[-1][0]
+        return points[bisect_left(points, (min(max(key, a), b), 0))][1]
+
     # Parts of `question` and `fold`
+
+    def _is_open(self, coordinate: int) -> bool:
+        """Whether everybody knows what a coordinate is: how far from an answer, or a value's own."""
+        own = self.rules.coordinates
+        return coordinate < own or self.answers[self.rules.centres[coordinate - own]] is not None
+
+    def _summed(self, number: int) -> ClippedSum | None:
+        """What is asked for one of the sums, if it is not known and its ends are."""
+        goal = self.rules.sums[number]
+        edges: tuple[int, int] = self.rules.ends[goal.coordinate]
+        if self.sums[number] is not None:
+            return None
+        if goal.ends is not None:
+            low, high = (self.answers[g] for g in goal.ends)
+            if low is None or high is None:
+                return None
+            edges = self.rules.grid_keys(low, high)
+        return ClippedSum(goal.coordinate, edges, goal.power, self.rules.words(goal))
 
     def _tracks_of(self, goal: int) -> list[Track]:
         return [track for track in self.tracks if track.goal == goal]
+
+    def _check_moments(self, sums: Sequence[int | None]) -> None:
+        """Refuse sums of squares that no values with these sums have."""
+        known = dict(zip(self.rules.sums, sums, strict=True))
+        for goal, square in known.items():
+            plain = known.get(replace(goal, power=1))
+            if goal.power == 2 and square is not None and plain is not None:
+                low, high = self.rules.ends[goal.coordinate]
+                if not plain**2 <= self.rules.total * square <= self.rules.total * (high - low) * plain:
+                    raise Impossible("squares that do not fit their values' sum")
 
     def _open_brackets(self, goal: int) -> list[Bracket]:
         """Those of a goal's ranks of which the key is not known."""
@@ -378,7 +550,7 @@ class SearchState:
         a, b, count = bracket.a, bracket.b, self.rules.arity
         goal = self.rules.goals[track.goal]
         way = "key" if track.goal in self.without_sum else SPACING_ORDERS[self.rules.spacing][track.way]
-        if self.steps == 0 and self.rules.opening:
+        if self.steps == 0 and goal.coordinate < len(self.rules.opening):
             placed: list[int | None] = list(self.rules.opening[goal.coordinate])
         elif track.tied and track.tie_probes < TIE_PROBES:
             x = tie_key(self.rules.keys, a, b)

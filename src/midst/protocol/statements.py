@@ -131,20 +131,24 @@ def check_form(body: bytes, participants: int) -> None:
         raise Malformed("a statement of the wrong kind or length")
 
 
-def longest_statement(numbers: int, participants: int, pooled: bool, verify: bool) -> int:
+def longest_statement(rules: Rules, participants: int, pooled: bool, verify: bool) -> int:
     """Bytes of the longest contribution or dispute.
 
     Args:
-        numbers: that a question asks for at most.
+        rules: of the search, whatever number of values everybody has.
         participants: how many there are.
         pooled: whether they bring lists.
         verify: whether they prove their votes.
     """
-    head = _HEAD.size + HASH_BYTES
+    head, most_values = _HEAD.size + HASH_BYTES, 32 if pooled else 1  # digits of how many values there may be
+    spans = [rules.ends[goal.coordinate][1] - rules.ends[goal.coordinate][0] for goal in rules.sums]
+    bits = [goal.power * span.bit_length() for goal, span in zip(rules.sums, spans, strict=True)]
     if not verify:
-        return head + 8 * numbers
-    digits = 32 if pooled else 1  # of how many values there may be
-    vote = numbers * (digits * 5 * 32 + 2 * 32)  # of each digit a point and a proof; of each number two scalars
+        everybody = most_values + participants.bit_length()
+        return head + 8 * (rules.most_cells + sum(1 + (everybody + each) // 64 for each in bits))
+    digits = rules.most_cells * most_values + sum(most_values + each for each in bits)
+    numbers = rules.most_cells + len(bits)
+    vote = digits * 5 * 32 + numbers * 2 * 32  # of each digit a point and a proof; of each number two scalars
     return head + max(vote, (participants - 1) * numbers * 32)
 
 
@@ -206,7 +210,7 @@ def first_transcript(digest: bytes, tags: Iterable[bytes], rules: Rules) -> byte
 def step_context(transcript: bytes, question: Question) -> bytes:
     """The hash of all that was agreed and of what is asked now."""
     asked = b"".join(
-        struct.pack(f"<cII{len(part.edges)}Q", part.kind, part.coordinate, len(part.edges), *part.edges)
+        part.kind + struct.pack(f"<II{len(part.edges)}Q", part.coordinate, len(part.edges), *part.edges)
         for part in question
     )
     return hashlib.sha256(transcript + asked).digest()

@@ -9,6 +9,8 @@ Rules:
   and those of the first bracket to its number of values times G. So the last blinding follows from the others, nothing
   is opened, and nobody appears in a bracket that it was not in.
 - Of the last sum it is proved that whoever is outside the bracket adds 0. What somebody inside adds is its own vote.
+- Of a sum over all values it is proved, digit by digit, that nobody adds more than all its values can. The last digit
+  is worth what the others lack to that: 1, 2, 4 and 3 for at most 10.
 - Where a total does not open, everybody signs commitments to its masks, ±(u·G + v·H): where those of a pair do not
   cancel, one of the two lies; where somebody's own do not explain its numbers, it does. The masks stay hidden, since
   v does: u·G alone would let anybody try both votes.
@@ -23,6 +25,7 @@ import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from operator import mul
 
 from midst.protocol.commitments import (
     IDENTITY,
@@ -47,7 +50,7 @@ from midst.protocol.commitments import (
     prove_one_of,
     subtract,
 )
-from midst.protocol.search import Cells, KeySum, Question
+from midst.protocol.search import Cells, ClippedSum, KeySum, OwnValues, Question, contribution
 
 CellPlace = tuple[int, int, int]  # coordinate, and the ends of a bracket or cell
 Committed = dict[CellPlace, Point]  # how many of a participant's values lie where: for everybody to see
@@ -92,10 +95,28 @@ def vote_sizes(question: Question, values: int) -> tuple[int, int, int]:
     """How many points, scalars of proofs and numbers answer a question, for a participant with so many values."""
     points = proofs = numbers = 0
     for part in question:
-        own = part.numbers * values.bit_length() if isinstance(part, Cells) else min(values, 1)
+        own = min(values, 1) if isinstance(part, KeySum) else part.numbers * len(digit_values(part, values))
         points, numbers = points + own, numbers + part.numbers
-        proofs += own * 4 if isinstance(part, Cells) else own * (3 + 2 * min(values, 2))
+        proofs += own * (3 + 2 * min(values, 2)) if isinstance(part, KeySum) else own * 4
     return points, proofs, numbers
+
+
+def digit_values(part: Cells | ClippedSum, values: int) -> list[int]:
+    """What each digit of a number is worth, for a participant with so many values."""
+    if isinstance(part, Cells):
+        return [1 << q for q in range(values.bit_length())]
+    most = part.most * values
+    powers = [1 << q for q in range(most.bit_length() - 1)]
+    return [*powers, most - sum(powers)] if most else []
+
+
+def _digits(number: int, worth: Sequence[int]) -> list[int]:
+    """The digits of a number, the last of which may be worth less than a power of two."""
+    if not worth:
+        return []
+    last = int(number >= worth[-1])
+    rest = number - last * worth[-1]
+    return [*(rest >> q & 1 for q in range(len(worth) - 1)), last]
 
 
 def vote_bytes(question: Question, values: int) -> int:
@@ -158,11 +179,14 @@ def read_claims(question: Question, values: int, committed: Committed, points: I
                 held = ([subtract(inside, multiply_base(k))] for k in range(1, min(values, 2) + 1))
                 proved.append([[inside, numbers[-1]], *held])
             continue
-        for each in intervals_of(part):
-            digits = [next(rest) for _ in range(values.bit_length())]
+        worth = digit_values(part, values)
+        for _ in range(part.numbers):
+            digits = [next(rest) for _ in worth]
             proved += [[[digit], [subtract(digit, G)]] for digit in digits]
-            cells[each] = add(multiply(1 << q, digit) for q, digit in enumerate(digits))
-            numbers.append(cells[each])
+            numbers.append(add(multiply(one, digit) for one, digit in zip(worth, digits, strict=True)))
+        if isinstance(part, ClippedSum):
+            continue
+        cells |= zip(intervals_of(part), numbers[-part.numbers :], strict=True)
         if add(cells[each] for each in intervals_of(part)) != committed[part.coordinate, part.edges[0], part.edges[-1]]:
             raise Invalid("cells that do not add up to what it committed to before")
     return Claims(tuple(numbers), cells, tuple(proved))
@@ -176,7 +200,7 @@ def intervals_of(part: Cells | KeySum) -> list[CellPlace]:
 
 def number_weights(question: Question, weight: int) -> list[int]:
     """What each of a participant's numbers counts: its weight in a cell, itself in a sum."""
-    return [weight if isinstance(part, Cells) else 1 for part in question for _ in range(part.numbers)]
+    return [1 if isinstance(part, KeySum) else weight for part in question for _ in range(part.numbers)]
 
 
 def check_vote(vote: Vote, claims: Claims, about: bytes) -> None:
@@ -219,7 +243,7 @@ class OwnVote:
 
 def make_vote(
     question: Question,
-    keys: Sequence[Sequence[int]],
+    values: OwnValues,
     committed: Committed,
     opened: Openings,
     seed: bytes,
@@ -231,7 +255,7 @@ def make_vote(
 
     Args:
         question: what is asked.
-        keys: of one's values, in order, one list a coordinate; empty lists of who weighs nothing.
+        values: one's own; none of who weighs nothing.
         committed: what one has committed to before.
         opened: and by which blindings.
         seed: what randomness derives from.
@@ -239,25 +263,25 @@ def make_vote(
         context: of the step.
         signer: one's own number.
     """
-    answers = [number for part in question for number in part.answer(keys[part.coordinate], 1)]
-    draw = randomness(seed, context, answers)
+    draw = randomness(seed, context, contribution(question, values, 1))
+    count = len(values.keys[0])
     points: list[Point] = []
     known: list[tuple[int, list[int]]] = []  # of each proof: which branch is true, and its secrets
     plain: list[Blinded] = []
     fresh: Openings = {}
     for part in question:
-        own = part.answer(keys[part.coordinate], 1)
-        if isinstance(part, Cells):
-            parent = opened[part.coordinate, part.edges[0], part.edges[-1]][1]
-            for each, number, blindings in zip(
-                intervals_of(part), own, _blindings(len(own), len(keys[part.coordinate]), parent, draw), strict=True
-            ):
-                digits = [number >> q & 1 for q in range(len(blindings))]
+        own = part.answer(values.about(part), 1)
+        if not isinstance(part, KeySum):
+            worth = digit_values(part, count)
+            parent = opened[part.coordinate, part.edges[0], part.edges[-1]][1] if isinstance(part, Cells) else None
+            for number, blindings in zip(own, _blindings(len(own), worth, parent, draw), strict=True):
+                digits = _digits(number, worth)
                 points += map(commit, digits, blindings)
                 known += [(digit, [blinding]) for digit, blinding in zip(digits, blindings, strict=True)]
-                fresh[each] = number, _whole(blindings)
-                plain.append(fresh[each])
-        elif keys[part.coordinate]:
+                plain.append((number, _whole(blindings, worth)))
+            if isinstance(part, Cells):
+                fresh |= zip(intervals_of(part), plain[-len(own) :], strict=True)
+        elif count:
             held = [opened[each] for each in intervals_of(part)]
             number, blinding = sum(count for count, _ in held), sum(each for _, each in held)
             plain.append((own[0], draw()))
@@ -265,7 +289,7 @@ def make_vote(
             known.append((number, [blinding] if number else [blinding, plain[-1][1]]))
         else:
             plain.append((0, 0))
-    claims = read_claims(question, len(keys[0]), committed, points)
+    claims = read_claims(question, count, committed, points)
     about = bind(digest, context, signer, points)
     proofs = [
         prove_one_of(branches, true, secrets, about + k.to_bytes(4, "big"), draw)
@@ -274,22 +298,24 @@ def make_vote(
     return OwnVote(tuple(points), tuple(chain.from_iterable(proofs)), tuple(plain), fresh)
 
 
-def _blindings(cells: int, values: int, parent: int, draw: Draw) -> list[list[int]]:
-    """Of every digit of every cell; together, each times what its digit is worth, they are the parent's."""
-    drawn = [[draw() for _ in range(values.bit_length())] for _ in range(cells)]
-    if values:
-        drawn[-1][0] += parent - sum(map(_whole, drawn))
+def _blindings(numbers: int, worth: Sequence[int], parent: int | None, draw: Draw) -> list[list[int]]:
+    """Of every digit of every number; of cells, each times what its digit is worth, they are together the parent's."""
+    drawn = [[draw() for _ in worth] for _ in range(numbers)]
+    if worth and parent is not None:
+        drawn[-1][0] += parent - sum(_whole(each, worth) for each in drawn)
         drawn[-1][0] %= ORDER
     return drawn
 
 
-def _whole(digits: Sequence[int]) -> int:
-    return sum(digit << q for q, digit in enumerate(digits)) % ORDER
+def _whole(digits: Sequence[int], worth: Sequence[int]) -> int:
+    whole: int = sum(map(mul, digits, worth))
+    return whole % ORDER
 
 
 def randomness(seed: bytes, context: bytes, answers: Sequence[int]) -> Draw:
     """Scalars that follow from a secret, and from what they are for."""
-    purpose = hash_parts(_RANDOM_LABEL, context, *(each.to_bytes(16, "big") for each in answers))
+    numbers = (each.to_bytes(max(16, -(-each.bit_length() // 8)), "big") for each in answers)
+    purpose = hash_parts(_RANDOM_LABEL, context, *numbers)
     counter = iter(range(2**32))
     return lambda: (
         int.from_bytes(hmac.digest(seed, purpose + next(counter).to_bytes(4, "big"), "sha512"), "big") % ORDER

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import msgspec
+import numpy as np
 
 from midst.net.exact_finish import ExactFinish
 from midst.net.gossip import Gossip, pack_bits
@@ -28,6 +29,7 @@ from midst.net.wire import Control, Done, Hello, NotYet, StepFrame, Want, Welcom
 from midst.net.withdrawal import Withdrawal, sign_withdrawal
 from midst.protocol.keys import MODULUS
 from midst.protocol.participant import Participant
+from midst.protocol.search import OwnValues
 from midst.protocol.statements import Statement, make_body, signed_bytes
 
 _HEAD, _CONTEXT = 5, 32  # bytes of a statement before what it says, and of its context
@@ -273,8 +275,8 @@ class Appear(Liar):
         assert search is not None
         brackets = [search.rules.brackets[k] for k in range(len(holding.keys))]
         rows = zip(brackets, holding.keys, strict=True)
-        keys = tuple(tuple(sorted(self.rng.randint(max(a, 0) + 1, b) for _ in row)) for (a, b), row in rows)
-        participant._holding = replace(holding, keys=keys)
+        drawn = [[self.rng.randint(max(a, 0) + 1, b) for _ in row] for (a, b), row in rows]
+        participant._values = OwnValues.of(search.rules, [np.array(each, np.uint64) for each in drawn])
 
 
 class Stall(Liar):

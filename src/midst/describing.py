@@ -1,0 +1,296 @@
+"""Statistics of all values together, simulated: data of every participant in, a description out.
+
+Rules:
+- Order statistics are exact to the last bit of the values as given, or of the values rounded to the public resolution.
+- Sums need a grid: the public resolution; where there is none, which only a simulation can do without, 2^-60 of the
+  power of two above all magnitudes, by the bounds or read off the data.
+- By consensus, as the authors' sequel has it, every rank is found by an iteration of its own, with one value a node;
+  what is summed up follows by masked sums.
+- What disclosure control would refuse on a network is said here, and computed nevertheless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from html import escape
+from math import frexp
+from sys import float_info
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from midst import graphs
+from midst.disclosure import Disclosure
+from midst.engines import SEARCHES
+from midst.errors import InputError
+from midst.graphs import Graph
+from midst.methods import Consensus, MethodName, Search, make_method
+from midst.objectives import Quantile
+from midst.problems import Problem
+from midst.protocol.keys import Grid
+from midst.protocol.search import Rules
+from midst.result import Result
+from midst.solving import MethodLike, as_graph, solve
+from midst.statistics import Found, Plan, parse_statistics, read_statistics
+from midst.system import RNG, streams
+from midst.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+USUAL = ("count", "mean", "std", "quartiles", "p95")
+_FINE_BITS, _LARGEST_POWER = 60, 1023
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Description:
+    """The statistics of all values together, and what it took to find them.
+
+    Attributes:
+        found: the statistics of every column, by name.
+        columns: their names; ("value",) where the data has none.
+        graph: who talked to whom.
+        method: how ranks were found: "search" or "consensus".
+        sizes: how many values each participant has.
+        rounds: how many rounds of messages it took.
+        probes: questions of the search.
+        exposed: the nodes whose value itself was sent; nobody's, by search.
+        resolution: of the sums; None where there are none.
+        warnings: what disclosure control would refuse on a network.
+        runs: by consensus, the run of every rank.
+    """
+
+    found: tuple[Mapping[str, Found], ...]
+    columns: tuple[str, ...]
+    graph: Graph
+    method: MethodName
+    sizes: tuple[int, ...]
+    rounds: int
+    probes: int
+    exposed: tuple[int, ...]
+    resolution: Fraction | None
+    warnings: tuple[str, ...] = ()
+    runs: Mapping[int, Result] = field(default_factory=dict)
+
+    def __getitem__(self, name: str | tuple[str, str]) -> Found:
+        """A statistic by its name; of several columns, by the column's and its own."""
+        column, statistic = name if isinstance(name, tuple) else ("", name)
+        if not column and len(self.columns) > 1:
+            raise KeyError(f"which of the columns {', '.join(self.columns)}? try [{self.columns[0]!r}, {statistic!r}]")
+        if column and column not in self.columns:
+            raise KeyError(f"there is no column {column!r}; there are {', '.join(self.columns)}")
+        found = self.found[self.columns.index(column) if column else 0]
+        if statistic not in found:
+            raise KeyError(f"{statistic!r} was not asked for; there are {', '.join(found)}")
+        return found[statistic]
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row a column and statistic, ready for a data frame."""
+        return [
+            {"column": column, "statistic": name, "value": value}
+            for column, found in zip(self.columns, self.found, strict=True)
+            for name, value in found.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain Python values ready for JSON."""
+        plain = [{name: _plain(value) for name, value in found.items()} for found in self.found]
+        return {
+            "statistics": plain[0] if len(plain) == 1 else dict(zip(self.columns, plain, strict=True)),
+            "columns": list(self.columns),
+            "values": sum(self.sizes),
+            "sizes": list(self.sizes),
+            "method": self.method,
+            "graph": self.graph.name,
+            "nodes": self.graph.n,
+            "rounds": self.rounds,
+            "probes": self.probes,
+            "exposed": list(self.exposed),
+            "resolution": None if self.resolution is None else str(self.resolution),
+            "warnings": list(self.warnings),
+        }
+
+    def plot(self) -> Figure:
+        """Draw a box and a histogram a column, from the answers alone.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+            InputError: nothing that was asked for can be drawn.
+        """
+        from midst.plots.description import draw_description
+
+        return draw_description(self.found, self.columns)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The description as lines for people: (what, how much)."""
+        several = len(self.columns) > 1
+        rows = [
+            (f"{row['column']} {row['statistic']}" if several else row["statistic"], show_found(row["value"]))
+            for row in self.table()
+        ]
+        exposed = f"{len(self.exposed)} of {self.graph.n} nodes" if self.exposed else "nobody"
+        rows += [
+            ("values", f"{sum(self.sizes):,} of {len(self.sizes):,} participants"),
+            ("rounds", f"{self.rounds:,}"),
+            ("exposed", exposed),
+        ]
+        if self.resolution is not None:
+            rows.append(("sums", f"exact, of values rounded to {show_resolution(self.resolution)}"))
+        return [*rows, *(("would be refused", warning) for warning in self.warnings)]
+
+    def __repr__(self) -> str:
+        width = max(len(name) for name, _ in self.rows())
+        return "\n".join(f"{name:>{width}}  {text}" for name, text in self.rows())
+
+    def _repr_html_(self) -> str:
+        cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.rows())
+        return f"<table>{cells}</table>"
+
+
+def describe(
+    values: Sequence[Any],
+    graph: Any = "ring",
+    statistics: Sequence[str] = USUAL,
+    *,
+    columns: Sequence[str] = (),
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    resolution: float | str | Fraction | None = None,
+    method: MethodLike = "search",
+    engine: str = "arrays",
+    rng: RNG = None,
+    disclosure: Disclosure | None = None,
+) -> Description:
+    """Statistics of all values that the nodes of a graph hold.
+
+    Args:
+        values: of every node a number, a list of numbers, or rows of as many numbers as there are columns.
+        graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
+        statistics: by name: median, quartiles, iqr, p95, mean, sum, count, variance, std, mad, trimmed:0.1,
+            winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20,50.
+        columns: their names, where nodes hold rows.
+        bounds: public: a lower and an upper bound, each one number or one a column.
+        resolution: public: values are rounded to it.
+        method: `Search(…)`; or `Consensus(…)`, with one value a node, by an iteration for every rank.
+        engine: "arrays" or "reference" (participants, with masks).
+        rng: a seed or a generator, for the graph and for z(0).
+        disclosure: the rules by which a network would refuse; the usual ones if not given.
+
+    Raises:
+        InputError: the input is refused; nothing was run.
+
+    >>> import midst
+    >>> midst.describe([[1, 2], [3, 4], [5, 6]], graph="complete", statistics=["median", "mean"])["mean"]
+    3.5
+    """
+    wanted, chosen = parse_statistics(statistics), make_method(method)
+    rows = [_rows(each, i) for i, each in enumerate(values)]
+    widths = {part.shape[1] for part in rows}
+    if len(widths) > 1:
+        raise InputError(f"rows of {sorted(widths)} numbers; every node needs the same columns")
+    if isinstance(graph, str):
+        graph = graphs.make(graph, len(rows), rng=streams(rng).graph)
+    count = widths.pop() if widths else 0
+    parts = [part[:, 0] for part in rows] if count == 1 else rows
+    problem = Problem(as_graph(graph), parts, bounds=bounds, resolution=resolution, pooled=True)
+    sizes = tuple(len(part) for part in rows)
+    plan = Plan(wanted, sum(sizes), count)
+    names = _names(columns, count)
+    if engine not in SEARCHES:
+        raise InputError(f"there is no engine {engine!r} for a search; try one of {', '.join(SEARCHES)}")
+    how = chosen if isinstance(chosen, Search) else Search()
+    rules = plan.rules(how, problem.keys, problem.brackets, *(_grid(problem) if plan.sums else ()))
+    runs = {} if isinstance(chosen, Search) else _iterate(problem, plan, chosen, rng)
+    if runs:
+        rules = replace(rules, opening=_opening(rules, runs))
+    searched = SEARCHES[engine](problem, rules)
+    return Description(
+        found=tuple(read_statistics(plan, searched.search)),
+        columns=names,
+        graph=problem.graph,
+        method="consensus" if runs else "search",
+        sizes=sizes,
+        rounds=searched.rounds + sum(run.rounds for run in runs.values()),
+        probes=len(searched.steps),
+        exposed=tuple(sorted({i for run in runs.values() for i in run.exposed})),
+        resolution=None if rules.grid is None else rules.grid.step,
+        warnings=tuple((disclosure or Disclosure()).refusals(wanted, sizes)),
+        runs=runs,
+    )
+
+
+def _rows(data: Any, node: int) -> Array:
+    """A node's data as rows."""
+    try:
+        array = np.array(data, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the data of node {node} must be numbers: one, a list, or rows") from None
+    if array.ndim > 2:
+        raise InputError(f"the data of node {node} has shape {array.shape}; give a number, a list, or rows")
+    return array.reshape(-1, 1) if array.ndim < 2 else array
+
+
+def _names(columns: Sequence[str], count: int) -> tuple[str, ...]:
+    if not columns:
+        return ("value",) if count == 1 else tuple(f"column {k + 1}" for k in range(count))
+    if len(columns) != count or len(set(columns)) != count:
+        raise InputError(f"{len(columns)} names of columns for {count}; give each its own")
+    return tuple(columns)
+
+
+def _grid(problem: Problem) -> tuple[Grid, list[tuple[int, int]]]:
+    """What sums are of multiples of, and between which of them values lie, where the public may not say so."""
+    if isinstance(problem.keys, Grid) and problem.bounds is not None:
+        return problem.keys, [(a + 1, b) for a, b in problem.brackets]
+    largest = max(float(np.max(np.abs(end))) for end in problem.bounds or (problem.values,))
+    power = frexp(largest or 1.0)[1]  # all lie within ±2^power
+    grid = problem.keys if isinstance(problem.keys, Grid) else Grid(Fraction(2) ** (power - _FINE_BITS))
+    far = float(Fraction(2) ** power) if power <= _LARGEST_POWER else float_info.max
+    return grid, [(grid.key(-far), grid.key(far))] * len(problem.brackets)
+
+
+# By consensus
+
+
+def _iterate(problem: Problem, plan: Plan, method: Consensus, rng: RNG) -> dict[int, Result]:
+    """A run of the iteration, with its exact finish, for every rank."""
+    if plan.total != problem.graph.n or problem.values.ndim > 1:
+        raise InputError("the iteration takes one value a node; try method='search'")
+    if plan.has_mad:
+        raise InputError("the iteration has no mad; try method='search'")
+    step = problem.keys.step if isinstance(problem.keys, Grid) else None
+    runs = {}
+    for rank in plan.ranks:
+        sought = Quantile(Fraction(2 * rank - 1, 2 * plan.total), "low")
+        alone = Problem(problem.graph, problem.values, objective=sought, bounds=problem.bounds, resolution=step)
+        runs[rank] = solve(alone, method, rng=rng, record="audit")
+    return runs
+
+
+def _opening(rules: Rules, runs: Mapping[int, Result]) -> tuple[tuple[int, ...], ...]:
+    """Thresholds about the answers of the iterations, so that one probe counts where they are."""
+    found = [rules.keys.key(float(run.value)) for run in runs.values()]
+    return (tuple(sorted({edge for key in found for edge in (key - 1, key)})),)
+
+
+# For people
+
+
+def show_found(value: Found) -> str:
+    """An answer for people."""
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return ", ".join(f"{one:.10g}" for one in value.tolist())
+
+
+def show_resolution(step: Fraction) -> str:
+    """A resolution for people: as a decimal, or as the power of two that it is."""
+    if step.numerator == 1 and step.denominator & (step.denominator - 1) == 0 and step.denominator > 2**20:
+        return f"2^-{step.denominator.bit_length() - 1}"
+    return f"{float(step):g}"
+
+
+def _plain(value: Found) -> float | list[float]:
+    return value if isinstance(value, float) else value.tolist()

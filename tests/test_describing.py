@@ -1,0 +1,128 @@
+"""Statistics of what the nodes of a graph hold."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import midst
+from midst import Consensus, InputError
+from midst.describing import USUAL
+
+NAMES = ["median", "p95", "mean", "trimmed:0.1", "top:3"]
+
+
+def sites(seed=0, nodes=5, most=30):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(10, 3, int(rng.integers(3, most))) for _ in range(nodes)]
+
+
+def test_a_description_is_that_of_the_pooled_data():
+    data = sites()
+    pooled = np.concatenate(data)
+    found = midst.describe(data, graph="ring", statistics=NAMES)
+    assert found["median"] == np.quantile(pooled, 0.5, method="inverted_cdf")
+    assert found["p95"] == np.quantile(pooled, 0.95, method="inverted_cdf")
+    assert found["mean"] == pytest.approx(pooled.mean(), rel=1e-15)
+    assert found["trimmed:0.1"] == pytest.approx(stats.trim_mean(pooled, 0.1), rel=1e-14)
+    assert found["top:3"].tolist() == np.sort(pooled)[::-1][:3].tolist()
+    assert found.exposed == ()
+    assert found.rounds == (found.probes + 2) * 2
+    assert [row["statistic"] for row in found.table()] == NAMES
+    assert json.loads(json.dumps(found.to_dict()))["statistics"]["median"] == found["median"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_participants_behind_masks_find_the_same(seed):
+    data = [np.round(part, 1) for part in sites(seed, nodes=4, most=6)]
+    names = [*USUAL, "mad", "trimmed:0.2", "winsorised:0.1", "variance", "histogram:0,10,20", "bottom:2"]
+    public = {"bounds": (-100, 100), "resolution": "0.1"} if seed % 2 else {}
+    one, other = (midst.describe(data, "star", names, engine=engine, **public) for engine in ("arrays", "reference"))
+    assert one.to_dict() == other.to_dict()
+
+
+def test_columns_have_their_own_answers():
+    rng = np.random.default_rng(3)
+    data = [rng.normal(size=(8, 2)) for _ in range(4)]
+    pooled = np.concatenate(data)
+    found = midst.describe(data, statistics=["median", "mean"], columns=["los", "cost"], bounds=([-9, -8], [9, 8]))
+    assert found["cost", "median"] == np.quantile(pooled[:, 1], 0.5, method="inverted_cdf")
+    with pytest.raises(KeyError, match="which of the columns los, cost"):
+        found["median"]
+    with pytest.raises(KeyError, match="no column"):
+        found["age", "median"]
+    with pytest.raises(KeyError, match="'max' was not asked for"):
+        found["los", "max"]
+    assert set(found.to_dict()["statistics"]) == {"los", "cost"}
+
+
+def test_the_iteration_finds_ranks_and_masked_sums_the_rest():
+    """As the authors' sequel has it: top-K and the trimmed mean, by quantiles first."""
+    values = np.random.default_rng(5).normal(0, 1, 15)
+    names = ["top:2", "trimmed:0.2", "mean"]
+    found = midst.describe(values, "rgg", names, method="consensus", rng=5, bounds=(-5, 5))
+    assert found["top:2"].tolist() == np.sort(values)[::-1][:2].tolist()
+    assert found["trimmed:0.2"] == pytest.approx(stats.trim_mean(values, 0.2), rel=1e-14)
+    assert found.method == "consensus"
+    assert sorted(found.runs) == [4, 12, 14, 15]
+    assert set(found.exposed) == {i for run in found.runs.values() for i in run.exposed} != set()
+    leaks = [midst.audit(run.trace, midst.Adversary(), midst.priors.Normal(0, 1)) for run in found.runs.values()]
+    assert all(leak.bits.max() > 0 for leak in leaks)
+
+
+def test_what_only_a_search_can_do_is_refused_by_consensus():
+    for values, names in (([[1, 2], [3], [4]], ["median"]), ([1.0, 2, 3], ["mad"])):
+        with pytest.raises(InputError, match="try method='search'"):
+            midst.describe(values, statistics=names, method=Consensus())
+
+
+def test_one_number_a_node_is_enough():
+    found = midst.describe([3.0, 1.0, 2.0, 7.0, 5.0], statistics=["median", "sum"])
+    assert (found["median"], found["sum"]) == (3.0, 18.0)
+
+
+def test_what_a_network_would_refuse_is_said():
+    names = ["min", "max", "median", "mean", "variance"]
+    found = midst.describe([1.0, 2, 3, 4, 5], statistics=names)
+    assert "5 equations about 4 values" in found.warnings[0]
+    assert "would be refused" in repr(found)
+    assert midst.describe(sites(), statistics=names).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "words"),
+    [
+        ([[1, 2], [], [3]], {}, "the list of node 1 is empty"),
+        ([[1, 2], ["x"], [3]], {}, "the data of node 1 must be numbers"),
+        ([[1, 2], [np.nan], [3]], {}, "a value of node 1 is not a finite number"),
+        ([[1, 2], [[1, 2]], [3]], {}, "every node needs the same columns"),
+        ([1, 2, 3], {"columns": ["a", "b"]}, "2 names of columns for 1"),
+        ([1, 2, 3], {"statistics": ["top:4"]}, "top:4 of 3 values"),
+        ([1, 2, 30], {"bounds": (0, 10)}, "value of node 2 lies outside the public bounds"),
+        ([1, 2, 3], {"engine": "gpu"}, "there is no engine 'gpu'"),
+        ([1, 2, 3], {"statistics": ["modus"]}, "there is no statistic 'modus'"),
+    ],
+)
+def test_bad_input_is_refused_in_words(values, options, words):
+    with pytest.raises(InputError, match=words):
+        midst.describe(values, **options)
+
+
+def test_no_value_is_in_what_is_said():
+    for data in ([[48213.75], ["48213.75x"]], [[48213.75], [np.inf], [48213.75]]):
+        with pytest.raises(InputError) as refused:
+            midst.describe(data)
+        assert "48213" not in str(refused.value)
+
+
+def test_the_picture_is_drawn_from_the_answers():
+    found = midst.describe(sites(), statistics=["quartiles", "mean", "min", "max", "histogram:0,10,20"])
+    figure = found.plot()
+    texts = {text.get_text() for part in figure.subfigs for axes in part.axes for text in axes.texts}
+    counts = {f"{count:.0f}" for count in found["histogram:0,10,20"]}
+    assert counts <= texts
+    with pytest.raises(InputError, match="nothing to draw"):
+        midst.describe(sites(), statistics=["count"]).plot()
