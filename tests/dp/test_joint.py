@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.special import ive
 
 from midst import InputError
-from midst.dp import joint
+from midst.dp import joint, loss
 from midst.dp.joint import (
     MOST_ERROR,
     JointNoise,
@@ -187,6 +187,23 @@ def test_the_least_variance_suffices_and_less_does_not(noise, probes, cells):
     less = variance - max(Fraction(1, 4), variance / 500)
     with pytest.raises(InputError, match=r"keeps to epsilon .* not to the"):
         check_variance(noise, less, probes, cells)
+
+
+@pytest.mark.parametrize(("index", "probes", "cells"), [(999, 14, 1), (40, 3, 2), (5000, 20, 3)])
+def test_no_variance_is_settled_that_another_machine_might_refuse(index, probes, cells):
+    """An ε that a variance keeps to, to the last digit, is taken to need the next one."""
+    noise = JointNoise(spent(_variance(index), probes, cells, 1e-6), 1e-6)
+    assert least_variance(noise, probes, cells) == _variance(index + 1)
+
+
+@pytest.mark.parametrize("change", [1e-5, -1e-5])
+def test_what_machines_may_differ_by_is_far_below_the_margin(change, monkeypatch):
+    """The least certain step is a minimum that is searched for; another one nearby gives another way to the same ε."""
+    cases = [(Fraction(999, 4), 14, 1, 1e-6), (Fraction(16), 3, 2, 0.02), (Fraction(50432), 20, 3, 1e-9)]
+    here = [spent(*case) for case in cases]
+    tilt = loss._tilt
+    monkeypatch.setattr(loss, "_tilt", lambda *args: tilt(*args) * (1 + change))
+    assert [spent(*case) for case in cases] == pytest.approx(here, rel=1e-6)
 
 
 def test_the_variance_of_the_documents():
