@@ -44,6 +44,7 @@ _TOGETHER = "tests/privacy/test_together.py::"
 _AUDIT = "tests/privacy/test_audit.py::"
 _DP = "tests/dp/test_dp.py::"
 _ESTIMATE = "tests/studies/test_estimate.py::"
+_JOINT = "tests/dp/test_joint.py::"
 _LEDGER = "tests/dp/test_ledger.py::"
 _SESSIONS = "tests/dp/test_sessions.py::"
 _POSTERIOR = "tests/privacy/test_posterior.py::"
@@ -55,6 +56,8 @@ _STRANGERS = "tests/net/test_strangers.py::"
 _SEALED = "tests/privacy/test_sealed.py::"
 _SEARCHED = "tests/privacy/test_search_beliefs.py::"
 _MASKS = "tests/protocol/test_masks.py::"
+_SHARES = "tests/protocol/test_noise.py::"
+_NOISY_SEARCH = "tests/protocol/test_noisy_search.py::"
 _NUMBER_KEYS = "tests/protocol/test_number_keys.py::"
 _PARTICIPANT = "tests/protocol/test_participant.py::"
 _SEARCH = "tests/protocol/test_search.py::"
@@ -1433,6 +1436,97 @@ _SEEDS = [
 ]
 
 _NOISE = [
+    Bug(
+        "joint noise for one cell where two change",
+        "dp/joint.py",
+        "return probes * min(cells, 2)",
+        "return probes",
+        (_JOINT + "test_an_attack_on_transcripts_finds_no_more_than_was_promised",),
+    ),
+    Bug(
+        "joint noise for one probe",
+        "dp/joint.py",
+        "return probes * min(cells, 2)",
+        "return min(cells, 2)",
+        (_JOINT + "test_epsilon_is_that_of_dp_accounting",),
+    ),
+    Bug(
+        "a list costs what a value does",
+        "dp/joint.py",
+        "skellam_epsilon(float(variance), values,",
+        "skellam_epsilon(float(variance), 1,",
+        (_JOINT + "test_epsilon_is_that_of_dp_accounting",),
+    ),
+    Bug(
+        "joint noise is settled to the last digit of a float",
+        "dp/joint.py",
+        "<= noise.epsilon * (1 - _MARGIN)",
+        "<= noise.epsilon",
+        (_JOINT + "test_no_variance_is_settled_that_another_machine_might_refuse",),
+    ),
+    Bug(
+        "any variance keeps any promise",
+        "dp/joint.py",
+        "if epsilon > noise.epsilon:",
+        "if epsilon > 2 * noise.epsilon:",
+        (_JOINT + "test_the_least_variance_suffices_and_less_does_not",),
+    ),
+    Bug(
+        "Skellam losses are rounded down",
+        "dp/loss.py",
+        "np.r_[chances * (1 - up), chances * up]",
+        "np.r_[chances, 0 * up]",
+        (_JOINT + "test_epsilon_of_one_number_is_exact",),
+    ),
+    Bug(
+        "colluders add noise that counts",
+        "protocol/noise.py",
+        "share = variance / (participants - colluders)",
+        "share = variance / participants",
+        (_SHARES + "test_shares_add_up_to_the_noise_of_the_total",),
+    ),
+    Bug(
+        "noise of twice the variance",
+        "protocol/noise.py",
+        "twice, over = 2 * variance.denominator,",
+        "twice, over = variance.denominator,",
+        (_SHARES + "test_draws_are_skellam_s",),
+    ),
+    Bug(
+        "the chances of noise are cut off too soon",
+        "protocol/noise.py",
+        "_TAIL = 90 ",
+        "_TAIL = 45 ",
+        (_SHARES + "test_the_chances_are_right_to_a_hundred_bits",),
+    ),
+    Bug(
+        "other answers go out under the same noise",
+        "protocol/noise.py",
+        'hash_parts(_LABEL, context, *(each.to_bytes(16, "big") for each in answers))',
+        "hash_parts(_LABEL, context)",
+        (_SHARES + "test_who_is_started_again_draws_the_same",),
+    ),
+    Bug(
+        "noisy counts begin at the bracket",
+        "protocol/noisy_search.py",
+        "Cells(0, (self.rules.bracket[0], *sorted(thresholds)))",
+        "Cells(0, (min(a for a, _ in self.brackets), *sorted(thresholds)))",
+        (_NOISY_SEARCH + "test_without_noise_it_finds_the_exact_quantiles",),
+    ),
+    Bug(
+        "a noisy total is never negative",
+        "protocol/noisy_search.py",
+        "return (total + SIGN) % MODULUS - SIGN",
+        "return total % MODULUS",
+        (_NOISY_SEARCH + "test_the_first_threshold_that_reaches_the_rank_is_taken_also_where_totals_fall",),
+    ),
+    Bug(
+        "a noisy rank is passed by one",
+        "protocol/noisy_search.py",
+        "if count >= rank:",
+        "if count > rank:",
+        (_NOISY_SEARCH + "test_without_noise_it_finds_the_exact_quantiles",),
+    ),
     Bug(
         "noise is not rounded up",
         "dp/mechanisms.py",

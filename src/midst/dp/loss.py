@@ -1,16 +1,19 @@
-"""Privacy loss: the ε, at a δ, of many Laplace runs and a Gaussian together; never too small, and nearly exact.
+"""Privacy loss: the ε, at a δ, of many Laplace runs and a Gaussian, or of Skellam runs; never too small, nearly exact.
 
 The loss of an output is the logarithm of how much likelier one value makes it than a neighbouring value does. Losses of
 independent runs add up, and with p(l) the chance of a loss l in all, δ(ε) = Σ (1 − e^(ε − l))₊ p(l). Laplace noise of
 one ε has the loss ε with chance ½, −ε with chance e^(−ε)/2, and between them the density e^((l − ε)/2)/4; the Gaussian
-with (Δ/σ)² = v has a normal loss of mean v/2 and variance v. Both are the same for either order of the two values. Of a
-vector, one number stands for all: from the one value to the other a coordinate at a time, no more is told than by the
-sum of the shifts on one number.
+with (Δ/σ)² = v has a normal loss of mean v/2 and variance v. Skellam noise, the difference of two Poisson numbers, of
+variance v on a whole number that shifts by s has the loss log p(k) − log p(k + s) with chance p(k) = e^(−v)·I_k(v). All
+are the same for either order of the two values. Of a vector, one number stands for all: from the one value to the other
+a coordinate at a time, no more is told than by the sum of the shifts on one number.
 
 Rules, each of which can only enlarge the ε:
 - Losses are put on a grid. One between two grid points is split over both, such that the chances under either value
   keep their sums: who is told which of the two, is told more. That adds some h²/6 to a variance, h the step. The
   Gaussian's loss, which is there but once, is rounded up.
+- The Skellam's outputs are cut off where they are likelier than δ in no run: the chance of those with a larger loss is
+  added to δ, those with a smaller one are given the smallest that is left.
 - The sum is by FFT, of chances tilted by e^(θl), with θ such that losses near the ε to be found are the likely ones:
   the rounding error is then small beside any δ.
 - What lies below the window of the FFT comes up in it again, where it adds to δ; of what lies above, Chernoff's bound
@@ -21,10 +24,10 @@ Rules, each of which can only enlarge the ε:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, floor, inf, log, log1p, log2, nextafter, sqrt
+from math import asinh, ceil, floor, inf, log, log1p, log2, nextafter, sqrt
 
 import numpy as np
 from scipy.fft import next_fast_len
@@ -33,6 +36,7 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from midst.types import Array
 
+MOST_VARIANCE = 2.0**32  # of Skellam noise: the loss of more than 2^20 outputs would have to be added up
 LARGEST = 300.0  # a Laplace run of a larger ε costs that ε but for 1, in the mean: the loss is not worth a grid
 _FINE, _COARSEST = 0.05, 0.25  # of the step: in standard deviations of one run's loss, and as a loss
 _FEW = 1000  # runs, from which on the step is as fine as that; for fewer, it is as if they were that many
@@ -62,7 +66,7 @@ class _Sum:
 
     Attributes:
         losses: what is summed.
-        beyond: log of the chance that a Gaussian's loss was cut off.
+        beyond: log of the chance that a Gaussian's or a Skellam's loss was cut off.
         step: of the grid.
         theta: θ.
     """
@@ -147,18 +151,54 @@ def composed_epsilon(laplace: Mapping[float, int], precision: float, delta: floa
     """
     runs = sum(laplace.values()) + (precision > 0)
     variance = sum(count * min(epsilon**2, 3.0) for epsilon, count in laplace.items()) + precision
-    finest = 2.1 * _REACH * sqrt(variance) / _LONGEST
-    if finest > _COARSEST:
+    step, widest = _grid_step(variance, runs), max(laplace)
+    if step > _COARSEST:
         return inf
-    step, widest = min(max(_FINE * sqrt(variance / max(runs, _FEW)), finest), _COARSEST), max(laplace)
     if widest > step:  # put the ends of its losses on the grid
         step = nextafter(widest / ceil(widest / step), inf)
-    theta = min(_tilt(laplace, precision, delta, sqrt(variance)), 20 / step)
+
+    def cumulant(theta: float) -> float:
+        total = theta * (1 + theta) * precision / 2
+        for each, count in laplace.items():
+            lower = theta / (1 + 2 * theta) * np.expm1(-(1 + 2 * theta) * each)
+            total += count * (theta * each + log1p(lower))
+        return total
+
+    theta = min(_tilt(cumulant, delta, sqrt(variance)), 20 / step)
     losses, beyond = [_laplace_loss(epsilon, count, step) for epsilon, count in laplace.items()], -inf
     if precision:
         normal, beyond = _normal_loss(precision, step, theta, delta)
         losses.append(normal)
     return _least(_Sum(tuple(losses), beyond, step, theta), log(delta))
+
+
+def skellam_epsilon(variance: float, shift: int, runs: int, delta: float) -> float:
+    """An ε that so many Skellam runs keep to at this δ; at most about a thousandth, and δ, too large.
+
+    Infinite where there is no noise, where the loss is beyond every grid, and where δ is beyond the digits of a float.
+
+    Args:
+        variance: of the noise, at most `MOST_VARIANCE`.
+        shift: by how much the number under the noise may differ, a whole number from 1 on.
+        runs: how many, each on a number that may differ by so much.
+        delta: δ.
+    """
+    if variance <= 0:
+        return inf
+    one = _Skellam.make(variance, shift, log(delta) - log(runs) - 14)  # a millionth of δ is cut off at most
+    spread = runs * one.loss_variance
+    step = _grid_step(spread, runs)
+    if step > _COARSEST:
+        return inf
+    theta = min(_tilt(lambda theta: runs * one.cumulant(theta), delta, sqrt(spread)), 20 / step)
+    total = _Sum((one.on_grid(step, runs),), one.log_beyond + log(runs), step, theta)
+    return _least(total, log(delta) - runs * one.chance_error) + runs * one.loss_error
+
+
+def _grid_step(variance: float, runs: int) -> float:
+    """The step of the grid, for a sum of so many losses of this variance in all; too coarse where none will do."""
+    finest = 2.1 * _REACH * sqrt(variance) / _LONGEST
+    return max(min(_FINE * sqrt(variance / max(runs, _FEW)), _COARSEST), finest)
 
 
 def _least(total: _Sum, log_delta: float) -> float:
@@ -175,16 +215,12 @@ def _least(total: _Sum, log_delta: float) -> float:
     return float(root) + 2 * near
 
 
-def _tilt(laplace: Mapping[float, int], precision: float, delta: float, scale: float) -> float:
+def _tilt(cumulant: Callable[[float], float], delta: float, scale: float) -> float:
     """The θ of the best bound by moments, δ(ε) ≤ E e^(θ(l − ε))·θ^θ/(1 + θ)^(1 + θ) (Canonne and others 2020)."""
 
     def epsilon(power: float) -> float:
         theta = float(np.exp(power))
-        total = theta * (1 + theta) * precision / 2
-        for each, count in laplace.items():
-            lower = theta / (1 + 2 * theta) * np.expm1(-(1 + 2 * theta) * each)
-            total += count * (theta * each + log1p(lower))
-        return (total - log(delta) - log1p(theta) - theta * log1p(1 / theta)) / theta
+        return (cumulant(theta) - log(delta) - log1p(theta) - theta * log1p(1 / theta)) / theta
 
     ends = log(1e-3 / scale), log(1e6 / scale)
     return float(np.exp(minimize_scalar(epsilon, bounds=ends, method="bounded").x))
@@ -219,3 +255,84 @@ def _normal_loss(precision: float, step: float, theta: float, delta: float) -> t
     log_p = more + np.log(-np.expm1(less - more))
     log_p[0] = log_ndtr(z[1])  # and all that is below
     return _Loss(first, log_p, 1), float(log_ndtr(-z[-1]))
+
+
+@dataclass(frozen=True)
+class _Skellam:
+    """The losses of one Skellam run, output by output, in order, and their chances.
+
+    Attributes:
+        losses: log p(k) − log p(k + s).
+        log_p: log p(k).
+        log_beyond: log of the chance of an output of a larger loss.
+        loss_error: more than rounding may have put a loss off.
+        chance_error: and the log of a chance.
+    """
+
+    losses: Array
+    log_p: Array
+    log_beyond: float
+    loss_error: float
+    chance_error: float
+
+    @classmethod
+    def make(cls, variance: float, shift: int, log_cut: float) -> _Skellam:
+        """Cut off at outputs that are together no likelier than e^log_cut."""
+        last = _skellam_reach(variance, log_cut)
+        half = _skellam_log_p(variance, last + shift)
+        outputs = np.abs(np.arange(-last, last + 1))
+        log_p = half[outputs]
+        # Noise that is log-concave, as this is, has a loss that grows from each output to the next.
+        losses = log_p - half[np.abs(np.arange(-last, last + 1) + shift)]
+        log_p[0] = np.logaddexp(log_p[0], log_cut)
+        # A ratio of neighbouring chances comes from the next by r' = 1/(2k/v + r): of a relative error the share r·r'
+        # goes on, and Π r·r' over the first j ratios is about e^(−j²/v), so no more than some √v of the errors made on
+        # the way are left. The sum of logs adds to that an ulp of the largest, each time.
+        each = float(np.finfo(np.float64).eps) * (3 * sqrt(variance) + 2 - float(half[-1]))
+        return cls(losses, log_p, log_cut, shift * each, 2 * (last + shift) * each)
+
+    def cumulant(self, theta: float) -> float:
+        """Log of E e^(θl)."""
+        return float(logsumexp(self.log_p + theta * self.losses))
+
+    @property
+    def loss_variance(self) -> float:
+        """Of a run's loss."""
+        chances = np.exp(self.log_p)
+        return float(chances @ (self.losses - chances @ self.losses) ** 2)
+
+    def on_grid(self, step: float, runs: int) -> _Loss:
+        """So many runs on the grid: of a loss at u above a grid point, (1 − e^−u)/(1 − e^−h) goes to the next."""
+        below = np.floor(self.losses / step)
+        up = np.clip(np.expm1(below * step - self.losses) / np.expm1(-step), 0.0, 1.0)
+        first, chances = int(below[0]), np.exp(self.log_p)
+        places = below.astype(np.int64) - first
+        weights = np.bincount(np.r_[places, places + 1], np.r_[chances * (1 - up), chances * up])
+        with np.errstate(divide="ignore"):
+            return _Loss(first, np.log(weights), runs)
+
+
+def _skellam_reach(variance: float, log_cut: float) -> int:
+    """An output such that all above it are together less likely than e^log_cut, by Chernoff's bound."""
+
+    def log_tail(k: float) -> float:
+        return variance * (sqrt(1 + (k / variance) ** 2) - 1) - k * asinh(k / variance)
+
+    high = 1.0
+    while log_tail(high) > log_cut:
+        high *= 2
+    return ceil(brentq(lambda k: log_tail(k) - log_cut, 0.0, high)) + 1
+
+
+def _skellam_log_p(variance: float, last: int) -> Array:
+    """Logs of the chances of 0, 1, … last."""
+    # Ratios r_k = p(k + 1)/p(k) by the recurrence of Bessel functions, backwards, where it is stable, from a bound on
+    # one so far off that what it is in error is forgotten.
+    start = last + ceil(4 * sqrt(variance)) + 60
+    ratio = variance / (start + 0.5 + sqrt((start + 0.5) ** 2 + variance**2))
+    ratios = []
+    for k in range(start, 0, -1):
+        ratio = 1.0 / (2.0 * k / variance + ratio)
+        ratios.append(ratio)
+    log_p: Array = np.concatenate([[0.0], np.cumsum(np.log(ratios[::-1][:last]))])
+    return log_p - float(np.logaddexp(0.0, log(2.0) + float(logsumexp(log_p[1:]))))
