@@ -194,7 +194,7 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
     if (
         isinstance(charter.goal, Mean)
         or charter.bounds is None
-        or charter.pooled
+        or charter.has_lists
         or len(charter.names) > _MOST_EXPECTED
     ):
         return []
@@ -336,7 +336,7 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
 def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
     weighted = any(one.weight != 1 for one in charter.participants)
     size = "" if charter.coordinates == 1 else f" in each of {charter.coordinates} coordinates"
-    lists = ", of all their values together" if charter.pooled else ""
+    lists = ", of all their values together" if charter.has_lists else ""
     yield "session", charter.session
     yield "finds", f"the {charter.title}{size} of {len(charter.names)} participants{lists}"
     yield "method", charter.method
@@ -383,7 +383,7 @@ def _ending(charter: Charter) -> str:
 def disclosures(charter: Charter) -> list[str]:
     """What a run by this charter tells whom, in plain words."""
     lines = ["Everybody: this charter, and the answer."]
-    if charter.pooled:
+    if charter.has_lists:
         lines.append("Everybody: how many values each participant has.")
     if charter.stop == "exact":
         lines.append(

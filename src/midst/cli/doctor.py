@@ -223,8 +223,7 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
     from midst.net.transports.transport import Endpoint
 
     lines = await _find_names(charter, number)
-    low, high = charter.value_range
-    any_value = np.full(charter.coordinates, min(max(0.0, low), high))  # none is sent
+    any_value = np.array([min(max(0.0, low), high) for low, high in charter.column_ranges])  # none is sent
     setup = make_setup(charter, identity.name, any_value, CertifiedNotary(charter, identity))
     transport = make_transport("tls", Endpoint(charter, identity, number, largest_frame(setup, "tls")))
     calls = _Calls(charter, set(charter.neighbours(identity.name)))

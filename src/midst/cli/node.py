@@ -338,6 +338,15 @@ def make_teller(log: str) -> Tell:
     return tell
 
 
+def answer_rows(charter: Charter, answer: Answer) -> list[tuple[str, str]]:
+    """The answer, or all statistics, as lines for people."""
+    from midst.net.answer import statistics_rows
+
+    if answer.statistics is not None:
+        return statistics_rows(answer.statistics)
+    return [(charter.title, str(answer.to_dict()["value"]))]
+
+
 def _report(setup: Setup, answer: Answer, seconds: float, transport: Transport, as_json: bool) -> None:
     charter, sent, received = setup.charter, transport.sent, transport.received
     told = answer.to_dict()
@@ -347,7 +356,7 @@ def _report(setup: Setup, answer: Answer, seconds: float, transport: Transport, 
         return
     probes = f", {answer.probes} probes" if answer.probes else ""
     rows = [
-        (charter.title, str(told["value"])),
+        *answer_rows(charter, answer),
         answer.standing(charter.is_verified),
         ("exposed", "yes: this node sent its own value" if answer.exposed else "no"),
         ("rounds", f"{answer.rounds} in {seconds:.1f} s{probes}"),

@@ -65,7 +65,7 @@ class NodeAccount:
         if isinstance(ending, Answer):
             search, sizes = _play(charter, ending)
             exposed = ending.exposed
-        elif charter.pooled:
+        elif charter.has_lists:
             search = None  # how many values the others have is in their announcements, and not told here
         entry = Entry()
         if search is not None and search.steps:
@@ -137,7 +137,7 @@ def trace_of(charter: Charter, search: SearchState, sizes: list[int]) -> Trace:
         branch=np.zeros(shape, np.int8),
         probes=tuple(probes),
         answer=None if search.question is not None else tuple(map(search.value, range(len(search.rules.goals)))),
-        owners=np.repeat(np.arange(n), sizes) if charter.pooled else None,
+        owners=np.repeat(np.arange(n), sizes) if charter.has_lists else None,
     )
 
 

@@ -52,17 +52,18 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
 
 def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """What is told of a result."""
-    from midst.net.answer import counts_standing, named_counts, one_or_list
+    from midst.net import answer
     from midst.net.results import verify_result
 
-    values, proofs = verify_result(charter, result)
-    told = {"value": one_or_list(values), "certified": True, "counts": named_counts(proofs)}
-    rows = [
-        (charter.title, ", ".join(map(repr, values))),
-        counts_standing(proofs, charter.is_verified),
-        ("certified", f"by all {len(charter.names)}: {', '.join(charter.names)}"),
-    ]
-    return told, rows
+    values, proofs, statistics = verify_result(charter, result)
+    certified = ("certified", f"by all {len(charter.names)}: {', '.join(charter.names)}")
+    if statistics is not None:
+        told = {"statistics": answer.one_or_all(statistics), "certified": True}
+        rows = [*answer.statistics_rows(statistics), answer.statistics_standing(charter.is_verified), certified]
+        return told, rows
+    told = {"value": answer.one_or_list(values), "certified": True, "counts": answer.named_counts(proofs)}
+    shown = (charter.title, ", ".join(map(repr, values)))
+    return told, [shown, answer.counts_standing(proofs, charter.is_verified), certified]
 
 
 def _judge(charter: Charter, evidence: EvidenceFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -9,6 +9,7 @@ import msgspec
 
 from midst.protocol.course import Transcript
 
+Table = dict[str, dict[str, float | list[float]]]
 Count = tuple[int, int, int]  # weight below and above an answer, and of all
 
 
@@ -26,6 +27,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
         contradicted: whether the totals leave no room for this participant's own values, so that somebody lied; for its
             owner alone.
         transcript: what the search made public, with everybody's signature.
+        statistics: where these were wanted, by the names of columns and their own.
     """
 
     value: tuple[float, ...]
@@ -36,15 +38,20 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     probes: int = 0
     contradicted: bool = False
     transcript: Transcript | None = None
+    statistics: Table | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values, but for the transcript."""
-        proved = {"value": one_or_list(self.value), "certified": True, "bound": self.bound}
         rest = {"rounds": self.rounds, "probes": self.probes, "exposed": self.exposed}
+        if self.statistics is not None:
+            return {"statistics": one_or_all(self.statistics), "certified": True, **rest}
+        proved = {"value": one_or_list(self.value), "certified": True, "bound": self.bound}
         return {**proved, "counts": named_counts(self.proof), **rest}
 
     def standing(self, verified: bool) -> tuple[str, str]:
         """What stands for it, in a word and in words: a proof only where nobody could vote for another than itself."""
+        if self.statistics is not None:
+            return statistics_standing(verified)
         if not self.proof:
             return "bound", f"within {self.bound:.3g} by residuals, if nobody lied"
         return counts_standing(self.proof, verified)
@@ -53,6 +60,31 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 def one_or_list(values: Sequence[float]) -> float | list[float]:
     """An answer as JSON has it: a number, or a list of one a coordinate."""
     return values[0] if len(values) == 1 else list(values)
+
+
+def one_or_all(table: Table) -> dict[str, Any]:
+    """Statistics as JSON has them: by name, or by column and name where there are several."""
+    return next(iter(table.values())) if len(table) == 1 else table
+
+
+def statistics_rows(table: Table) -> list[tuple[str, str]]:
+    """And as people read them."""
+    return [
+        (name if len(table) == 1 else f"{column} {name}", shown(value))
+        for column, found in table.items()
+        for name, value in found.items()
+    ]
+
+
+def statistics_standing(verified: bool) -> tuple[str, str]:
+    """What stands for statistics, in a word and in words."""
+    words = "every count and sum is of all values together"
+    return ("proof", f"{words}; nobody counted twice") if verified else ("counts", f"{words}; votes were not proved")
+
+
+def shown(value: float | Sequence[float]) -> str:
+    """One number or several, with all their digits."""
+    return repr(value) if isinstance(value, float) else ", ".join(map(repr, value))
 
 
 def named_counts(proofs: Iterable[Count]) -> list[dict[str, int]]:

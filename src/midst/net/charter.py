@@ -26,6 +26,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from midst.disclosure import Disclosure
 from midst.errors import InputError
 from midst.graphs import Graph, from_edges
 from midst.methods import MethodName, Search, search_rules
@@ -34,8 +35,9 @@ from midst.net.identity.keys import Identity
 from midst.objectives import TAUS, Mean, Objective, Quantile, Side
 from midst.problems import Problem
 from midst.protocol.keys import Keys, first_bracket, make_keys
-from midst.protocol.search import Rules, Spacing
+from midst.protocol.search import Rules, SearchState, Spacing
 from midst.protocol.statements import Agreement, longest_statement
+from midst.statistics import Plan, Statistic, parse_statistics, read_statistics
 from midst.system import Parameters, assemble, settle
 
 FORMAT = 2
@@ -48,9 +50,14 @@ _MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit int
 _MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
 _MOST_VERIFIED = 50  # participants, where the charter does not say: checking everybody takes each of them as long
 _MOST_ROUNDS = 10**9
+_MANY = 10**6  # values a participant, where the number does not matter, or the most numbers are wanted
 _LONGEST = 30 * 86_400.0  # seconds
 _OF_CONSENSUS = {"c": None, "theta": 0.5, "mu": None, "sigma": None, "scale": None, "tolerance": 1e-6}
-_OF_SEARCH = {"pooled": False}  # arity, spacing and resolution are of the exact finish too
+_OF_SEARCH = {
+    "pooled": False,
+    "statistics": (),
+    "columns": (),
+}  # arity, spacing and resolution are of the exact finish too
 _WIDEST = 1000  # in scales: how far from 0 a value may lie where there are no bounds
 
 
@@ -100,6 +107,22 @@ class Deadlines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise InputError(f"{name} must be a positive number of seconds, at most {_LONGEST:.0f} (30 days)")
 
 
+class ColumnEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One column of the participants' data.
+
+    Attributes:
+        name: as in everybody's files.
+        bounds: public: where its values lie; the charter's, if not given.
+    """
+
+    name: str
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name.isprintable() or not 0 < len(self.name) <= 64 or set(self.name) & set('"\\'):
+            raise InputError("the name of a column must have from 1 to 64 characters, without quotes or backslashes")
+
+
 class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """What all agree on.
 
@@ -117,6 +140,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         resolution: public: values are told apart to this, and the answer is a multiple of it.
         coordinates: how many numbers each value has.
         pooled: whether every participant brings a list of values.
+        statistics: search, in place of an objective: what is to be found of everybody's lists together.
+        columns: of the lists, where these are rows.
+        disclosure: what must hold for statistics to be asked for.
         arity: search: thresholds a probe.
         spacing: search: where they are placed, "rank", "value" or "key"; or public quantiles of the data.
         verify: whether everybody proves its votes in the search; not given: up to 50 participants.
@@ -142,6 +168,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     resolution: float | None = None
     coordinates: int = 1
     pooled: bool = False
+    statistics: tuple[str, ...] = ()
+    columns: tuple[ColumnEntry, ...] = ()
+    disclosure: Disclosure = msgspec.field(default_factory=Disclosure)
     arity: int = 3
     spacing: Spacing | tuple[float, ...] = "rank"
     verify: bool | None = None
@@ -161,6 +190,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         self._check_edges()
         self._check_numbers()
         self._check_method()
+        self._check_statistics()
         self._check_objective()
 
     # Who
@@ -205,15 +235,44 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         assert level is not None, "checked when the charter was made"
         return Quantile(level, self.side)
 
+    @cached_property
+    def wanted(self) -> tuple[Statistic, ...]:
+        """The statistics that are to be found; none where there is an objective."""
+        return parse_statistics(self.statistics) if self.statistics else ()
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether every participant brings a list of values, or of rows."""
+        return self.pooled or bool(self.statistics)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a value, or a row of a list, has."""
+        return len(self.columns) or self.coordinates
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Of the statistics' columns; one that has no name is called "value"."""
+        return tuple(one.name for one in self.columns) or ("value",)
+
     @property
     def title(self) -> str:
         """What is to be found, in words; where there are two answers, which of them."""
+        if self.statistics:
+            of = f" of {', '.join(self.column_names)}" if self.columns else ""
+            return ", ".join(self.statistics) + of
         return self.goal.name if self.pooled else self.goal.title(sum(one.weight for one in self.participants))
 
     @cached_property
     def keys(self) -> Keys:
         """What a search makes of values."""
         return make_keys(self.resolution)
+
+    @property
+    def column_ranges(self) -> list[tuple[float, float]]:
+        """Between which numbers the values of each column must lie."""
+        own = [one.bounds for one in self.columns] or [None] * self.width
+        return [self.value_range if each is None else each for each in own]
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -231,6 +290,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             list_sizes: how many values each participant has.
             thresholds: of the first probe, a tuple of keys a coordinate, where an iteration has found them.
         """
+        if self.statistics:
+            return self.plan(sum(list_sizes)).rules(Search(self.arity, self.spacing), self.keys, self._brackets)
         weights = [one.weight for one in self.participants]
         total = sum(weight * count for weight, count in zip(weights, list_sizes, strict=True))
         units = {weight for weight in weights if weight > 0}
@@ -238,11 +299,30 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             Search(self.arity, self.spacing),
             self.goal,
             self.keys,
-            [first_bracket(self.keys, self.bounds)] * self.coordinates,
+            self._brackets,
             total,
             units.pop() if len(units) == 1 else None,
             thresholds,
         )
+
+    @property
+    def _brackets(self) -> list[tuple[int, int]]:
+        own = [one.bounds for one in self.columns] or [None] * self.width
+        return [first_bracket(self.keys, each or self.bounds) for each in own]
+
+    def plan(self, total: int) -> Plan:
+        """What the search has to find for the statistics of so many values."""
+        return Plan(self.wanted, total, self.width)
+
+    def table(self, search: SearchState) -> dict[str, dict[str, float | list[float]]]:
+        """The statistics that a search has found, by the names of columns and their own."""
+        found = read_statistics(self.plan(search.rules.total), search)
+        plain = [{name: np.asarray(value).tolist() for name, value in each.items()} for each in found]
+        return dict(zip(self.column_names, plain, strict=True))
+
+    def refusal(self, list_sizes: Sequence[int]) -> str | None:
+        """Why the statistics are not to be asked for, where everybody has so many values; None where they are."""
+        return next(self.disclosure.refusals(self.wanted, list_sizes), None) if self.statistics else None
 
     def problem(self, values: ArrayLike | None = None) -> Problem:
         """The problem that is to be solved.
@@ -296,15 +376,15 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """
         weights = tuple(one.weight for one in self.participants)
         make_rules = partial(self.search_rules, thresholds=opening)
-        return Agreement(self.digest, weights, self.pooled, make_rules, self.is_verified)
+        return Agreement(self.digest, weights, self.has_lists, make_rules, self.is_verified, self.refusal)
 
     @property
     def longest_statement(self) -> int:
         """Bytes of the longest contribution or dispute; 0 where there is no search."""
         if self.stop != "exact":
             return 0
-        rules = self.search_rules([1] * len(self.participants))
-        return longest_statement(rules, len(self.participants), self.pooled, self.is_verified)
+        rules = self.search_rules([_MANY if self.statistics else 1] * len(self.participants))
+        return longest_statement(rules, len(self.participants), self.has_lists, self.is_verified)
 
     # Sameness
 
@@ -336,6 +416,12 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """The charter as a TOML file; what is left to be chosen is left out."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         tables = [("[deadlines]", plain.pop("deadlines"))]
+        tables += [("[[columns]]", one) for one in plain.pop("columns")]
+        disclosure = plain.pop("disclosure")
+        if self.statistics:
+            tables.append(("[disclosure]", disclosure))
+        else:
+            plain.pop("statistics")
         tables += [("[[participants]]", one) for one in plain.pop("participants")]
         edges = "".join(f"  {_toml(edge)},\n" for edge in plain.pop("edges"))
         blocks = [f"{_lines(plain)}edges = [\n{edges}]\n", *(f"{head}\n{_lines(table)}" for head, table in tables)]
@@ -410,6 +496,34 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.verify and self.stop != "exact":
             raise InputError("verify is for a search, and this run ends by residuals; leave it out")
 
+    def _check_statistics(self) -> None:
+        names = [one.name for one in self.columns]
+        if len(set(names)) < len(names):
+            raise InputError("columns: each needs its own name")
+        for one in self.columns:
+            if one.bounds is not None:
+                _under(f"columns: {one.name}", partial(_check_bounds, one.bounds, self.keys))
+        if not self.statistics:
+            if self.columns:
+                raise InputError("columns are for statistics; leave them out, or say which statistics")
+            return
+        _under("statistics", lambda: self.wanted)
+        if (self.objective, self.quantile, self.side, self.pooled) != ("median", None, "low", False):
+            raise InputError("statistics: leave out objective, quantile, side and pooled; say all that is to be found")
+        if self.coordinates > 1:
+            raise InputError("coordinates: statistics are of columns; name them, in place of this")
+        if any(one.weight != 1 for one in self.participants):
+            raise InputError("weight: statistics are of values that count alike; leave weights out")
+        summed = [each.name for each in self.wanted if each.needs_sums]
+        without = self.bounds is None and (not self.columns or any(one.bounds is None for one in self.columns))
+        if summed and (self.resolution is None or without):
+            raise InputError(
+                f"bounds, resolution: {summed[0]} needs both, such as bounds = [0, 100], resolution = 0.01"
+            )
+        refused = self.refusal([_MANY] * len(self.participants))  # what no number of values would change
+        if refused is not None:
+            raise InputError(f"statistics, disclosure: {refused}")
+
     def _check_objective(self) -> None:
         if (self.objective == "quantile") != (self.quantile is not None):
             raise InputError('quantile: give it with objective = "quantile", and only then')
@@ -433,10 +547,17 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         count = len(self.participants)
         if count > _MOST_SEARCHERS:
             raise InputError(f"participants: a search has at most {_MOST_SEARCHERS:,}")
-        _under("objective, side", lambda: self.search_rules([1] * count))
+        if not self.statistics:
+            _under("objective, side", lambda: self.search_rules([1] * count))
         if count * self.longest_statement > 8 * _MOST_TOLD:
             key, most = "verify, coordinates, arity" if self.is_verified else "coordinates, arity", 8 * _MOST_TOLD
             raise InputError(f"{key}: all participants together would tell more than {most:,} bytes in a step")
+
+
+def _check_bounds(bounds: tuple[float, float], keys: Keys) -> None:
+    if not (all(map(isfinite, bounds)) and bounds[0] < bounds[1]):
+        raise InputError("bounds must be two finite numbers, the lower first")
+    first_bracket(keys, bounds)
 
 
 def read_charter(path: str | Path) -> Charter:

@@ -176,7 +176,7 @@ class Gossip:
     def _read(self) -> Answer:
         search, charter = self._participant.search, self._setup.charter
         assert search is not None
-        goals = range(len(search.rules.goals))
+        goals = range(0 if charter.statistics else len(search.rules.goals))
         diameter = charter.graph.diameter()
         return Answer(
             value=tuple(search.value(goal) for goal in goals),
@@ -187,6 +187,7 @@ class Gossip:
             probes=search.steps,
             contradicted=self._participant.contradicted,
             transcript=transcript_of(self._participant),
+            statistics=charter.table(search) if charter.statistics else None,
         )
 
     def _held(self, step: int, signer: int) -> Statement | None:

@@ -48,7 +48,7 @@ from midst.net.wire import (
     printable,
 )
 from midst.net.withdrawal import WORDS, SignedWithdrawal, Withdrawal, read_withdrawal, sign_withdrawal
-from midst.protocol.course import Evidence
+from midst.protocol.course import Evidence, Refused
 from midst.protocol.participant import Distrust
 from midst.protocol.search import Impossible
 from midst.protocol.statements import INSTANCE_BYTES, Malformed, Statement
@@ -59,7 +59,7 @@ _PRESENT = 4 * RETRY  # seconds for which somebody who was heard is taken to be 
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
 _WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
-_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks"}
+_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks", "refused"}
 
 
 @dataclass
@@ -358,6 +358,8 @@ class Peer:
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             # Whoever was told another contribution than we were can name its signer.
             self._abort("impossible", (), f"{text}; start a new session", shown=self.exchange.heard())
+        except Refused as error:
+            self._abort("refused", (), f"nothing was asked: {error}")
 
     @property
     def _listens(self) -> bool:

@@ -14,19 +14,20 @@ import json
 import struct
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from midst._version import __version__
 from midst.errors import InputError
-from midst.net.answer import Answer, Count, one_or_list
+from midst.net.answer import Answer, Count, Table, one_or_list
 from midst.net.charter import Charter
 from midst.net.evidence import EvidenceFile, check_digest
 from midst.net.notary import charter_verifier
 from midst.protocol.course import Transcript, verify_transcript
 from midst.protocol.statements import Malformed, Statement, announce, make_body
 
-FORMAT = 2
+FORMAT = 3
 _LARGEST_FILE = 64 * 2**20  # bytes
 
 
@@ -49,7 +50,8 @@ class ResultFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str
     charter: str
     objective: str
-    value: float | list[float]
+    value: float | list[float] | None
+    statistics: Table | None
     opening: list[list[str]]
     totals: list[list[str]]
     seals: list[str]
@@ -78,7 +80,8 @@ def result_json(charter: Charter, answer: Answer) -> bytes:
         session=charter.session,
         charter=charter.digest.hex(),
         objective=charter.title,
-        value=one_or_list(answer.value),
+        value=one_or_list(answer.value) if answer.value else None,
+        statistics=answer.statistics,
         opening=[list(map(str, keys)) for keys in transcript.opening],
         totals=[list(map(str, totals)) for totals in transcript.totals],
         seals=[each.hex() for each in transcript.seals],
@@ -108,8 +111,22 @@ def read_result(path: str | Path) -> ResultFile | EvidenceFile:
         raise InputError(f"{path}: not a result that midst node or midst up wrote with --out") from None
 
 
-def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ...], list[Count]]:
-    """The answers that a file proves, with the weight below and above each, and of all.
+class Proved(NamedTuple):
+    """What a file proves.
+
+    Attributes:
+        values: the answers, one a coordinate; none where statistics were wanted.
+        proofs: the weight below and above each, and of all.
+        statistics: where these were wanted.
+    """
+
+    values: tuple[float, ...]
+    proofs: list[Count]
+    statistics: Table | None
+
+
+def verify_result(charter: Charter, result: ResultFile) -> Proved:
+    """What a file proves.
 
     Raises:
         InputError: it does not prove what it says; what is wrong, and whose part.
@@ -126,11 +143,12 @@ def verify_result(charter: Charter, result: ResultFile) -> tuple[tuple[float, ..
     except (ValueError, OverflowError, struct.error, Malformed) as error:
         reason = error if isinstance(error, Malformed) else "a number or a key in it is damaged"
         raise InputError(f"not certified: {reason}") from None
-    goals = range(len(search.rules.goals))
+    goals = range(0 if charter.statistics else len(search.rules.goals))
     values = tuple(search.value(goal) for goal in goals)
-    if list(values) != (result.value if isinstance(result.value, list) else [result.value]):
+    statistics = charter.table(search) if charter.statistics else None
+    if (one_or_list(values) if values else None) != result.value or statistics != result.statistics:
         raise InputError("not certified: the totals that all have signed give another answer than the file says")
-    return values, [search.proof(goal) for goal in goals]
+    return Proved(values, [search.proof(goal) for goal in goals], statistics)
 
 
 def _transcript(result: ResultFile) -> Transcript:

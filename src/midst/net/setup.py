@@ -175,22 +175,35 @@ def make_setup(charter: Charter, name: str, value: Array | float, notary: Notary
         InputError: there is no such participant, or the value is none that the charter allows.
     """
     number = charter.number(name)
-    own = np.array(value, np.float64).reshape(-1)
-    if charter.pooled:
-        if own.size == 0:
-            raise InputError(f"no value for {name}; a list needs at least one number")
-    elif own.shape != (charter.coordinates,):
-        hint = "; lists of values need pooled = true" if charter.coordinates == 1 else ""
-        raise InputError(f"{len(own)} numbers for {name}, but the charter is about {charter.coordinates}{hint}")
-    low, high = charter.value_range
-    if not ((own >= low) & (own <= high)).all():
-        between = f"between the charter's bounds, {low:g} and {high:g}" if charter.bounds else "that is finite"
-        raise InputError(f"the value of {name} is not a number {between}")
-    iteration = None if charter.method == "search" else _iteration(charter, number, own)
-    single = None if charter.coordinates == 1 else charter.coordinates
+    own = _own_values(charter, name, np.array(value, np.float64))
+    iteration = None if charter.method == "search" else _iteration(charter, number, own.reshape(-1))
+    single = None if charter.width == 1 else charter.width
     maxima_each, limits = (0, _NO_LIMITS) if iteration is None else (iteration.stop_rule.maxima_each, iteration.limits)
     codec = Codec(charter.digest, single, maxima_each, limits, charter.longest_statement)
-    return Setup(charter, number, notary, own.reshape(charter.coordinates, -1), iteration, codec)
+    return Setup(charter, number, notary, own, iteration, codec)
+
+
+def _own_values(charter: Charter, name: str, given: Array) -> Array:
+    """A participant's values as the charter wants them, a row a coordinate; errors never repeat them."""
+    width = charter.width
+    if charter.has_lists:
+        if given.size == 0:
+            raise InputError(f"no value for {name}; a list needs at least one number")
+        rows = given.reshape(-1, 1) if width == 1 else np.atleast_2d(given)
+        if rows.shape[1] != width:
+            raise InputError(f"the rows of {name} have not {width} numbers each: {', '.join(charter.column_names)}")
+        own = np.ascontiguousarray(rows.T)
+    else:
+        own = given.reshape(-1, 1)
+        if len(own) != width:
+            hint = "; lists of values need pooled = true" if width == 1 else ""
+            raise InputError(f"{len(own)} numbers for {name}, but the charter is about {width}{hint}")
+    for k, (low, high) in enumerate(charter.column_ranges):
+        if not ((own[k] >= low) & (own[k] <= high)).all():
+            between = f"between the charter's bounds, {low:g} and {high:g}" if charter.bounds else "that is finite"
+            what = f"{charter.columns[k].name} of {name}" if charter.columns else f"the value of {name}"
+            raise InputError(f"{what} is not a number {between}")
+    return own
 
 
 def _iteration(charter: Charter, number: int, own: Array) -> Iteration:

@@ -64,6 +64,10 @@ class Shown:
     masks: Mapping[int, Sequence[Point]] = field(default_factory=dict)
 
 
+class Refused(Exception):  # noqa: N818
+    """What was agreed on is not to be asked: too much would follow from it. Nobody is to blame."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Course:
     """Where a search stands, and how it came there.
@@ -86,8 +90,16 @@ class Course:
 
     @classmethod
     def begin(cls, agreement: Agreement, tags: Sequence[bytes]) -> Course:
-        """Once everybody has announced itself."""
-        rules = agreement.make_rules([read_tag(tag)[3] for tag in tags])
+        """Once everybody has announced itself.
+
+        Raises:
+            Refused: with so many values, what was agreed on is not to be asked.
+        """
+        sizes = [read_tag(tag)[3] for tag in tags]
+        refused = agreement.refusal(sizes)
+        if refused is not None:
+            raise Refused(refused)
+        rules = agreement.make_rules(sizes)
         first = first_transcript(agreement.digest, tags, rules)
         return cls(agreement, tuple(tags), SearchState.begin(rules), first)
 
@@ -234,6 +246,8 @@ def play(
             courses.append(courses[-1].fold(each, seals[k] if agreement.verify else b""))
     except Impossible as error:
         raise Malformed(f"its totals cannot be: {error}") from None
+    except Refused as error:
+        raise Malformed(f"it must not be: {error}") from None
     return [*courses, courses[-1].dispute(seals[-1])] if len(seals) > len(totals) else courses
 
 

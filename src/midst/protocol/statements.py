@@ -180,6 +180,7 @@ class Agreement:
         pooled: whether participants bring lists, and not one value each.
         make_rules: the rules of the search, from how many values everybody has.
         verify: whether everybody proves its votes.
+        refusal: why nothing is to be asked, where everybody has so many values; None where it may be.
     """
 
     digest: bytes
@@ -187,6 +188,7 @@ class Agreement:
     pooled: bool
     make_rules: Callable[[Sequence[int]], Rules]
     verify: bool = False
+    refusal: Callable[[Sequence[int]], str | None] = lambda list_sizes: None
 
     def allows(self, count: int) -> bool:
         """Whether a participant may have so many values."""

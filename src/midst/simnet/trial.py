@@ -134,7 +134,7 @@ def random_charter(
     size = charter.coordinates
 
     def draw() -> Array:
-        count = rng.randint(1, 5) if charter.pooled else size
+        count = rng.randint(1, 5) if charter.has_lists else size
         return np.array([rng.choice([rng.uniform(-10, 10), rng.randint(-3, 3)]) for _ in range(count)], np.float64)
 
     return charter, [draw() for _ in names]
@@ -241,11 +241,11 @@ def _right(charter: Charter, values: Sequence[Array], result: Answer) -> bool:
 
 def _lines(charter: Charter, values: Sequence[Array], result: Answer) -> list[tuple[Goal, int, list[tuple[int, int]]]]:
     """Of every answer its goal, its key, and the keys of all values, as often as they count, with whose they are."""
-    rules = charter.search_rules([len(own) if charter.pooled else 1 for own in values])
+    rules = charter.search_rules([len(own) if charter.has_lists else 1 for own in values])
     weights = [one.weight for one in charter.participants]
     lines = []
     for goal, value in zip(rules.goals, result.value, strict=True):
-        rows = [own if charter.pooled else own[goal.coordinate : goal.coordinate + 1] for own in values]
+        rows = [own if charter.has_lists else own[goal.coordinate : goal.coordinate + 1] for own in values]
         pairs = enumerate(zip(rows, weights, strict=True))
         line = [(rules.keys.key(float(each)), i) for i, (row, weight) in pairs for each in row for _ in range(weight)]
         lines.append((goal, rules.keys.key(value), line))
