@@ -11,7 +11,7 @@ import midst
 
 ROOT = Path(midst.__file__).parent
 ORDER = """
-    _version errors types files workers graphs objectives protocol problems system methods trace result recorder
+    _version errors types files columns workers graphs objectives protocol problems system methods trace result recorder
     net simnet privacy engines dp solving federated plots studies explorer cli __main__
 """.split()
 SIDEWAYS = {("result", "plots"), ("errors", "result"), ("plots", "studies")}  # on call, or for a type checker only
