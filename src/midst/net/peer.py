@@ -48,7 +48,7 @@ from midst.net.wire import (
     printable,
 )
 from midst.net.withdrawal import WORDS, SignedWithdrawal, Withdrawal, read_withdrawal, sign_withdrawal
-from midst.protocol.course import Evidence, Refused
+from midst.protocol.course import Evidence, Withheld
 from midst.protocol.participant import Distrust
 from midst.protocol.search import Impossible
 from midst.protocol.statements import INSTANCE_BYTES, Malformed, Statement
@@ -358,7 +358,7 @@ class Peer:
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             # Whoever was told another contribution than we were can name its signer.
             self._abort("impossible", (), f"{text}; start a new session", shown=self.exchange.heard())
-        except Refused as error:
+        except Withheld as error:
             self._abort("refused", (), f"nothing was asked: {error}")
 
     @property

@@ -10,7 +10,7 @@ from midst.net.exchange import Exchange, make_exchange
 from midst.net.journal import Journal
 from midst.net.records import Began, Broken, Ended, Inputs, Met, Record, decode_record, encode_record
 from midst.net.setup import Entropy, Opening, Setup
-from midst.protocol.course import Refused
+from midst.protocol.course import Withheld
 from midst.protocol.participant import Distrust
 from midst.protocol.search import Impossible
 
@@ -82,7 +82,7 @@ def _step(session: Session, frames: bytes) -> None:
         broken = Broken(error.kind, about, f"{about} {error}", error.evidence)
     except Impossible as error:
         broken = Broken("impossible", SOMEBODY, f"the totals cannot be ({error})")
-    except Refused as error:
+    except Withheld as error:
         broken = Broken("refused", SOMEBODY, f"nothing was asked: {error}")
     else:
         return

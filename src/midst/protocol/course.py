@@ -64,7 +64,7 @@ class Shown:
     masks: Mapping[int, Sequence[Point]] = field(default_factory=dict)
 
 
-class Refused(Exception):  # noqa: N818
+class Withheld(Exception):  # noqa: N818
     """What was agreed on is not to be asked: too much would follow from it. Nobody is to blame."""
 
 
@@ -93,12 +93,12 @@ class Course:
         """Once everybody has announced itself.
 
         Raises:
-            Refused: with so many values, what was agreed on is not to be asked.
+            Withheld: with so many values, what was agreed on is not to be asked.
         """
         sizes = [read_tag(tag)[3] for tag in tags]
         refused = agreement.refusal(sizes)
         if refused is not None:
-            raise Refused(refused)
+            raise Withheld(refused)
         rules = agreement.make_rules(sizes)
         first = first_transcript(agreement.digest, tags, rules)
         return cls(agreement, tuple(tags), SearchState.begin(rules), first)
@@ -246,7 +246,7 @@ def play(
             courses.append(courses[-1].fold(each, seals[k] if agreement.verify else b""))
     except Impossible as error:
         raise Malformed(f"its totals cannot be: {error}") from None
-    except Refused as error:
+    except Withheld as error:
         raise Malformed(f"it must not be: {error}") from None
     return [*courses, courses[-1].dispute(seals[-1])] if len(seals) > len(totals) else courses
 
