@@ -473,7 +473,8 @@ def test_names_in_memory() -> None:
     assert "two columns are called 'x'" in refused(
         lambda: as_columns(pd.DataFrame([[1, 2]], columns=["x", "x"]), ["x"])
     )
-    assert "its columns have no names" in refused(lambda: as_columns([1, 2], ["x"]))
+    assert as_columns([[1, 2], [3, 4]], ["x", "y"]).names == ("x", "y")
+    assert "1 columns without names, for 2 names" in refused(lambda: as_columns([1, 2], ["x", "y"]))
     assert refused(lambda: as_columns(pd.DataFrame())) == 'the data: no columns; say which with columns=["…"]'
 
 

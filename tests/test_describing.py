@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -79,6 +80,16 @@ def test_what_only_a_search_can_do_is_refused_by_consensus():
             midst.describe(values, statistics=names, method=Consensus())
 
 
+def test_tables_of_any_library_and_rows_with_gaps():
+    frames = [pd.DataFrame({"id": [1, 2, 3], "los": [k, 2.0 * k, None]}) for k in (1.0, 2.0, 5.0)]
+    with pytest.raises(InputError, match=r"column 'los', row 2 .*: missing; .*drop"):
+        midst.describe(frames, statistics=["median"], columns=["los"])
+    found = midst.describe(frames, statistics=["median", "count"], columns=["los"], missing="drop")
+    assert (found["median"], found["count"], found.dropped) == (2.0, 6.0, 3)
+    assert found.columns == ("los",)
+    assert "3 rows with a missing one were left out" in repr(found)
+
+
 def test_one_number_a_node_is_enough():
     found = midst.describe([3.0, 1.0, 2.0, 7.0, 5.0], statistics=["median", "sum"])
     assert (found["median"], found["sum"]) == (3.0, 18.0)
@@ -95,11 +106,11 @@ def test_what_a_network_would_refuse_is_said():
 @pytest.mark.parametrize(
     ("values", "options", "words"),
     [
-        ([[1, 2], [], [3]], {}, "the list of node 1 is empty"),
-        ([[1, 2], ["x"], [3]], {}, "the data of node 1 must be numbers"),
-        ([[1, 2], [np.nan], [3]], {}, "a value of node 1 is not a finite number"),
+        ([[1, 2], [], [3]], {}, "node 1: no rows"),
+        ([[1, 2], ["x"], [3]], {}, "node 1, row 0 .*: not a number"),
+        ([[1, 2], [np.nan], [3]], {}, "node 1, row 0 .*: missing; fill it in"),
         ([[1, 2], [[1, 2]], [3]], {}, "every node needs the same columns"),
-        ([1, 2, 3], {"columns": ["a", "b"]}, "2 names of columns for 1"),
+        ([1, 2, 3], {"columns": ["a", "b"]}, "node 0: 1 columns without names, for 2 names"),
         ([1, 2, 3], {"statistics": ["top:4"]}, "top:4 of 3 values"),
         ([1, 2, 30], {"bounds": (0, 10)}, "value of node 2 lies outside the public bounds"),
         ([1, 2, 3], {"engine": "gpu"}, "there is no engine 'gpu'"),

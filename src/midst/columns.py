@@ -29,7 +29,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import chain
@@ -151,7 +151,8 @@ def as_columns(
 
     Args:
         data: one of those.
-        columns: which, by name; may be left out where there is one, or where they have no names: then all are taken.
+        columns: which, by name; may be left out where there is one. Those that have no names are all taken, and are
+            called so.
         missing: what to do about a missing number: "refuse" all, or "drop" the row.
         what: to call it in an error.
 
@@ -169,9 +170,10 @@ def as_columns(
         names, column = table
         picks = _choose(names, columns, place, place.what)
         return _join([(pick, column(pick.index)) for pick in picks], missing, place)
-    if columns:
-        raise InputError(f"{what}: its columns have no names; leave out {place.choose}")
-    return _join([(_Pick(0, "", ""), data)], missing, place)
+    found = _join([(_Pick(0, "", ""), data)], missing, place)
+    if columns and found.values.shape[1] != len(columns):
+        raise InputError(f"{what}: {found.values.shape[1]} columns without names, for {len(columns)} names")
+    return replace(found, names=tuple(columns))
 
 
 def read_folder(folder: str, columns: Sequence[str] = (), *, missing: Missing = "refuse") -> dict[str, Columns]:

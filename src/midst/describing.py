@@ -23,20 +23,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst import graphs
+from midst.columns import Columns, Missing, as_columns
 from midst.disclosure import Disclosure
 from midst.engines import SEARCHES
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.methods import Consensus, MethodName, Search, make_method
+from midst.methods import Consensus, Method, MethodName, Search, make_method
 from midst.objectives import Quantile
 from midst.problems import Problem
 from midst.protocol.keys import Grid
 from midst.protocol.search import Rules
 from midst.result import Result
 from midst.solving import MethodLike, as_graph, solve
-from midst.statistics import Found, Plan, parse_statistics, read_statistics
+from midst.statistics import Found, Plan, Statistic, parse_statistics, read_statistics
 from midst.system import RNG, streams
-from midst.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,6 +61,7 @@ class Description:
         resolution: of the sums; None where there are none.
         warnings: what disclosure control would refuse on a network.
         runs: by consensus, the run of every rank.
+        dropped: rows that were left out because a value was missing.
     """
 
     found: tuple[Mapping[str, Found], ...]
@@ -74,6 +75,7 @@ class Description:
     resolution: Fraction | None
     warnings: tuple[str, ...] = ()
     runs: Mapping[int, Result] = field(default_factory=dict)
+    dropped: int = 0
 
     def __getitem__(self, name: str | tuple[str, str]) -> Found:
         """A statistic by its name; of several columns, by the column's and its own."""
@@ -103,6 +105,7 @@ class Description:
             "columns": list(self.columns),
             "values": sum(self.sizes),
             "sizes": list(self.sizes),
+            "dropped": self.dropped,
             "method": self.method,
             "graph": self.graph.name,
             "nodes": self.graph.n,
@@ -131,9 +134,10 @@ class Description:
             (f"{row['column']} {row['statistic']}" if several else row["statistic"], show_found(row["value"]))
             for row in self.table()
         ]
+        dropped = f"; {self.dropped:,} rows with a missing one were left out" if self.dropped else ""
         exposed = f"{len(self.exposed)} of {self.graph.n} nodes" if self.exposed else "nobody"
         rows += [
-            ("values", f"{sum(self.sizes):,} of {len(self.sizes):,} participants"),
+            ("values", f"{sum(self.sizes):,} of {len(self.sizes):,} participants{dropped}"),
             ("rounds", f"{self.rounds:,}"),
             ("exposed", exposed),
         ]
@@ -156,6 +160,7 @@ def describe(
     statistics: Sequence[str] = USUAL,
     *,
     columns: Sequence[str] = (),
+    missing: Missing = "refuse",
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     resolution: float | str | Fraction | None = None,
     method: MethodLike = "search",
@@ -166,11 +171,12 @@ def describe(
     """Statistics of all values that the nodes of a graph hold.
 
     Args:
-        values: of every node a number, a list of numbers, or rows of as many numbers as there are columns.
+        values: of every node a number, a list of numbers or of rows, or a column or table of pandas, polars or Arrow.
         graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
         statistics: by name: median, quartiles, iqr, p95, mean, sum, count, variance, std, mad, trimmed:0.1,
             winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20,50.
-        columns: their names, where nodes hold rows.
+        columns: which of a table's, by name; or their names, where they have none.
+        missing: whether missing values are to "refuse" the data or to "drop" their rows, which are counted.
         bounds: public: a lower and an upper bound, each one number or one a column.
         resolution: public: values are rounded to it.
         method: `Search(…)`; or `Consensus(…)`, with one value a node, by an iteration for every rank.
@@ -186,29 +192,54 @@ def describe(
     3.5
     """
     wanted, chosen = parse_statistics(statistics), make_method(method)
-    rows = [_rows(each, i) for i, each in enumerate(values)]
-    widths = {part.shape[1] for part in rows}
+    parts = [as_columns(each, columns, missing=missing, what=f"node {i}") for i, each in enumerate(values)]
+    return describe_columns(
+        parts,
+        graph,
+        wanted,
+        chosen,
+        bounds=bounds,
+        resolution=resolution,
+        engine=engine,
+        rng=rng,
+        disclosure=disclosure,
+    )
+
+
+def describe_columns(
+    parts: Sequence[Columns],
+    graph: Any,
+    wanted: tuple[Statistic, ...],
+    method: Method,
+    *,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    resolution: float | str | Fraction | None = None,
+    engine: str = "arrays",
+    rng: RNG = None,
+    disclosure: Disclosure | None = None,
+) -> Description:
+    """The same, of columns that are read already; see `describe`."""
+    widths = {part.values.shape[1] for part in parts}
     if len(widths) > 1:
-        raise InputError(f"rows of {sorted(widths)} numbers; every node needs the same columns")
+        raise InputError(f"rows of {' and '.join(map(str, sorted(widths)))} numbers; every node needs the same columns")
     if isinstance(graph, str):
-        graph = graphs.make(graph, len(rows), rng=streams(rng).graph)
+        graph = graphs.make(graph, len(parts), rng=streams(rng).graph)
     count = widths.pop() if widths else 0
-    parts = [part[:, 0] for part in rows] if count == 1 else rows
-    problem = Problem(as_graph(graph), parts, bounds=bounds, resolution=resolution, pooled=True)
+    rows = [part.values[:, 0] if count == 1 else part.values for part in parts]
+    problem = Problem(as_graph(graph), rows, bounds=bounds, resolution=resolution, pooled=True)
     sizes = tuple(len(part) for part in rows)
     plan = Plan(wanted, sum(sizes), count)
-    names = _names(columns, count)
     if engine not in SEARCHES:
         raise InputError(f"there is no engine {engine!r} for a search; try one of {', '.join(SEARCHES)}")
-    how = chosen if isinstance(chosen, Search) else Search()
+    how = method if isinstance(method, Search) else Search()
     rules = plan.rules(how, problem.keys, problem.brackets, *(_grid(problem) if plan.sums else ()))
-    runs = {} if isinstance(chosen, Search) else _iterate(problem, plan, chosen, rng)
+    runs = {} if isinstance(method, Search) else _iterate(problem, plan, method, rng)
     if runs:
         rules = replace(rules, opening=_opening(rules, runs))
     searched = SEARCHES[engine](problem, rules)
     return Description(
         found=tuple(read_statistics(plan, searched.search)),
-        columns=names,
+        columns=next((part.names for part in parts if part.names), _unnamed(count)),
         graph=problem.graph,
         method="consensus" if runs else "search",
         sizes=sizes,
@@ -218,26 +249,12 @@ def describe(
         resolution=None if rules.grid is None else rules.grid.step,
         warnings=tuple((disclosure or Disclosure()).refusals(wanted, sizes)),
         runs=runs,
+        dropped=sum(part.dropped for part in parts),
     )
 
 
-def _rows(data: Any, node: int) -> Array:
-    """A node's data as rows."""
-    try:
-        array = np.array(data, np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"the data of node {node} must be numbers: one, a list, or rows") from None
-    if array.ndim > 2:
-        raise InputError(f"the data of node {node} has shape {array.shape}; give a number, a list, or rows")
-    return array.reshape(-1, 1) if array.ndim < 2 else array
-
-
-def _names(columns: Sequence[str], count: int) -> tuple[str, ...]:
-    if not columns:
-        return ("value",) if count == 1 else tuple(f"column {k + 1}" for k in range(count))
-    if len(columns) != count or len(set(columns)) != count:
-        raise InputError(f"{len(columns)} names of columns for {count}; give each its own")
-    return tuple(columns)
+def _unnamed(count: int) -> tuple[str, ...]:
+    return ("value",) if count == 1 else tuple(f"column {k + 1}" for k in range(count))
 
 
 def _grid(problem: Problem) -> tuple[Grid, list[tuple[int, int]]]:

@@ -99,6 +99,9 @@ def test_every_option_reaches_the_charter() -> None:
         "bounds",
         "scale",
         "pooled",
+        "statistics",
+        "columns",
+        "disclosure",
         "verify",
         "deadlines",
     }

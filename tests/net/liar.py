@@ -25,7 +25,7 @@ import msgspec
 from midst.cli import main
 from midst.net import peer, wire
 from midst.protocol import participant
-from midst.protocol.commitments import ORDER, add, multiply_base
+from midst.protocol.commitments import ORDER, H, add, multiply
 from midst.protocol.statements import Statement, signed_bytes
 
 
@@ -122,7 +122,7 @@ def vote_falsely(change: Callable[[bytes], bytes]) -> None:
 
 def commit_to_more(content: bytes) -> bytes:
     """Commitments to another vote, with the proofs of the right one."""
-    first, last = add((content[:32], multiply_base(-2))), add((content[96:128], multiply_base(2)))
+    first, last = add((content[:32], multiply(-2, H))), add((content[96:128], multiply(2, H)))
     return first + content[32:96] + last + content[128:]
 
 

@@ -86,7 +86,7 @@ def other(request: pytest.FixtureRequest) -> tuple[Charter, dict[str, Any], Any]
 
 def check(charter: Charter, plain: dict[str, Any]) -> Any:
     result = msgspec.json.decode(json.dumps(plain).encode(), type=ResultFile)
-    values, proofs = verify_result(charter, result)
+    values, proofs, _ = verify_result(charter, result)
     return {"value": one_or_list(values), "certified": True, "counts": named_counts(proofs)}
 
 
@@ -212,7 +212,7 @@ def test_another_charter_is_refused(made: tuple[Charter, dict[str, Any]]) -> Non
 
 def test_a_result_of_another_format_is_refused(made: tuple[Charter, dict[str, Any]]) -> None:
     charter, plain = made
-    with pytest.raises(InputError, match="a result of format 1; this midst reads 2"):
+    with pytest.raises(InputError, match="a result of format 1; this midst reads 3"):
         check(charter, plain | {"midst_result": 1})
 
 

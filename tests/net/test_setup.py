@@ -85,7 +85,8 @@ def test_a_seat_of_a_search_has_no_iteration_and_takes_lists():
     opening = setup.draw(Random(0).randbytes)
     assert opening.z == b""
     keys = setup.charter.keys
-    assert setup.holding(opening).keys == (tuple(keys.key(value) for value in (-1.0, 2.0, 3.0)),)
+    (own,) = setup.holding(opening).keys
+    assert own.tolist() == [keys.key(value) for value in (3.0, -1.0, 2.0)]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from test_votes import LIAR, named, on, play, revote
 from midst.engines.searching import search_values
 from midst.methods import Search
 from midst.protocol import participant
-from midst.protocol.commitments import G, add, commit
+from midst.protocol.commitments import H, add, commit
 from midst.protocol.course import Course, verify_transcript
 from midst.protocol.keys import first_bracket, make_keys
 from midst.protocol.masks import add_up, join, split
@@ -169,7 +169,7 @@ def test_with_proofs_another_number_behind_the_mask_is_named():
 
 def test_with_proofs_a_digit_that_is_two_is_named():
     room = room_of(["mean"], verify=True)
-    twice = revote(lambda ballot: replace(ballot, points=(add([ballot.points[0], G, G]), *ballot.points[1:])))
+    twice = revote(lambda ballot: replace(ballot, points=(add([ballot.points[0], H, H]), *ballot.points[1:])))
     assert named(room, play(room, on(b"C", twice))) == (LIAR,)
 
 

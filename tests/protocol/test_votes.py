@@ -219,7 +219,7 @@ def forge(wanted):
         about = bind(digest, context, signer, points)
         proofs = []
         for k, (number, blinding, point) in enumerate(zip(wanted, blindings, points, strict=True)):
-            branches = [[point], [subtract(point, G)]]
+            branches = [[point], [subtract(point, H)]]
             draw = lambda: rng.randrange(ORDER)  # noqa: E731
             proofs += commitments.prove_one_of(branches, number % 2, [blinding], about + k.to_bytes(4, "big"), draw)
         plain = tuple(zip(wanted, blindings, strict=True))
@@ -243,7 +243,7 @@ def test_nobody_appears_in_a_bracket_that_it_was_not_in():
             return statement
         part = one.course.question[0]
         bracket = part.coordinate, part.edges[0], part.edges[-1]
-        one._shown[LIAR].committed[bracket], one._opened[bracket] = G, (1, 0)  # as if it were inside
+        one._shown[LIAR].committed[bracket], one._opened[bracket] = H, (1, 0)  # as if it were inside
         own = one._vote((Inside(part.coordinate, part.edges),))
         masked = mask(own.plain, number_weights(one.course.question, 1), one._masks().values())
         return sign(LIAR, statement.body[: 5 + 32] + Vote(own.points, own.proofs, masked).encode())
@@ -463,7 +463,7 @@ def test_no_nonce_serves_two_answers():
 
 def test_a_proof_is_of_its_nonces():
     """Challenges that add up to a hash of something else, with any answers, prove nothing."""
-    branches = [[commit(5, 3)], [subtract(commit(5, 3), G)]]
+    branches = [[commit(5, 3)], [subtract(commit(5, 3), H)]]
     for known in ([], branches):
         whole = commitments._challenge(branches, known, b"about")
         with pytest.raises(Invalid):

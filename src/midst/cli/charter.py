@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from midst.net.charter import Charter
 
 _A_FILE = click.Path(path_type=Path)
-_OF_METHODS = ("c", "theta", "mu", "sigma", "scale", "tolerance", "pooled")  # not taken along to the other method
+_OF_METHODS = (  # not taken along to the other method
+    *("c", "theta", "mu", "sigma", "scale", "tolerance"),
+    *("pooled", "statistics", "columns", "disclosure"),
+)
 _DEADLINES = ("start", "wait", "total", "linger")
 _METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
 _RUNS = 5  # simulated of each method for what is expected
@@ -33,6 +36,10 @@ Examples:
   midst charter check pay.toml --name alice --key keys/alice.key
   midst charter show pay.toml"""
 
+_STATISTICS = """Search, in place of an objective: median, quartiles, iqr, p95, mean, sum, count, variance, std, mad,
+trimmed:0.1, winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20, of everybody's lists together."""
+_DISCLOSURE = """With fewer participants or values, a larger share of one, or statistics over fewer values (support),
+nothing is asked. Default: participants=3,values=5,support=1,share=1,free=2."""
 _VERIFY = "Whether everybody proves its votes in a search. Default: up to 50 participants."
 UNVERIFIED = "Votes are not proved: one participant that lies can choose which honest value is published"
 
@@ -65,6 +72,9 @@ def command() -> None:
 @click.option("--scale", type=float, help="Public, in place of bounds: about how far values lie from each other.")
 @click.option("--resolution", type=float, help="Public: values are told apart to this, as 0.01.")
 @click.option("--pooled", is_flag=True, default=None, help="Search: every participant brings a list of values.")
+@click.option("--statistics", metavar="NAME,…", help=_STATISTICS)
+@click.option("--column", "columns", multiple=True, metavar="NAME[=LO:HI]", help="Of everybody's lists. Repeat.")
+@click.option("--disclosure", metavar="NAME=N,…", help=_DISCLOSURE)
 @click.option("--arity", type=int, metavar="K", help="Search: thresholds a probe, from 1 to 7. Default: 3.")
 @click.option("--spacing", metavar="WAY|Q,Q,…", help="Search: rank, value, key, or public quantiles. Default: rank.")
 @click.option("--verify/--no-verify", default=None, help=_VERIFY)
@@ -194,7 +204,7 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
     if (
         isinstance(charter.goal, Mean)
         or charter.bounds is None
-        or charter.has_lists
+        or charter.has_lists  # of how many values is not known yet
         or len(charter.names) > _MOST_EXPECTED
     ):
         return []
@@ -304,7 +314,8 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
     from midst.cli.options import parse_bounds
     from midst.errors import InputError
 
-    given = {name: value for name, value in settings.items() if value is not None}
+    given = {name: value for name, value in settings.items() if value is not None and value != ()}
+    _settle_statistics(plain, given)
     if "spacing" in given and given["spacing"] not in ("rank", "value", "key"):
         try:
             given["spacing"] = [float(word) for word in given["spacing"].split(",")]
@@ -330,12 +341,41 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
     plain |= given
 
 
+def _settle_statistics(plain: dict[str, Any], given: dict[str, Any]) -> None:
+    """Statistics, columns and rules, as the charter has them; an objective and statistics take each other's place."""
+    from midst.cli.options import parse_bounds
+    from midst.errors import InputError
+    from midst.statistics import split_names
+
+    if "statistics" in given:
+        if "objective" in given or "quantile" in given:
+            raise InputError("--statistics says all that is to be found; leave out --objective and --quantile")
+        given["statistics"] = split_names(given["statistics"])
+        for key in ("objective", "quantile", "side", "pooled"):
+            plain.pop(key, None)
+    elif "objective" in given or "quantile" in given:
+        for key in ("statistics", "columns", "disclosure"):
+            plain.pop(key, None)
+    if "columns" in given:
+        pairs = (text.partition("=") for text in given["columns"])
+        given["columns"] = [{"name": name, "bounds": parse_bounds(ends or None)} for name, _, ends in pairs]
+    if "disclosure" in given:
+        rules = dict(plain.get("disclosure", {}))
+        for text in given["disclosure"].split(","):
+            name, _, number = text.partition("=")
+            try:
+                rules[name.strip()] = float(number) if name.strip() == "share" else int(number)
+            except ValueError:
+                raise InputError("--disclosure must be names and numbers, such as participants=5,values=100") from None
+        given["disclosure"] = rules
+
+
 # What people see
 
 
 def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
     weighted = any(one.weight != 1 for one in charter.participants)
-    size = "" if charter.coordinates == 1 else f" in each of {charter.coordinates} coordinates"
+    size = "" if charter.width == 1 or charter.statistics else f" in each of {charter.width} coordinates"
     lists = ", of all their values together" if charter.has_lists else ""
     yield "session", charter.session
     yield "finds", f"the {charter.title}{size} of {len(charter.names)} participants{lists}"
@@ -352,12 +392,28 @@ def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
     known = f"all values lie between {low:g} and {high:g}{about}" if charter.bounds or charter.scale else "no bounds"
     finest = "" if charter.resolution is None else f"; values are told apart to {charter.resolution:g}"
     yield "public", known + finest
+    for column in charter.columns:
+        if column.bounds is not None:
+            yield "", f"{column.name} lies between {column.bounds[0]:g} and {column.bounds[1]:g}"
+    if charter.statistics:
+        yield "refused", ", or ".join(_refused(charter))
     yield "parameters", _parameters(charter)
     yield "ends", _ending(charter)
     limits = charter.deadlines
     waits = f"{limits.start:g} s to start, {limits.wait:g} s without progress, {limits.total:g} s in all"
     yield "gives up", f"after {charter.rounds:,} rounds; {waits}"
     yield "digest", charter.digest.hex()
+
+
+def _refused(charter: Charter) -> Iterator[str]:
+    """What the disclosure rules refuse, once everybody has said how many values it has, and before more is said."""
+    rule = charter.disclosure
+    yield f"with fewer than {rule.participants} participants or {rule.values} values in all"
+    if rule.share < 1:
+        yield f"where one has more than {rule.share:.0%} of them"
+    if rule.support > 1:
+        yield f"what is over fewer than {rule.support} values"
+    yield f"where fewer than {rule.free} of the values that somebody lacks would stay free in all answers together"
 
 
 def _parameters(charter: Charter) -> str:

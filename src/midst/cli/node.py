@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from midst.cli.node_account import NodeAccount
+    from midst.columns import Missing
     from midst.explorer.live import Feed
     from midst.net.answer import Answer
     from midst.net.charter import Charter
@@ -52,7 +53,10 @@ _EXAMPLES = """\b
 Examples:
   midst node --charter pay.toml --name alice --key keys/alice.key --value-file salary.txt
   get-salary | midst node --charter pay.toml --name alice --key keys/alice.key --json"""
-_VALUE_FILE = "Holds your value, readable by you alone. Default: standard input."
+_VALUE_FILE = "Holds your value, or a table of them, readable by you alone. Default: standard input."
+_COLUMN = "Of a .csv, .tsv or .parquet file. Default: as the charter names them. Repeat."
+_MISSING = "Of rows with a missing value: refuse the file, or drop them."
+_TABLES = (".csv", ".tsv", ".parquet")
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
 _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
@@ -67,6 +71,8 @@ _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, 
 @click.option("--key", "key_file", type=_A_FILE, required=True, metavar="FILE", help="Your key, as in keys/NAME.key.")
 @click.option("--value-file", type=_A_FILE, metavar="FILE", help=_VALUE_FILE)
 @click.option("--value-command", metavar="CMD", help="Prints your value; run without a shell.")
+@click.option("--column", "columns", multiple=True, metavar="NAME", help=_COLUMN)
+@click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
 @click.option("--state", type=_A_FILE, metavar="DIR", help=_STATE)
 @click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), help=_TRANSPORT)
 @click.option("--router", "routers", multiple=True, metavar="ENDPOINT", help="Of zenoh: tcp/host:port. Repeat.")
@@ -85,6 +91,8 @@ def command(
     key_file: Path,
     value_file: Path | None,
     value_command: str | None,
+    columns: tuple[str, ...],
+    missing: Missing,
     state: Path | None,
     transport: TransportName | None,
     routers: tuple[str, ...],
@@ -118,8 +126,9 @@ def command(
     kind = _choose_transport(charter, transport)
     if out is not None:
         check_out(charter, out)
-    setup = make_setup(charter, name, read_value(value_file, value_command), CertifiedNotary(charter, identity))
     tell = make_teller(log)
+    value = _read_value(charter, value_file, value_command, columns, missing, tell)
+    setup = make_setup(charter, name, value, CertifiedNotary(charter, identity))
     _check_dates(identity, tell)
     endpoint = Endpoint(charter, identity, number, largest_frame(setup, kind), own_address)
     carrier = make_transport(kind, endpoint, routers)
@@ -277,6 +286,33 @@ def _page(setup: Setup, tell: Tell) -> Iterator[Feed]:
         yield feed
 
 
+def _read_value(
+    charter: Charter,
+    file: Path | None,
+    shell: str | None,
+    columns: tuple[str, ...],
+    missing: Missing,
+    tell: Tell,
+) -> Array:
+    """The private value; of a table, the columns that the charter names, or those asked for in their place."""
+    from midst.columns import read_columns
+
+    if file is None or file.suffix.lower() not in _TABLES:
+        if columns or missing != "refuse":
+            raise InputError("--column and --missing are of a .csv, .tsv or .parquet file; give one as --value-file")
+        value = read_value(file, shell)
+        return value if charter.columns else value.reshape(-1)
+    if shell is not None:
+        raise InputError("give --value-file or --value-command, not both")
+    if not charter.has_lists:
+        raise InputError(f"{file}: the charter is about one value of each; give a file with your own alone")
+    wanted = columns or tuple(one.name for one in charter.columns)
+    found = read_columns(str(file), wanted, missing=missing, alone=True)
+    if found.dropped:
+        tell("dropped", f"{found.dropped:,} of your rows have a missing value and were left out")
+    return found.values
+
+
 def read_value(file: Path | None, shell: str | None) -> Array:
     """The private value, from where it may come from; errors never repeat it.
 
@@ -288,10 +324,10 @@ def read_value(file: Path | None, shell: str | None) -> Array:
     if file is not None and shell is not None:
         raise InputError("give --value-file or --value-command, not both")
     if shell is not None:
-        return parse_numbers(_output(shell).splitlines(), "--value-command").reshape(-1)
+        return parse_numbers(_output(shell).splitlines(), "--value-command")
     if file is None and sys.stdin.isatty():
         raise InputError("no value: give --value-file or --value-command, or pipe it in; never as an argument")
-    return read_numbers("-" if file is None else str(file), alone=True).reshape(-1)
+    return read_numbers("-" if file is None else str(file), alone=True)
 
 
 def _output(shell: str) -> str:

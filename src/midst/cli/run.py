@@ -22,7 +22,8 @@ from click.core import ParameterSource
 
 from midst.cli.account import open_account
 from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph
-from midst.cli.values import read_numbers, read_values
+from midst.cli.values import read_numbers, read_parties, read_values
+from midst.columns import Missing
 from midst.dp.mechanisms import parse_mechanism, privatise
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
@@ -43,13 +44,18 @@ _STOP = """Of the iteration: when x are close enough for a search to find the ex
 within the tolerance. Default: exact where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
 paper's offset:sigma=0.1."""
+_VALUES_DIR = "One file a participant, for --statistics: numbers, a CSV or a Parquet file; see --column."
+_MISSING = "Of rows with a missing value: refuse the file, or drop them."
+_STATISTICS = """Find these of all values together, in one session: median, quartiles, iqr, p95, mean, sum, count,
+variance, std, mad, trimmed:0.1, winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20."""
 _RECORD = "Which iterations to keep; K: every K-th."
 _EXAMPLES = """\b
 Examples:
   midst run --graph rgg --nodes 15 --seed 7 --plot run.png
   midst run --graph ring --values values.txt --quantile 0.9 --json
   midst run --graph ring --values values.txt --method search --bounds 0:100
-  midst run --graph ring --values values.txt --method both --plot both.png"""
+  midst run --graph ring --values values.txt --method both --plot both.png
+  midst run --graph ring --values-dir sites --column los --statistics median,p95,mean --bounds 0:365"""
 SIDES = ("low", "high", "midpoint", "any")
 _OF_SEARCH = ("arity", "spacing")
 _A_FILE = click.Path(path_type=Path)
@@ -61,6 +67,10 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Repeats a run; drawn and reported if not given.")
 @click.option("--values", metavar="FILE|-", help="One number (or row of numbers) a line. Default: N(0, 1), drawn.")
 @click.option("--pooled", is_flag=True, help="A line of --values is a node's list, of any length; by search.")
+@click.option("--values-dir", metavar="FOLDER", help=_VALUES_DIR)
+@click.option("--column", "columns", multiple=True, metavar="NAME", help="Of a CSV or Parquet file. Repeat.")
+@click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
+@click.option("--statistics", metavar="NAME,…", help=_STATISTICS)
 @click.option("--weights", metavar="FILE|-", help="One number a line. Default: 1 each.")
 @click.option("--objective", type=click.Choice([*TAUS, "mean"]), help="What to find. Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
@@ -98,6 +108,10 @@ def command(
     seed: int | None,
     values: str | None,
     pooled: bool,
+    values_dir: str | None,
+    columns: tuple[str, ...],
+    missing: Missing,
+    statistics: str | None,
     weights: str | None,
     objective: str | None,
     quantile: float | None,
@@ -120,12 +134,21 @@ def command(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Find a median, a quantile or a mean over a graph."""
+    """Find a median, a quantile, a mean, or many statistics at once, over a graph."""
+    if statistics is not None:
+        from midst.cli.describing import describe_parties
+
+        parties = read_parties(values, values_dir, pooled, columns, missing)
+        describe_parties(parties, statistics, graph, seed, bounds, resolution, plot, as_json)
+        return
+    if values_dir is not None:
+        raise InputError("--values-dir is for --statistics, such as --statistics median,mean")
     _check_files(save, keep_values, plot, show_values, record, inputs=(graph, values, weights))
     sought, known = _objective(objective, quantile, side), parse_bounds(bounds)
     public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
     seed = secrets.randbits(32) if seed is None else seed
-    noiseless = _read_problem(graph, nodes, values, weights, seed, public)
+    numbers = read_values(values, pooled, nodes, columns, missing)
+    noiseless = _read_problem(graph, nodes, numbers, weights, seed, public)
     mechanism = None if dp is None else parse_mechanism(dp)
     problem = noiseless if mechanism is None else privatise(noiseless, mechanism, seed)
     names: tuple[MethodName, ...] = METHODS if method == "both" else (method,)
@@ -210,11 +233,15 @@ def _method(name: MethodName, problem: Problem, parameters: dict[str, Any], alon
 
 
 def _read_problem(
-    graph: str, nodes: int | None, values: str | None, weights: str | None, seed: int, public: dict[str, Any]
+    graph: str,
+    nodes: int | None,
+    numbers: Array | list[Array] | None,
+    weights: str | None,
+    seed: int,
+    public: dict[str, Any],
 ) -> Problem:
     """Graph, values and weights, read or drawn."""
     drawn = streams(seed)
-    numbers = read_values(values, public["pooled"], nodes)
     network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
     return Problem(network, numbers, weights=None if weights is None else read_numbers(weights), **public)

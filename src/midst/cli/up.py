@@ -18,7 +18,7 @@ import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -28,6 +28,7 @@ from midst.types import Array
 if TYPE_CHECKING:
     import numpy as np
 
+    from midst.columns import Missing
     from midst.graphs import Graph
     from midst.methods import MethodName
     from midst.net.answer import Answer
@@ -41,8 +42,10 @@ Examples:
   midst up --graph ring --nodes 5
   midst up --graph ring --nodes 5 --method search --out result.json
   midst up --graph rgg --nodes 15 --seed-values 7 --explore
-  midst up --graph complete --values values.txt --quantile 0.9 --json"""
+  midst up --graph complete --values values.txt --quantile 0.9 --json
+  midst up --graph ring --values-dir sites --column los --statistics median,mean --bounds 0:365 --resolution 1"""
 _VALUES = "One number (or row of numbers) a line. Default: N(0, 1), drawn."
+_MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _VERIFY = "Whether everybody proves its votes in a search. Default: up to 50 nodes."
 _OUT = "Write the answer with everybody's signature; with its charter beside it, for midst verify."
 _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
@@ -52,6 +55,10 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--graph", required=True, metavar="KIND|FILE", help="As for midst run.")
 @click.option("--nodes", type=int, metavar="N", help="How many; not needed with --values or a graph from a file.")
 @click.option("--values", metavar="FILE|-", help=_VALUES)
+@click.option("--values-dir", metavar="FOLDER", help="One file a node, for --statistics.")
+@click.option("--column", "columns", multiple=True, metavar="NAME", help="Of a CSV or Parquet file. Repeat.")
+@click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
+@click.option("--statistics", metavar="NAME,…", help="Find these of all values together, by search: median,p95,mean …")
 @click.option("--seed-values", type=click.IntRange(min=0), metavar="S", help="Repeats the drawn values and graph.")
 @click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
@@ -70,6 +77,10 @@ def command(
     graph: str,
     nodes: int | None,
     values: str | None,
+    values_dir: str | None,
+    columns: tuple[str, ...],
+    missing: Missing,
+    statistics: str | None,
     seed_values: int | None,
     objective: str | None,
     quantile: float | None,
@@ -90,9 +101,22 @@ def command(
 
     from midst.cli.options import parse_bounds
     from midst.net.local import make_party, unanimous
+    from midst.statistics import split_names
 
     seed = secrets.randbits(32) if seed_values is None else seed_values
-    network, numbers = _read(graph, nodes, values, pooled, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    asked: dict[str, Any] = {}
+    numbers: Array | list[Array]
+    if statistics is not None:
+        if objective is not None or quantile is not None:
+            raise InputError("--statistics says all that is to be found; leave out --objective and --quantile")
+        network, numbers, asked = _read_tables(graph, values, values_dir, pooled, columns, missing, rng)
+        asked["statistics"] = split_names(statistics)
+        method, pooled = "search", False
+    elif values_dir is not None:
+        raise InputError("--values-dir is for --statistics, such as --statistics median,mean")
+    else:
+        network, numbers = _read(graph, nodes, values, pooled, rng, columns, missing)
     if objective is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
     if transport == "udp" and method != "search":
@@ -112,8 +136,9 @@ def command(
         arity=arity,
         verify=verify,
         pooled=pooled,
-        coordinates=1 if pooled or np.ndim(numbers) == 1 else np.shape(numbers)[1],
+        coordinates=1 if isinstance(numbers, list) or np.ndim(numbers) == 1 else np.shape(numbers)[1],
         deadlines={"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
+        **asked,
     )
     with _ending_well(), making as party:
         if out is not None:
@@ -128,14 +153,40 @@ def command(
                 _stay()
 
 
+def _read_tables(
+    spec: str,
+    values: str | None,
+    folder: str | None,
+    pooled: bool,
+    columns: tuple[str, ...],
+    missing: Missing,
+    rng: np.random.Generator,
+) -> tuple[Graph, list[Array], dict[str, Any]]:
+    """The graph, everybody's rows, and what the charter says of their columns."""
+    from midst.cli.options import read_graph
+    from midst.cli.values import read_parties
+
+    parts = read_parties(values, folder, pooled, columns, missing)
+    names = next((part.names for part in parts if part.names), ())
+    if not names and parts[0].values.shape[1] > 1:
+        raise InputError("statistics are of columns with names; give a .csv or .parquet file and --column")
+    return read_graph(spec, len(parts), rng), [part.values for part in parts], {"columns": [{"name": n} for n in names]}
+
+
 def _read(
-    spec: str, nodes: int | None, values: str | None, pooled: bool, rng: np.random.Generator
+    spec: str,
+    nodes: int | None,
+    values: str | None,
+    pooled: bool,
+    rng: np.random.Generator,
+    columns: tuple[str, ...],
+    missing: Missing,
 ) -> tuple[Graph, Array | list[Array]]:
     """The graph, and a value a node; drawn where they are not given."""
     from midst.cli.options import read_graph
     from midst.cli.values import read_values
 
-    numbers = read_values(values, pooled, nodes)
+    numbers = read_values(values, pooled, nodes, columns, missing)
     graph = read_graph(spec, nodes if numbers is None else len(numbers), rng)
     if numbers is None:
         return graph, rng.standard_normal(graph.n)
@@ -272,7 +323,7 @@ def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, s
     exposed = [names[end.node] for end in ends if end.answer is not None and end.answer.exposed]
     if as_json:
         result = {
-            "value": told["value"],
+            **({"value": told["value"]} if "value" in told else {"statistics": told["statistics"]}),
             "certified": told["certified"],
             "method": charter.method,
             "rounds": answer.rounds,
@@ -286,9 +337,11 @@ def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, s
         }
         click.echo(json.dumps(result))
         return
+    from midst.cli.node import answer_rows
+
     what, standing = answer.standing(charter.is_verified)
     rows = [
-        (charter.title, str(told["value"])),
+        *answer_rows(charter, answer),
         (what, f"{standing}, told by every node" if what == "proof" else standing),
         ("nodes", f"{len(names)} processes, {len(charter.edges)} links"),
         ("rounds", f"{answer.rounds} in {seconds:.2f} s" + (f", {answer.probes} probes" if answer.probes else "")),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from midst.columns import parse_rows, read_rows
+from midst.columns import Columns, Missing, parse_rows, read_columns, read_folder, read_rows
 from midst.errors import InputError
 from midst.types import Array
 
@@ -42,7 +42,9 @@ def read_lists(path: str) -> list[Array]:
     return [np.array(row) for row in read_rows(path, ragged=True)]
 
 
-def read_values(path: str | None, pooled: bool, nodes: int | None) -> Array | list[Array] | None:
+def read_values(
+    path: str | None, pooled: bool, nodes: int | None, columns: Sequence[str] = (), missing: Missing = "refuse"
+) -> Array | list[Array] | None:
     """What --values and --pooled ask for: a number or a row a node, or a list a node; None where they are to be drawn.
 
     Raises:
@@ -52,11 +54,33 @@ def read_values(path: str | None, pooled: bool, nodes: int | None) -> Array | li
 
     if path is None and pooled:
         raise InputError("--pooled needs --values: a file with one participant's list a line")
+    if path is None and columns:
+        raise InputError("--column needs a file: give --values or --values-dir")
     if path is None:
         return None
-    return read_lists(path) if pooled else check_values(read_numbers(path), nodes)
+    if pooled:
+        return read_lists(path)
+    return check_values(_as_array(read_columns(path, columns, missing=missing).values), nodes)
 
 
-def _as_array(rows: list[list[float]]) -> Array:
+def read_parties(
+    values: str | None, folder: str | None, pooled: bool, columns: Sequence[str], missing: Missing
+) -> list[Columns]:
+    """Everybody's data, for statistics: a file each in a folder, or a number, a row or a list a line.
+
+    Raises:
+        InputError: there is none, or it is not that.
+    """
+    if (values is None) == (folder is None):
+        raise InputError("whose values? give --values-dir, with a file a participant, or --values, with a line each")
+    if folder is not None:
+        return list(read_folder(folder, columns, missing=missing).values())
+    lines = read_values(values, pooled, None, columns, missing)
+    assert lines is not None, "there is a file"
+    rows = (np.reshape(line, (-1, 1) if pooled else (1, -1)) for line in lines)
+    return [Columns(tuple(columns), each, 0) for each in rows]
+
+
+def _as_array(rows: list[list[float]] | Array) -> Array:
     array = np.array(rows)
     return array[:, 0] if array.shape[1] == 1 else array

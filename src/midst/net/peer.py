@@ -59,7 +59,7 @@ _PRESENT = 4 * RETRY  # seconds for which somebody who was heard is taken to be 
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
 _WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
-_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks", "refused"}
+_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks", "withheld"}
 
 
 @dataclass
@@ -359,7 +359,7 @@ class Peer:
             # Whoever was told another contribution than we were can name its signer.
             self._abort("impossible", (), f"{text}; start a new session", shown=self.exchange.heard())
         except Withheld as error:
-            self._abort("refused", (), f"nothing was asked: {error}")
+            self._abort("withheld", (), f"nothing was asked: {error}")
 
     @property
     def _listens(self) -> bool:

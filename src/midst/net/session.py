@@ -83,7 +83,7 @@ def _step(session: Session, frames: bytes) -> None:
     except Impossible as error:
         broken = Broken("impossible", SOMEBODY, f"the totals cannot be ({error})")
     except Withheld as error:
-        broken = Broken("refused", SOMEBODY, f"nothing was asked: {error}")
+        broken = Broken("withheld", SOMEBODY, f"nothing was asked: {error}")
     else:
         return
     session.journal.append(encode_record(broken))

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -165,10 +165,12 @@ class Cells:
     Attributes:
         coordinate: of which coordinate.
         edges: a, the thresholds, b: cell k is (edges[k], edges[k + 1]].
+        inside: the weight of all of them together, as is known.
     """
 
     coordinate: int
     edges: tuple[int, ...]
+    inside: int = field(default=MODULUS, compare=False)
     kind = b"C"
     words = 1
 
@@ -377,7 +379,8 @@ class SearchState:
                 if bracket.b - bracket.a > 1 and (bracket.inside != self.rules.unit or g in self.without_sum):
                     place = cells.setdefault((goal.coordinate, bracket.a, bracket.b), [])
                     place.extend(self._thresholds(track, bracket))
-        parts = [Cells(k, (a, *sorted(set(inner)), b)) for (k, a, b), inner in cells.items() if inner]
+        asked = ((k, a, b, sorted(set(inner))) for (k, a, b), inner in cells.items() if inner)
+        parts = [Cells(k, (a, *inner, b), self.count(k, b) - self.count(k, a)) for k, a, b, inner in asked]
         sums += [part for part in map(self._summed, range(len(self.sums))) if part is not None]
         return (*parts, *sums) or None
 

@@ -1,19 +1,20 @@
 """Answers to a question that hold whoever gives them to one value: nobody can vote twice, or for another than before.
 
-A participant answers with commitments to how many of its values lie in each cell, digit by digit in base two, each
-proved to be 0 or 1; and with its numbers and blindings behind masks modulo L. All add up the masked ones, and check
+A participant answers with commitments to how many of its values lie in each cell, digit by digit, each proved to be 0
+or 1; and with its numbers and blindings behind masks modulo L. All add up the masked ones, and check
 that the sum opens the sum of the commitments.
 
 Rules:
 - Nested: the commitments of a bracket's cells add up, as points, to the participant's own commitment for that bracket,
-  and those of the first bracket to its number of values times G. So the last blinding follows from the others, nothing
+  and those of the first bracket to its number of values times H. So the last blinding follows from the others, nothing
   is opened, and nobody appears in a bracket that it was not in.
 - Of the last sum it is proved that whoever is outside the bracket adds 0. What somebody inside adds is its own vote.
-- Of a sum over all values it is proved, digit by digit, that nobody adds more than all its values can. The last digit
-  is worth what the others lack to that: 1, 2, 4 and 3 for at most 10.
-- Where a total does not open, everybody signs commitments to its masks, ±(u·G + v·H): where those of a pair do not
+- Digits are worth 1, 2, 4 … and the last one what these lack to the most that the number can be: 1, 2, 4 and 3 for at
+  most 10. So nobody counts more in a bracket than it has values, or than all have there; and of a sum over all values
+  nobody adds more than its values can.
+- Where a total does not open, everybody signs commitments to its masks, ±(u·H + v·G): where those of a pair do not
   cancel, one of the two lies; where somebody's own do not explain its numbers, it does. The masks stay hidden, since
-  v does: u·G alone would let anybody try both votes.
+  v does: u·H alone would let anybody try both votes.
 - Everything random derives from the session's secret, the context and the answer, so that who is started again says
   the same, and never uses a nonce for two answers.
 """
@@ -34,7 +35,7 @@ from midst.protocol.commitments import (
     SCALAR_BYTES,
     Alternatives,
     Draw,
-    G,
+    H,
     Invalid,
     Point,
     add,
@@ -45,7 +46,6 @@ from midst.protocol.commitments import (
     encode_scalars,
     hash_parts,
     multiply,
-    multiply_base,
     proof_length,
     prove_one_of,
     subtract,
@@ -57,14 +57,14 @@ Committed = dict[CellPlace, Point]  # how many of a participant's values lie whe
 Openings = dict[CellPlace, tuple[int, int]]  # number and blinding: for itself
 Blinded = tuple[int, int]  # a number and its blinding, masked or not
 
-_ABOUT_LABEL = b"midst vote v1"
+_ABOUT_LABEL = b"midst vote v2"
 _RANDOM_LABEL = b"midst random v1"
 _MASK_PERSON = b"midst scalars v1"
 
 
 def begin_committed(brackets: Sequence[tuple[int, int]], values: int) -> Committed:
     """All of a participant's values lie in the first brackets."""
-    return {(k, a, b): multiply_base(values) for k, (a, b) in enumerate(brackets)}
+    return {(k, a, b): multiply(values, H) for k, (a, b) in enumerate(brackets)}
 
 
 def begin_opened(brackets: Sequence[tuple[int, int]], values: int) -> Openings:
@@ -102,10 +102,8 @@ def vote_sizes(question: Question, values: int) -> tuple[int, int, int]:
 
 
 def digit_values(part: Cells | ClippedSum, values: int) -> list[int]:
-    """What each digit of a number is worth, for a participant with so many values."""
-    if isinstance(part, Cells):
-        return [1 << q for q in range(values.bit_length())]
-    most = part.most * values
+    """What each digit of a number is worth, for a participant with so many values: together, the most it can be."""
+    most = min(values, part.inside) if isinstance(part, Cells) else part.most * values
     powers = [1 << q for q in range(most.bit_length() - 1)]
     return [*powers, most - sum(powers)] if most else []
 
@@ -176,13 +174,13 @@ def read_claims(question: Question, values: int, committed: Committed, points: I
             inside = add(committed[each] for each in intervals_of(part))
             numbers.append(next(rest) if values else IDENTITY)
             if values:
-                held = ([subtract(inside, multiply_base(k))] for k in range(1, min(values, 2) + 1))
+                held = ([subtract(inside, multiply(k, H))] for k in range(1, min(values, 2) + 1))
                 proved.append([[inside, numbers[-1]], *held])
             continue
         worth = digit_values(part, values)
         for _ in range(part.numbers):
             digits = [next(rest) for _ in worth]
-            proved += [[[digit], [subtract(digit, G)]] for digit in digits]
+            proved += [[[digit], [subtract(digit, H)]] for digit in digits]
             numbers.append(add(multiply(one, digit) for one, digit in zip(worth, digits, strict=True)))
         if isinstance(part, ClippedSum):
             continue

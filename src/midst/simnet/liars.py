@@ -258,12 +258,12 @@ class Appear(Liar):
     """Votes by one value in the first probes, and by another later: to be in a bracket that it was not in."""
 
     def state(self, statement: Statement) -> Statement:
-        from midst.protocol.commitments import G, add
+        from midst.protocol.commitments import H, add
 
         verified = self.setup.charter.is_verified
         if statement.kind != b"C" or not verified or statement.step <= self.step or len(statement.content) < 64:
             return statement
-        content = add([statement.content[:32], G]) + statement.content[32:]
+        content = add([statement.content[:32], H]) + statement.content[32:]
         return self.sign(statement.body[: _HEAD + _CONTEXT] + content)
 
     def watch(self, peer: Peer) -> None:

@@ -1,0 +1,80 @@
+"""`midst run --statistics`: what is found of all participants' values together."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from midst.cli.options import parse_bounds, read_graph
+from midst.columns import Columns
+from midst.describing import describe_columns
+from midst.errors import InputError
+from midst.files import check_writable
+from midst.methods import Consensus, Search
+from midst.statistics import parse_statistics, split_names
+from midst.system import streams
+
+_OWN = {
+    *("graph", "nodes", "seed", "values", "pooled", "values_dir", "columns", "missing", "statistics", "bounds"),
+    *("resolution", "method", "arity", "spacing", "plot", "as_json"),
+}
+
+
+def describe_parties(
+    parties: Sequence[Columns],
+    names: str,
+    graph: str,
+    seed: int | None,
+    bounds: str | None,
+    resolution: str | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Find statistics, report them, and draw them where that is asked for.
+
+    Raises:
+        InputError: an option is of a single answer, or the data is refused.
+    """
+    context = click.get_current_context()
+    for name in context.params:
+        if name not in _OWN and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(f"--{name.replace('_', '-')} is of a single answer, and no option of --statistics")
+    if plot is not None:
+        from midst.plots.results import check_picture
+
+        check_picture(plot)
+        check_writable(plot)
+    seed = secrets.randbits(32) if seed is None else seed
+    found = describe_columns(
+        parties,
+        read_graph(graph, len(parties), streams(seed).graph),
+        parse_statistics(split_names(names)),
+        _method(context.params),
+        bounds=parse_bounds(bounds),
+        resolution=resolution,
+        rng=seed,
+    )
+    if plot is not None:
+        from midst.plots.results import save_figure
+
+        save_figure(found.plot(), plot)
+    if as_json:
+        click.echo(json.dumps(found.to_dict() | {"seed": seed}))
+        return
+    click.echo(f"{found!r}")
+
+
+def _method(given: dict[str, object]) -> Search | Consensus:
+    """By search, unless the iteration is asked for in so many words."""
+    asked = click.get_current_context().get_parameter_source("method") is ParameterSource.COMMANDLINE
+    if asked and given["method"] == "both":
+        raise InputError("--method both is of a single answer; choose search or consensus")
+    if asked and given["method"] == "consensus":
+        return Consensus()
+    arity, spacing = given["arity"], given["spacing"]
+    return Search(3 if arity is None else arity, "rank" if spacing is None else spacing)  # type: ignore[arg-type]
