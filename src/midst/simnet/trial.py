@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from midst import graphs
+from midst.disclosure import Disclosure
 from midst.errors import Aborted
 from midst.methods import MethodName
 from midst.net.answer import Answer
@@ -29,7 +30,8 @@ from midst.net.charter import Charter, Deadlines, ParticipantEntry
 from midst.net.identity.certificates import fingerprint
 from midst.net.setup import Setup, make_setup
 from midst.protocol.course import judge
-from midst.protocol.search import Goal
+from midst.protocol.masks import split
+from midst.protocol.search import Goal, OwnValues, SearchState, contribution, widths
 from midst.simnet.faults import NONE, ROUGH, Faults
 from midst.simnet.liars import choose_liars
 from midst.simnet.notary import SimNotary, sim_certificate
@@ -39,6 +41,8 @@ from midst.types import Array
 TWO_ANSWERS, HONEST_NAMED, MASK_TWICE = "two different answers", "only honest ones convicted", "a mask used twice"
 Results = Mapping[int, Answer | Aborted]  # of those who are honest, by number
 _PATIENCE = 20.0  # seconds to wait where somebody may never answer; partitions and crashes are over by then
+_ORDERED = ("median", "p95", "min", "max", "mean", "sum")  # statistics that rise with every value
+_STATISTICS = (*_ORDERED, "std", "trimmed:0.2", "winsorised:0.1", "mad", "top:2", "histogram:-5,0,5")
 _GRAPHS = ("ring", "complete", "star", "path")
 
 
@@ -111,6 +115,9 @@ def random_charter(
         objective = "mean"
     settings = _settings_of_a_search(rng) if method == "search" else {"bounds": (-10.0, 10.0), "tolerance": 1e-3}
     weighted = method == "search" and not settings["pooled"] and rng.random() < 0.2
+    statistics = _settings_of_statistics(seed) if method == "search" else {}
+    if statistics:
+        objective, weighted, settings = "median", False, settings | statistics
     names = [f"p{i}" for i in range(n)]
     charter = Charter(
         session=f"seed-{seed}",
@@ -155,6 +162,19 @@ def _settings_of_a_search(rng: Random) -> dict[str, Any]:
         "spacing": rng.choice(["rank", "rank", "value", "key"]),
         "pooled": pooled,
         "coordinates": 2 if not pooled and rng.random() < 0.2 else 1,
+    }
+
+
+def _settings_of_statistics(seed: int) -> dict[str, Any]:
+    """Of one seed in six: some statistics, in place of an objective; nothing of the others."""
+    rng = Random(f"statistics {seed}")
+    if rng.random() > 1 / 6:
+        return {}
+    rules = Disclosure() if rng.random() < 0.3 else Disclosure(values=3, free=1)
+    names = tuple(rng.sample(_STATISTICS, rng.randint(1, 3)))
+    return {
+        **{"statistics": names, "disclosure": rules, "pooled": False, "coordinates": 1},
+        **{"bounds": (-10.0, 10.0), "resolution": 0.01},
     }
 
 
@@ -206,7 +226,7 @@ def _check(
 ) -> list[str]:
     wrong = [] if len(results) + len(liars) == len(charter.names) else ["somebody never ended"]
     found = [result for result in results.values() if isinstance(result, Answer)]
-    if len({(result.value, result.rounds) for result in found}) > 1:
+    if len({(result.value, str(result.statistics), result.rounds) for result in found}) > 1:
         wrong.append(TWO_ANSWERS)
     right = partial(_near, liars=liars) if liars else _right
     if charter.is_verified or not liars:
@@ -218,6 +238,8 @@ def _check(
 
 def _near(charter: Charter, values: Sequence[Array], result: Answer, liars: frozenset[int]) -> bool:
     """Whether an answer lies between the ranks that liars can move it to: by their votes, wherever they put them."""
+    if result.statistics is not None:
+        return _near_statistics(charter, values, result.statistics["value"], liars)
     lines = _lines(charter, values, result)
     for goal, key, line in lines:
         honest = sorted(each for each, i in line if i not in liars)
@@ -230,6 +252,8 @@ def _near(charter: Charter, values: Sequence[Array], result: Answer, liars: froz
 
 def _right(charter: Charter, values: Sequence[Array], result: Answer) -> bool:
     """Whether an answer is right, by what only a simulation knows: all values, sorted."""
+    if result.statistics is not None:
+        return result.statistics == _table(charter, values)
     if charter.stop == "certified":
         problem = charter.problem([float(own[0]) for own in values])
         return float(problem.distance(np.array(result.value[0]))) <= result.bound
@@ -237,6 +261,25 @@ def _right(charter: Charter, values: Sequence[Array], result: Answer) -> bool:
         sorted(each for each, _ in line)[goal.ranks[0] - 1] == key
         for goal, key, line in _lines(charter, values, result)
     )
+
+
+def _table(charter: Charter, values: Sequence[Array]) -> dict[str, dict[str, float | list[float]]]:
+    """The statistics that one who had all values would find."""
+    rules = charter.search_rules([len(own) for own in values])
+    own, search = OwnValues.of(rules, [charter.keys.keys(np.concatenate(values))]), SearchState.begin(rules)
+    while search.question is not None:
+        search = search.fold(split(contribution(search.question, search.own_values(own), 1), widths(search.question)))
+    return charter.table(search)
+
+
+def _near_statistics(charter: Charter, values: Sequence[Array], found: dict[str, Any], liars: frozenset[int]) -> bool:
+    """Whether every statistic is one that holds for some values of the liars, of those that say so by themselves."""
+    near = []
+    for end in charter.value_range:
+        moved = [np.full_like(own, end) if i in liars else own for i, own in enumerate(values)]
+        near.append(_table(charter, moved)["value"])
+    told = [name for name in found if name in _ORDERED]
+    return all(near[0][name] <= found[name] <= near[1][name] for name in told)
 
 
 def _lines(charter: Charter, values: Sequence[Array], result: Answer) -> list[tuple[Goal, int, list[tuple[int, int]]]]:

@@ -1,0 +1,147 @@
+"""Statistics over a network of real processes: files in, one table out, refused before anything is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from processes import Network, Outcome, network, read_journal
+from scipy import stats
+
+from midst import graphs
+from midst.cli import main
+from midst.net.records import Inputs
+
+STATISTICS = ["median", "quartiles", "mean", "std", "trimmed:0.1", "mad", "top:3", "histogram:0,10,20,50"]
+PUBLIC: dict[str, Any] = {"method": "search", "bounds": [0, 100], "resolution": 0.5}
+
+
+def tables(seed: int = 1, sites: int = 5) -> list[np.ndarray]:
+    """Length of stay and cost, of another number of patients a site."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(sites):
+        patients = int(rng.integers(8, 30))
+        made.append(np.column_stack([np.round(rng.gamma(2, 4, patients)), np.round(rng.uniform(0, 100, patients))]))
+    return made
+
+
+def write_files(net: Network, data: list[np.ndarray], gaps: int = 0) -> None:
+    for name, table in zip(net.charter.names, data, strict=True):
+        rows = [f"{k},{cost:g},{los:g}" for k, (los, cost) in enumerate(table.tolist())]
+        rows += ["x,,3"] * gaps
+        path = net.folder / f"{name}.csv"
+        path.touch(mode=0o600)
+        path.write_text("id,cost,los\n" + "\n".join(rows) + "\n")
+
+
+def run(net: Network, *options: str) -> list[Outcome]:
+    running = [
+        net.start(name, *options, given=["--value-file", str(net.folder / f"{name}.csv")]) for name in net.charter.names
+    ]
+    return [one.wait() for one in running]
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_sites_find_the_statistics_of_all_their_rows(tmp_path: Path, verify: bool) -> None:
+    data = tables(sites=4 if verify else 5)
+    columns = [{"name": "los"}, {"name": "cost", "bounds": [0, 200]}]
+    settings = {**PUBLIC, "statistics": STATISTICS[:3] if verify else STATISTICS, "columns": columns, "verify": verify}
+    with network(tmp_path, graphs.ring(len(data)), [None] * len(data), **settings) as net:
+        write_files(net, data, gaps=2)
+        ends = run(net, "--missing", "drop", "--out", str(tmp_path / "result.json"))
+        found = [end.answer["statistics"] for end in ends]
+        assert all("2 of your rows have a missing value" in end.err for end in ends)
+        assert all(each == found[0] for each in found)
+        pooled = np.concatenate(data)
+        for k, column in enumerate(("los", "cost")):
+            own, told = pooled[:, k], found[0][column]
+            assert told["median"] == np.quantile(own, 0.5, method="inverted_cdf")
+            assert told["mean"] == pytest.approx(own.mean(), rel=1e-15)
+            if not verify:
+                assert told["std"] == pytest.approx(own.std(ddof=1), rel=1e-12)
+                assert told["trimmed:0.1"] == pytest.approx(stats.trim_mean(own, 0.1), rel=1e-12)
+                assert told["top:3"] == np.sort(own)[::-1][:3].tolist()
+                assert told["histogram:0,10,20,50"] == np.histogram(own, [0, 10, 20, 50])[0].tolist()
+        checked = CliRunner().invoke(
+            main, ["verify", str(tmp_path / "result.json"), "--charter", str(net.charter_file), "--json"]
+        )
+        assert json.loads(checked.stdout)["statistics"] == found[0]
+        plain = json.loads((tmp_path / "result.json").read_text())
+        plain["statistics"]["los"]["mean"] += 0.5
+        (tmp_path / "result.json").write_text(json.dumps(plain))
+        forged = CliRunner().invoke(main, ["verify", str(tmp_path / "result.json"), "--charter", str(net.charter_file)])
+        assert forged.exit_code == 2
+        assert "another answer than the file says" in forged.stderr
+
+
+def test_too_few_values_are_noticed_before_anything_is_asked(tmp_path: Path) -> None:
+    """Five answers about five values: everybody has announced how many it has, and nobody has said more."""
+    statistics = ["min", "max", "median", "mean", "variance"]
+    values = [float(k) for k in (48, 21, 37, 5, 90)]
+    with network(tmp_path, graphs.ring(5), values, statistics=statistics, **PUBLIC) as net:
+        ends = net.run()
+        assert {end.code for end in ends} == {4}
+        assert all("nothing was asked: the answers are 5 equations about 4 values" in end.err for end in ends)
+        own = read_journal(net.journal("p0"))
+        assert sum(isinstance(each, Inputs) for each in own) == 1, "the announcements, and nothing after them"
+        again = net.start("p0").wait()
+        assert again.code == 4
+        assert "nothing was asked" in again.err
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (lambda text: text.replace("los", "stay"), (), "no column 'los'; the nearest is"),
+        (lambda text: text + "9,1,48213\n", (), "los of p0 is not a number between the charter's bounds, 0 and 100"),
+        (lambda text: text + "9,1,\n", (), "column 'los': missing; fill it in, or leave such rows out with --missing"),
+        (lambda text: text + "9,1,48213x\n", (), "not a number"),
+        (lambda text: "id,cost,los\n", (), "no rows"),
+        (lambda text: text, ("--column", "cots"), "no column 'cots'; the nearest is 'cost'"),
+    ],
+)
+def test_a_bad_file_is_told_to_its_owner_alone(tmp_path: Path, change: Any, options: Any, words: str) -> None:
+    settings = {**PUBLIC, "statistics": ["median"], "columns": [{"name": "los"}]}
+    with network(tmp_path, graphs.path(3), [None] * 3, **settings) as net:
+        write_files(net, tables(sites=3))
+        path = net.folder / "p0.csv"
+        path.write_text(change(path.read_text()))
+        end = net.start("p0", *options, given=["--value-file", str(path)]).wait()
+        assert end.code == 2
+        assert words in end.err
+        assert "48213" not in end.err
+        assert end.err.count("\n") == 1
+        assert net.written() == []
+
+
+def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    settings = {**PUBLIC, "statistics": ["median"], "columns": [{"name": "los"}]}
+    with network(tmp_path, graphs.path(3), [None] * 3, **settings) as net:
+        write_files(net, tables(sites=3))
+        path = net.folder / "p0.csv"
+        path.chmod(0o644)
+        end = net.start("p0", given=["--value-file", str(path)]).wait()
+        assert (end.code, "chmod 600" in end.err) == (2, True)
+
+
+def test_killed_it_goes_on_with_the_same_table(tmp_path: Path) -> None:
+    data = tables(seed=3)
+    settings = {**PUBLIC, "statistics": ["quartiles", "mean", "mad"], "columns": [{"name": "los"}], "verify": False}
+    with network(tmp_path, graphs.ring(5), [None] * 5, **settings) as net:
+        write_files(net, data)
+        given = {name: ["--value-file", str(net.folder / f"{name}.csv")] for name in net.charter.names}
+        others = [net.start(name, given=given[name]) for name in net.charter.names[1:]]
+        first = net.start("p0", given=given["p0"])
+        while not net.journal("p0").exists() or net.journal("p0").stat().st_size < 500:
+            assert first.alive
+        first.kill()
+        ends = [net.start("p0", given=given["p0"]).wait(), *(one.wait() for one in others)]
+        found = [end.answer["statistics"] for end in ends]
+        assert all(each == found[0] for each in found)
+        own = np.concatenate(data)[:, 0]
+        assert found[0]["mean"] == pytest.approx(own.mean(), rel=1e-15)
