@@ -12,6 +12,7 @@ from scipy import stats
 import midst
 from midst import Consensus, InputError
 from midst.describing import USUAL
+from midst.disclosure import Disclosure
 
 NAMES = ["median", "p95", "mean", "trimmed:0.1", "top:3"]
 
@@ -127,6 +128,17 @@ def test_no_value_is_in_what_is_said():
         with pytest.raises(InputError) as refused:
             midst.describe(data)
         assert "48213" not in str(refused.value)
+
+
+def test_small_counts_are_not_shown_to_people():
+    rules = Disclosure(cell=5)
+    data = [[1, 2, 3, 4, 15, 16, 17, 18, 25], [1, 1, 15, 15, 26]]
+    found = midst.describe([*data, [2]], statistics=["histogram:0,10,20,30"], disclosure=rules)
+    assert "not shown" not in repr(midst.describe([*data, [2]], statistics=["histogram:0,10,20,30"]))
+    assert "7, not shown, not shown" in repr(found)  # the 2, and the next, which the sum would tell
+    texts = {text.get_text() for part in found.plot().subfigs for axes in part.axes for text in axes.texts}
+    assert "not shown" in texts
+    assert found["histogram:0,10,20,30"].tolist() == [7, 6, 2]
 
 
 def test_the_picture_is_drawn_from_the_answers():

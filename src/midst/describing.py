@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.columns import Columns, Missing, as_columns
-from midst.disclosure import Disclosure
+from midst.disclosure import Disclosure, Shown
 from midst.engines import SEARCHES
 from midst.errors import InputError
 from midst.graphs import Graph
@@ -62,6 +62,7 @@ class Description:
         warnings: what disclosure control would refuse on a network.
         runs: by consensus, the run of every rank.
         dropped: rows that were left out because a value was missing.
+        disclosure: the rules; small counts of a histogram are not shown to people.
     """
 
     found: tuple[Mapping[str, Found], ...]
@@ -76,6 +77,7 @@ class Description:
     warnings: tuple[str, ...] = ()
     runs: Mapping[int, Result] = field(default_factory=dict)
     dropped: int = 0
+    disclosure: Disclosure = Disclosure()  # noqa: RUF009  (frozen)
 
     def __getitem__(self, name: str | tuple[str, str]) -> Found:
         """A statistic by its name; of several columns, by the column's and its own."""
@@ -125,14 +127,15 @@ class Description:
         """
         from midst.plots.description import draw_description
 
-        return draw_description(self.found, self.columns)
+        return draw_description([self.disclosure.without_small_counts(each) for each in self.found], self.columns)
 
     def rows(self) -> list[tuple[str, str]]:
         """The description as lines for people: (what, how much)."""
         several = len(self.columns) > 1
         rows = [
-            (f"{row['column']} {row['statistic']}" if several else row["statistic"], show_found(row["value"]))
-            for row in self.table()
+            (f"{column} {name}" if several else name, show_found(value))
+            for column, found in zip(self.columns, self.found, strict=True)
+            for name, value in self.disclosure.without_small_counts(found).items()
         ]
         dropped = f"; {self.dropped:,} rows with a missing one were left out" if self.dropped else ""
         exposed = f"{len(self.exposed)} of {self.graph.n} nodes" if self.exposed else "nobody"
@@ -248,6 +251,7 @@ def describe_columns(
         exposed=tuple(sorted({i for run in runs.values() for i in run.exposed})),
         resolution=None if rules.grid is None else rules.grid.step,
         warnings=tuple((disclosure or Disclosure()).refusals(wanted, sizes)),
+        disclosure=disclosure or Disclosure(),
         runs=runs,
         dropped=sum(part.dropped for part in parts),
     )
@@ -295,11 +299,11 @@ def _opening(rules: Rules, runs: Mapping[int, Result]) -> tuple[tuple[int, ...],
 # For people
 
 
-def show_found(value: Found) -> str:
+def show_found(value: Shown) -> str:
     """An answer for people."""
     if isinstance(value, float):
         return f"{value:.10g}"
-    return ", ".join(f"{one:.10g}" for one in value.tolist())
+    return ", ".join("not shown" if one is None else f"{one:.10g}" for one in value)
 
 
 def show_resolution(step: Fraction) -> str:

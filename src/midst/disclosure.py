@@ -11,12 +11,14 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from midst.errors import InputError
-from midst.statistics import Plan, Statistic
+from midst.statistics import Found, Plan, Statistic
+
+Shown = float | Sequence[float | None]  # an answer as people may see it: None is a count that is left out
 
 
 class Disclosure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,10 +75,21 @@ class Disclosure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                     f"at least {self.free} must stay free: ask for fewer statistics"
                 )
 
-    def shown(self, counts: Sequence[int]) -> list[int | None]:
+    def shown(self, counts: Sequence[float]) -> list[float | None]:
         """The counts of a histogram without small ones; and without one more, where the sum would tell a single one."""
         small = [k for k, count in enumerate(counts) if 0 < count < self.cell]
         if len(small) == 1:
             others = [k for k, count in enumerate(counts) if count >= self.cell]
             small += sorted(others, key=lambda k: counts[k])[:1]
         return [None if k in small else count for k, count in enumerate(counts)]
+
+    def without_small_counts(self, found: Mapping[str, Found | Sequence[float]]) -> dict[str, Shown]:
+        """Statistics by name, as they are shown to people."""
+        shown: dict[str, Shown] = {}
+        for name, value in found.items():
+            if isinstance(value, float):
+                shown[name] = value
+                continue
+            numbers = [float(each) for each in value]
+            shown[name] = self.shown(numbers) if name.startswith("histogram:") else numbers
+        return shown

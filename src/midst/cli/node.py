@@ -379,7 +379,7 @@ def answer_rows(charter: Charter, answer: Answer) -> list[tuple[str, str]]:
     from midst.net.answer import statistics_rows
 
     if answer.statistics is not None:
-        return statistics_rows(answer.statistics)
+        return statistics_rows(answer.statistics, charter.disclosure)
     return [(charter.title, str(answer.to_dict()["value"]))]
 
 

@@ -59,8 +59,8 @@ def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[t
     certified = ("certified", f"by all {len(charter.names)}: {', '.join(charter.names)}")
     if statistics is not None:
         told = {"statistics": answer.one_or_all(statistics), "certified": True}
-        rows = [*answer.statistics_rows(statistics), answer.statistics_standing(charter.is_verified), certified]
-        return told, rows
+        rows = answer.statistics_rows(statistics, charter.disclosure)
+        return told, [*rows, answer.statistics_standing(charter.is_verified), certified]
     told = {"value": answer.one_or_list(values), "certified": True, "counts": answer.named_counts(proofs)}
     shown = (charter.title, ", ".join(map(repr, values)))
     return told, [shown, answer.counts_standing(proofs, charter.is_verified), certified]

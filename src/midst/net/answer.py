@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from midst.disclosure import Disclosure, Shown
 from midst.protocol.course import Transcript
 
 Table = dict[str, dict[str, float | list[float]]]
@@ -67,12 +68,12 @@ def one_or_all(table: Table) -> dict[str, Any]:
     return next(iter(table.values())) if len(table) == 1 else table
 
 
-def statistics_rows(table: Table) -> list[tuple[str, str]]:
+def statistics_rows(table: Table, rules: Disclosure) -> list[tuple[str, str]]:
     """And as people read them."""
     return [
         (name if len(table) == 1 else f"{column} {name}", shown(value))
         for column, found in table.items()
-        for name, value in found.items()
+        for name, value in rules.without_small_counts(found).items()
     ]
 
 
@@ -82,9 +83,11 @@ def statistics_standing(verified: bool) -> tuple[str, str]:
     return ("proof", f"{words}; nobody counted twice") if verified else ("counts", f"{words}; votes were not proved")
 
 
-def shown(value: float | Sequence[float]) -> str:
+def shown(value: Shown) -> str:
     """One number or several, with all their digits."""
-    return repr(value) if isinstance(value, float) else ", ".join(map(repr, value))
+    if isinstance(value, float):
+        return repr(value)
+    return ", ".join("not shown" if each is None else repr(each) for each in value)
 
 
 def named_counts(proofs: Iterable[Count]) -> list[dict[str, int]]:

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from midst.disclosure import Shown
 from midst.errors import InputError, MissingExtra
 from midst.plots.picture import Picture
 from midst.plots.style import BLUE, GREY, LIGHT_GREY, VERMILION
-from midst.types import Array
 
 try:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ try:
 except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
 
-Answers = Mapping[str, float | Array]
+Answers = Mapping[str, Shown]
 
 _WHISKERS = (("min", "max"), ("p5", "p95"), ("p10", "p90"))  # the first of them that were asked for
 _SAME = {"p25": "q1", "p50": "median", "p75": "q3"}
@@ -48,11 +48,11 @@ def draw_description(found: Sequence[Answers], columns: Sequence[str]) -> Figure
     return figure
 
 
-def _histogram(answers: Answers) -> tuple[list[float], list[float]] | None:
-    """Edges and counts of the first histogram."""
+def _histogram(answers: Answers) -> tuple[list[float], list[float | None]] | None:
+    """Edges and counts of the first histogram; None of one that is not shown."""
     for name, counts in answers.items():
-        if name.startswith("histogram:") and isinstance(counts, np.ndarray):
-            return [float(Fraction(word)) for word in name.partition(":")[2].split(",")], counts.tolist()
+        if name.startswith("histogram:") and not isinstance(counts, float):
+            return [float(Fraction(word)) for word in name.partition(":")[2].split(",")], list(counts)
     return None
 
 
@@ -62,12 +62,13 @@ def _marks(answers: Answers) -> dict[str, float]:
     drawn = ("min", "max", "mean", "median", "p", "trimmed", "winsorised")
     marks = {_SAME.get(name, name): value for name, value in single.items() if name.startswith(drawn)}
     quartiles = answers.get("quartiles")
-    if isinstance(quartiles, np.ndarray):
-        marks |= dict(zip(("q1", "median", "q3"), quartiles.tolist(), strict=True))
+    if quartiles is not None and not isinstance(quartiles, float):
+        named = zip(("q1", "median", "q3"), quartiles, strict=True)
+        marks |= {name: value for name, value in named if value is not None}
     return marks
 
 
-def _draw_histogram(axes: Axes, drawn: tuple[list[float], list[float]] | None) -> None:
+def _draw_histogram(axes: Axes, drawn: tuple[list[float], list[float | None]] | None) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if drawn is None:
         axes.axis("off")
@@ -75,10 +76,12 @@ def _draw_histogram(axes: Axes, drawn: tuple[list[float], list[float]] | None) -
     edges, counts = drawn
     widths = np.diff(edges)
     even = bool(np.allclose(widths, widths[0]))
-    heights = counts if even else (np.array(counts) / widths).tolist()  # of unequal cells the area is the count
+    known = np.array([0.0 if count is None else count for count in counts])
+    heights = (known if even else known / widths).tolist()  # of unequal cells the area is the count
     axes.bar(edges[:-1], heights, widths, align="edge", color=BLUE, alpha=0.6, edgecolor="white")
     for left, width, height, count in zip(edges, widths, heights, counts, strict=False):
-        axes.annotate(f"{count:,.0f}", (left + width / 2, height), ha="center", va="bottom", fontsize=8, color=GREY)
+        text = "not shown" if count is None else f"{count:,.0f}"
+        axes.annotate(text, (left + width / 2, height), ha="center", va="bottom", fontsize=8, color=GREY)
     axes.margins(y=0.15)
     axes.set_ylabel("values" if even else "values a unit")
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=even))
