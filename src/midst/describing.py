@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from math import frexp
@@ -30,9 +30,12 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.methods import Consensus, Method, MethodName, Search, make_method
 from midst.objectives import Quantile
+from midst.privacy.priors import Prior, Uniform
+from midst.privacy.published import Cell
+from midst.privacy.statistics import SessionLeakage, measure_session
 from midst.problems import Problem
-from midst.protocol.keys import Grid
-from midst.protocol.search import Rules
+from midst.protocol.keys import Grid, first_bracket
+from midst.protocol.search import Rules, SearchState
 from midst.result import Result
 from midst.solving import MethodLike, as_graph, solve
 from midst.statistics import Found, Plan, Statistic, parse_statistics, read_statistics
@@ -78,6 +81,9 @@ class Description:
     runs: Mapping[int, Result] = field(default_factory=dict)
     dropped: int = 0
     disclosure: Disclosure = Disclosure()  # noqa: RUF009  (frozen)
+    _: KW_ONLY
+    _plan: Plan
+    _search: SearchState
 
     def __getitem__(self, name: str | tuple[str, str]) -> Found:
         """A statistic by its name; of several columns, by the column's and its own."""
@@ -117,6 +123,30 @@ class Description:
             "resolution": None if self.resolution is None else str(self.resolution),
             "warnings": list(self.warnings),
         }
+
+    def leakage(self, prior: Prior | None = None, resolution: float | None = None) -> dict[str, SessionLeakage]:
+        """What the session told, to whoever hears its totals, about one value of each column.
+
+        By consensus, what the iterations told comes on top: `audit` reads the traces of `runs`.
+
+        Args:
+            prior: what is believed of a value beforehand; uniform between the public bounds if not given.
+            resolution: to which values are told apart, where there is no public one.
+
+        Raises:
+            InputError: the prior gives no mass to what was observed; or there is none, and no bounds either.
+        """
+        found = {}
+        for k, name in enumerate(self.columns):
+            found[name] = measure_session(self._plan, self._search, k, prior or self._between(k), resolution)
+        return found
+
+    def _between(self, column: int) -> Prior:
+        rules = self._search.rules
+        a, b = rules.brackets[column]
+        if (a, b) == first_bracket(rules.keys, None):
+            raise InputError("what is believed of a value beforehand? give a prior, or public bounds")
+        return Uniform(*Cell(a, b, 0).ends(rules.keys))
 
     def plot(self) -> Figure:
         """Draw a box and a histogram a column, from the answers alone.
@@ -252,6 +282,8 @@ def describe_columns(
         resolution=None if rules.grid is None else rules.grid.step,
         warnings=tuple((disclosure or Disclosure()).refusals(wanted, sizes)),
         disclosure=disclosure or Disclosure(),
+        _plan=plan,
+        _search=searched.search,
         runs=runs,
         dropped=sum(part.dropped for part in parts),
     )

@@ -79,6 +79,23 @@ def test_sites_find_the_statistics_of_all_their_rows(tmp_path: Path, verify: boo
         assert "another answer than the file says" in forged.stderr
 
 
+@pytest.mark.parametrize("statistics", [["mean"], ["quartiles", "mean", "mad"]])
+def test_a_ledger_has_what_a_session_told(tmp_path: Path, statistics: list[str]) -> None:
+    data = tables(seed=2, sites=3)
+    settings = {**PUBLIC, "statistics": statistics, "columns": [{"name": "los"}], "verify": False}
+    ledger = tmp_path / "los.ledger"
+    assert CliRunner().invoke(main, ["ledger", "new", str(ledger)]).exit_code == 0
+    with network(tmp_path, graphs.path(3), [None] * 3, **settings) as net:
+        write_files(net, data)
+        given = {name: ["--value-file", str(net.folder / f"{name}.csv")] for name in net.charter.names}
+        others = [net.start(name, given=given[name]) for name in net.charter.names[1:]]
+        first = net.start("p0", "--ledger", str(ledger), given=given["p0"]).wait()
+        assert first.code == 0, first.err
+        assert all(one.wait().code == 0 for one in others)
+    shown = CliRunner().invoke(main, ["ledger", "show", str(ledger), "--json"])
+    assert json.loads(shown.stdout)["bits"] > 0
+
+
 def test_too_few_values_are_noticed_before_anything_is_asked(tmp_path: Path) -> None:
     """Five answers about five values: everybody has announced how many it has, and nobody has said more."""
     statistics = ["min", "max", "median", "mean", "variance"]

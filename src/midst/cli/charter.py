@@ -446,6 +446,8 @@ def disclosures(charter: Charter) -> list[str]:
             "Everybody: how much weight lies between public thresholds, in total, a few of them in every probe;"
             " a coalition knows the same of the others together. Nobody's own part, and not whose value the answer is."
         )
+    if charter.statistics:
+        lines += _disclosed_by_statistics(charter)
     if charter.method == "consensus":
         lines += _disclosed_by_iteration(charter)
     if charter.method == "search" and len({one.weight for one in charter.participants if one.weight}) > 1:
@@ -455,8 +457,8 @@ def disclosures(charter: Charter) -> list[str]:
     )
     if charter.stop == "exact":
         lines.append(
-            "Everybody proves its votes: with k liars the answer is within k ranks of the true one, or the run ends"
-            " with evidence against one of them, or a pair that holds one."
+            f"Everybody proves its votes: {_held_to(charter)}, or the run ends with evidence against one of them, or a"
+            " pair that holds one."
             if charter.is_verified
             else f"{UNVERIFIED}; --verify holds everybody to its vote."
         )
@@ -467,6 +469,26 @@ def disclosures(charter: Charter) -> list[str]:
         f"{again}A second run on the same values with a participant more or fewer, or because somebody stayed away:"
         " the difference of the two answers is about that one. Keep account with midst ledger."
     )
+    return lines
+
+
+def _held_to(charter: Charter) -> str:
+    """What liars can still do, in words."""
+    if charter.statistics:
+        return "liars can count and add up their own values as they like within the bounds, and no more of them"
+    return f"with k {'values of liars' if charter.has_lists else 'liars'} the answer is within k ranks of the true one"
+
+
+def _disclosed_by_statistics(charter: Charter) -> list[str]:
+    """What statistics tell besides counts."""
+    kinds = {each.kind for each in charter.wanted}
+    lines = []
+    if any(each.needs_sums for each in charter.wanted):
+        lines.append("Everybody: the sums over all values that means and variances follow from.")
+    if kinds & {"trimmed", "winsorised"}:
+        lines.append("Everybody: the two values at the ends of a trimmed or winsorised mean.")
+    if "mad" in kinds:
+        lines.append("Everybody: the median, and how many values lie how far from it.")
     return lines
 
 

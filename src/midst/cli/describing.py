@@ -12,16 +12,18 @@ from click.core import ParameterSource
 
 from midst.cli.options import parse_bounds, read_graph
 from midst.columns import Columns
-from midst.describing import describe_columns
+from midst.describing import Description, describe_columns
 from midst.errors import InputError
 from midst.files import check_writable
 from midst.methods import Consensus, Search
+from midst.privacy.priors import parse_prior
+from midst.privacy.statistics import SessionLeakage
 from midst.statistics import parse_statistics, split_names
 from midst.system import streams
 
 _OWN = {
     *("graph", "nodes", "seed", "values", "pooled", "values_dir", "columns", "missing", "statistics", "bounds"),
-    *("resolution", "method", "arity", "spacing", "plot", "as_json"),
+    *("resolution", "method", "arity", "spacing", "plot", "as_json", "prior"),
 }
 
 
@@ -63,10 +65,24 @@ def describe_parties(
         from midst.plots.results import save_figure
 
         save_figure(found.plot(), plot)
+    leaks = _leakage(found, context)
     if as_json:
-        click.echo(json.dumps(found.to_dict() | {"seed": seed}))
+        told = {name: {"bits": each.bits, "floor": each.floor, "kind": each.kind} for name, each in leaks.items()}
+        click.echo(json.dumps(found.to_dict() | {"seed": seed, "leakage": told or None}))
         return
     click.echo(f"{found!r}")
+    for name, each in leaks.items():
+        click.echo(f"{name}: {each}" if len(leaks) > 1 else str(each))
+        for note in each.notes:
+            click.echo(f"  {note}")
+
+
+def _leakage(found: Description, context: click.Context) -> dict[str, SessionLeakage]:
+    """What it gave away, where there are public bounds or a prior to measure it by."""
+    given = context.get_parameter_source("prior") is ParameterSource.COMMANDLINE
+    if not given and context.params["bounds"] is None:
+        return {}
+    return found.leakage(parse_prior(context.params["prior"]) if given else None)
 
 
 def _method(given: dict[str, object]) -> Search | Consensus:

@@ -28,6 +28,7 @@ from midst.net.exchange import Exchange
 from midst.net.setup import Setup
 from midst.privacy.posterior import single
 from midst.privacy.priors import Normal, Prior, Uniform, parse_prior
+from midst.privacy.statistics import measure_session
 from midst.protocol.course import play
 from midst.protocol.search import SearchState
 from midst.protocol.statements import Statement
@@ -42,11 +43,13 @@ class NodeAccount:
         ledger: of the quantity.
         setup: who, and by which charter.
         prior: of every value, for the bits.
+        chosen: whether that was asked for, and holds for every column whatever its bounds.
     """
 
     ledger: Ledger
     setup: Setup
     prior: Prior
+    chosen: bool = True
 
     def close(self, ending: Answer | Aborted, exchange: Exchange | None) -> None:
         """Enter what the session gave away.
@@ -65,14 +68,25 @@ class NodeAccount:
         if isinstance(ending, Answer):
             search, sizes = _play(charter, ending)
             exposed = ending.exposed
-        elif charter.has_lists:
+        elif charter.has_lists and not charter.statistics:
             search = None  # how many values the others have is in their announcements, and not told here
         entry = Entry()
-        if search is not None and search.steps:
+        if search is not None and search.steps and charter.statistics:
+            entry = self._entry_of_statistics(search)
+        elif search is not None and search.steps:
             entry = entry_of(trace_of(charter, search, sizes), self.setup.number, self.prior)
         if charter.method == "consensus":
             entry = Entry(exposed=exposed, bits=self._bits_of_value() if exposed else entry.bits)
         self.ledger.finish(charter.digest.hex(), entry, state, self.prior)
+
+    def _entry_of_statistics(self, search: SearchState) -> Entry:
+        """What a session of statistics told of one's own list: of each value, times their number."""
+        charter = self.setup.charter
+        plan = charter.plan(search.rules.total)
+        own = [None if self.chosen else one.bounds for one in charter.columns] or [None]
+        priors = [self.prior if each is None else Uniform(*each) for each in own]
+        bits = sum(measure_session(plan, search, k, prior).bits for k, prior in enumerate(priors))
+        return Entry(bits=bits * self.setup.values.shape[1], node=self.setup.number)
 
     def _bits_of_value(self) -> float:
         """What is learnt by who hears the value itself."""
@@ -97,7 +111,7 @@ def open_node_account(path: Path, setup: Setup, prior: str | None, despite: bool
         raise InputError("--prior gives no mass to your value; give a wider one")
     ledger = Ledger.open(path)
     ledger.begin(session_of(setup.charter), setup.values.reshape(-1), despite, believed)
-    return NodeAccount(ledger, setup, believed)
+    return NodeAccount(ledger, setup, believed, prior is not None)
 
 
 def session_of(charter: Charter) -> KnownSession:
@@ -108,6 +122,9 @@ def session_of(charter: Charter) -> KnownSession:
 
 def _default_prior(charter: Charter) -> Prior:
     bounds = charter.bounds
+    if bounds is None and charter.columns:
+        lows, highs = zip(*charter.column_ranges, strict=True)
+        bounds = min(lows), max(highs)
     return Normal() if bounds is None or bounds[0] == bounds[1] else Uniform(*bounds)
 
 

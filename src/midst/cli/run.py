@@ -48,6 +48,8 @@ _VALUES_DIR = "One file a participant, for --statistics: numbers, a CSV or a Par
 _MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATISTICS = """Find these of all values together, in one session: median, quartiles, iqr, p95, mean, sum, count,
 variance, std, mad, trimmed:0.1, winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20."""
+_PRIOR = "For bits: of the ledger, or of statistics."
+_PRIOR = "For bits: of the ledger, or of statistics."
 _RECORD = "Which iterations to keep; K: every K-th."
 _EXAMPLES = """\b
 Examples:
@@ -91,7 +93,13 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--dp", metavar="SPEC", help=_DP)
 @click.option("--ledger", metavar="FILE", help="Keep account of what is given away about one node's value.")
 @click.option("--ledger-node", type=int, default=0, show_default=True, metavar="NODE", help="Whose.")
-@click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help="For the ledger's bits.")
+@click.option(
+    "--prior",
+    default="normal:0,1",
+    show_default=True,
+    metavar="KIND:A,B",
+    help="For bits: of the ledger, or of statistics.",
+)
 @click.option("--over-budget", is_flag=True, help="Run even past the ledger's budget.")
 @click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Of the answer, relative to the scale.")
 @click.option("--limit", type=int, default=1_000_000, show_default=True, help="Give up after so many iterations.")

@@ -148,7 +148,9 @@ def command(
             answer = unanimous(ends)
             if out is not None:
                 _write_out(party.charter, answer, out)
-            _report(party.charter, answer, ends, seconds, seed if values is None else None, as_json)
+            _report(
+                party.charter, answer, ends, seconds, seed if values is None and values_dir is None else None, as_json
+            )
             if explore:
                 _stay()
 

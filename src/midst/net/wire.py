@@ -31,7 +31,7 @@ from midst.protocol.node import Message
 from midst.protocol.statements import Statement
 from midst.types import Array
 
-PROTOCOL = 4
+PROTOCOL = 5
 CONTROL_BYTES = 1024
 TEXT_BYTES = 512  # of anything in words
 SESSION_BYTES = 8
