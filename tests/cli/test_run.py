@@ -256,7 +256,11 @@ FROM_TEXT = ("--graph", "graph.txt")
 
 REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
     # values
-    "nan": (values(f"{SECRET}\nnan\n1"), BAD, "bad.txt, line 2: not a finite number"),
+    "nan": (
+        values(f"{SECRET}\nnan\n1"),
+        BAD,
+        "bad.txt, line 2: missing; fill it in, or leave such rows out with --missing drop",
+    ),
     "infinite": (values(f"{SECRET}\n1\n-inf"), BAD, "bad.txt, line 3: not a finite number"),
     "overflow": (values(f"{SECRET}\n1\n1e999"), BAD, "bad.txt, line 3: not a finite number"),
     "not a number": (values(f"1\n# two\n{SECRET}x\n"), BAD, "bad.txt, line 3: not a number"),
