@@ -85,7 +85,9 @@ def test_what_does_not_go_together_is_refused(sites: Path, options: tuple[str, .
 def test_up_finds_them_with_real_processes(sites: Path, tmp_path: Path) -> None:
     line = ("up", "--graph", "ring", "--values-dir", sites, "--column", "los", "--bounds", "0:100", "--resolution", 1)
     out = tmp_path / "result.json"
-    done = invoke(*line, "--statistics", "median,mean", "--out", out, "--json", "--no-verify")
+    picture = tmp_path / "picture.svg"
+    done = invoke(*line, "--statistics", "median,mean", "--out", out, "--json", "--no-verify", "--plot", picture)
+    assert picture.read_text().startswith("<?xml")
     told = json.loads(done.stdout)
     own = pooled(sites)
     right = {"median": np.quantile(own, 0.5, method="inverted_cdf"), "mean": own.mean()}
@@ -94,6 +96,9 @@ def test_up_finds_them_with_real_processes(sites: Path, tmp_path: Path) -> None:
     assert json.loads(checked.stdout)["statistics"] == right
     shown = invoke("verify", out, "--charter", out.with_suffix(".toml")).stdout
     assert "votes were not proved" in shown
+    for option, words in (("--explore", "follows a single answer"), ("--quantile=0.5", "leave out --objective")):
+        refused = invoke(*line, "--statistics", "median", option)
+        assert (refused.exit_code, words in refused.stderr) == (2, True)
     refused = invoke(*line[:-2], "--statistics", "median,mean")
     assert (refused.exit_code, "mean needs both" in refused.stderr) == (2, True)
 
@@ -125,6 +130,11 @@ def test_a_charter_has_statistics_columns_and_rules(people: list[str], tmp_path:
     assert "with fewer than 3 participants or 100 values in all, or where one has more than 50% of them" in shown
     assert "how many values each participant has" in shown
     assert "cost lies between 0 and 9000" in shown
+    assert "What to expect about each value" in shown
+    bits = [float(line.split("los ")[1].split(",")[0]) for line in shown.splitlines() if "values in all: los" in line]
+    assert len(bits) == 3  # 100, 1,000 and 10,000 values
+    assert bits == sorted(bits, reverse=True)
+    assert "the sums over all values that means and variances follow from" in shown
 
 
 @pytest.mark.parametrize(

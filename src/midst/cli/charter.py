@@ -24,6 +24,7 @@ _OF_METHODS = (  # not taken along to the other method
 )
 _DEADLINES = ("start", "wait", "total", "linger")
 _METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
+_TOTALS = (100, 1000, 10_000)  # values in all, of which is said what to expect
 _RUNS = 5  # simulated of each method for what is expected
 _MOST_EXPECTED = 200  # participants up to which it is
 _APART = 3  # participants: a run that differs from another by fewer tells about those
@@ -201,6 +202,8 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
 
     if spread is not None and not 0 < spread < float("inf"):
         raise InputError("--spread must be a positive number")
+    if charter.statistics:
+        return _expect_of_statistics(charter, spread)
     if (
         isinstance(charter.goal, Mean)
         or charter.bounds is None
@@ -215,6 +218,23 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
     found = expect(charter.graph, charter.bounds, prior, objective=charter.goal, runs=_RUNS)
     disclosures = f"if values lie about {middle:g}, {width:.3g} apart (--spread), to one curious participant"
     return [f"What to expect, {disclosures}:", *in_words(found)]
+
+
+def _expect_of_statistics(charter: Charter, spread: float | None) -> list[str]:
+    """Bits about one value, for several numbers of values that there may be in all; none without bounds."""
+    from midst.studies.expectation import expect_statistics
+
+    if charter.bounds is None and not (charter.columns and all(one.bounds for one in charter.columns)):
+        return []
+    lines, count = [], len(charter.names)
+    for total in sorted({max(charter.disclosure.values, count), *_TOTALS}):
+        share, rest = divmod(total, count)
+        if charter.refusal([share + (i < rest) for i in range(count)]) is None:
+            found = expect_statistics(charter.plan(total), charter.search_rules([total]), charter.column_ranges, spread)
+            told = ", ".join(f"{name} {bits:.2f}" for name, bits in zip(charter.column_names, found, strict=True))
+            lines.append(f"  {total:,} values in all: {told} bits")
+    about = "about each value, if they lie in the middle of the bounds, a tenth of their width apart (--spread)"
+    return [f"What to expect {about}:", *lines]
 
 
 def differencing(before: Charter, after: Charter) -> str | None:

@@ -124,6 +124,8 @@ def command(
     number = check_identity(charter, name, identity)
     own_address, watched = (None if text is None else split_address(text) for text in (listen, metrics))
     kind = _choose_transport(charter, transport)
+    if explore and charter.statistics:
+        raise InputError("--explore follows a single answer; leave it out with statistics")
     if out is not None:
         check_out(charter, out)
     tell = make_teller(log)

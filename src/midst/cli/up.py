@@ -70,6 +70,7 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--verify/--no-verify", default=None, help=_VERIFY)
 @click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), default="tls", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help=_OUT)
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw the statistics.")
 @click.option("--deadline", type=click.FloatRange(1, 86_400), default=600.0, show_default=True, help="Seconds, in all.")
 @click.option("--explore", is_flag=True, help="Open a page that follows the network.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
@@ -92,6 +93,7 @@ def command(
     verify: bool | None,
     transport: TransportName,
     out: Path | None,
+    plot: Path | None,
     deadline: float,
     explore: bool,
     as_json: bool,
@@ -113,8 +115,10 @@ def command(
         network, numbers, asked = _read_tables(graph, values, values_dir, pooled, columns, missing, rng)
         asked["statistics"] = split_names(statistics)
         method, pooled = "search", False
-    elif values_dir is not None:
-        raise InputError("--values-dir is for --statistics, such as --statistics median,mean")
+        _check_picture(plot, explore)
+    elif values_dir is not None or plot is not None:
+        which = "--plot" if values_dir is None else "--values-dir"
+        raise InputError(f"{which} is for --statistics, such as --statistics median,mean")
     else:
         network, numbers = _read(graph, nodes, values, pooled, rng, columns, missing)
     if objective is not None and quantile is not None:
@@ -148,6 +152,8 @@ def command(
             answer = unanimous(ends)
             if out is not None:
                 _write_out(party.charter, answer, out)
+            if plot is not None:
+                _draw(party.charter, answer, plot)
             _report(
                 party.charter, answer, ends, seconds, seed if values is None and values_dir is None else None, as_json
             )
@@ -213,6 +219,27 @@ def _run(
         began = time.monotonic()
         ends = run_party(party, numbers, transport, follow, every=0.05 if page is None else 0.0)
         return ends, time.monotonic() - began
+
+
+def _check_picture(plot: Path | None, explore: bool) -> None:
+    if explore:
+        raise InputError("--explore follows a single answer; leave it out with --statistics")
+    if plot is not None:
+        from midst.files import check_writable
+        from midst.plots.results import check_picture
+
+        check_picture(plot)
+        check_writable(plot)
+
+
+def _draw(charter: Charter, answer: Answer, path: Path) -> None:
+    """The picture of the statistics, from the answers alone."""
+    from midst.plots.description import draw_description
+    from midst.plots.results import save_figure
+
+    assert answer.statistics is not None, "checked with the options"
+    found = [charter.disclosure.without_small_counts(each) for each in answer.statistics.values()]
+    save_figure(draw_description(found, charter.column_names), path)
 
 
 def _charter_beside(out: Path) -> Path:

@@ -16,15 +16,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from midst.engines.searching import search_values
 from midst.graphs import Graph
 from midst.methods import Consensus, Method, Search
 from midst.objectives import Objective, Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import FigureKind, Leakage, audit, audit_together
 from midst.privacy.priors import Normal, Prior, Within
+from midst.privacy.statistics import measure_session
 from midst.problems import Problem
+from midst.protocol.search import Rules
 from midst.result import Result
 from midst.solving import solve
+from midst.statistics import Plan
 from midst.system import streams, whole_number
 
 _RECORD = 26  # bytes that TLS and the frame's length add
@@ -87,6 +91,37 @@ def assumed_prior(bounds: tuple[float, float], spread: float | None) -> Prior:
     """Values about the middle of public bounds, a tenth of their width apart if no spread is given."""
     low, high = bounds
     return Within(Normal(low / 2 + high / 2, spread or (high / _SPREADS - low / _SPREADS)), low, high)
+
+
+def expect_statistics(
+    plan: Plan,
+    rules: Rules,
+    bounds: Sequence[tuple[float, float]],
+    spread: float | None = None,
+    *,
+    runs: int = 3,
+    seed: int = 0,
+) -> list[float]:
+    """Bits about one value of each column that a session of statistics tells, on average over drawn data.
+
+    Args:
+        plan: the statistics, and of how many values.
+        rules: of the search.
+        bounds: public, one pair a column.
+        spread: of the values; a tenth of the bounds' width if not given.
+        runs: how many are drawn.
+        seed: of what is drawn.
+    """
+    priors = [assumed_prior(each, spread) for each in bounds]
+    pairs, bits = list(zip(priors, bounds, strict=True)), np.zeros(len(priors))
+    for run in range(runs):
+        rng = np.random.default_rng([seed, run])
+        drawn = [rng.normal(low / 2 + high / 2, prior.scale, plan.total) for prior, (low, high) in pairs]
+        columns = [np.clip(each, *ends) for each, ends in zip(drawn, bounds, strict=True)]
+        keys = rules.keys.keys(np.stack(columns, axis=1))
+        search, _ = search_values(rules, keys, np.ones(plan.total, np.int64))
+        bits += [measure_session(plan, search, k, prior).bits for k, prior in enumerate(priors)]
+    return [float(each) / runs for each in bits]
 
 
 def expect(
