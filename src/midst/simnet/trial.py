@@ -228,6 +228,10 @@ def _check(
     found = [result for result in results.values() if isinstance(result, Answer)]
     if len({(result.value, str(result.statistics), result.rounds) for result in found}) > 1:
         wrong.append(TWO_ANSWERS)
+    refused = charter.refusal([own.size for own in values]) is not None
+    withheld = any(isinstance(result, Aborted) and result.kind == "withheld" for result in results.values())
+    if not liars and ((refused and found) or (withheld and not refused)):
+        wrong.append("statistics are found though refused, or withheld though not")
     right = partial(_near, liars=liars) if liars else _right
     if charter.is_verified or not liars:
         wrong += ["a wrong answer" for result in found if not right(charter, values, result)]
