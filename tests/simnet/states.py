@@ -44,7 +44,7 @@ from midst.net.records import Broken, decode_record
 from midst.net.session import resume
 from midst.net.setup import Setup, make_setup
 from midst.net.wire import Welcome, encode_control
-from midst.protocol.commitments import ORDER, G, Invalid, add
+from midst.protocol.commitments import ORDER, H, Invalid, add
 from midst.protocol.course import Evidence, judge, verify_transcript
 from midst.protocol.keys import MODULUS
 from midst.protocol.participant import Holding, Participant
@@ -580,7 +580,7 @@ class Model:
         if honest.kind == b"D":
             half = len(content) // 2  # a half for each of the honest ones
             ends = [(content[:start], content[start : start + 32], content[start + 32 :]) for start in (0, half)]
-            return [head + before + add([point, G]) + after for before, point, after in ends] if alphabet.masks else []
+            return [head + before + add([point, H]) + after for before, point, after in ends] if alphabet.masks else []
         if honest.kind != b"C":
             return []
         bodies = [honest.body + bytes(8)] if alphabet.longer else []
