@@ -141,6 +141,15 @@ def test_a_root_is_rounded_once(number):
     assert ((low + exact) / 2) ** 2 <= number <= ((exact + high) / 2) ** 2
 
 
+@pytest.mark.parametrize("low", [1.0, 1.5, 1234.0, 2.0**-40])
+def test_a_root_a_little_above_halfway_is_rounded_up(low):
+    """So little above that sixty-four bits do not show it: a tie would go to the even one, below."""
+    high = float(np.nextafter(low, np.inf))
+    halfway = (Fraction(low) + Fraction(high)) / 2
+    assert root(halfway**2 + Fraction(1, 2**400)) == high
+    assert root(halfway**2) == low
+
+
 # Names
 
 

@@ -333,7 +333,7 @@ _STATISTICS = [
         "statistics.py",
         "2 * whole + (whole**2 != squared)",
         "2 * whole",
-        (_STATS + "test_a_root_is_rounded_once",),
+        (_STATS + "test_a_root_a_little_above_halfway_is_rounded_up",),
     ),
     Bug(
         "nobody knows its own values",
