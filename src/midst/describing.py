@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
-from html import escape
 from math import frexp
 from sys import float_info
 from typing import TYPE_CHECKING, Any
@@ -36,7 +35,7 @@ from midst.privacy.statistics import SessionLeakage, measure_session
 from midst.problems import Problem
 from midst.protocol.keys import Grid, first_bracket
 from midst.protocol.search import Rules, SearchState
-from midst.result import Result
+from midst.result import Result, as_html, as_text
 from midst.solving import MethodLike, as_graph, solve
 from midst.statistics import Found, Plan, Statistic, parse_statistics, read_statistics
 from midst.system import RNG, streams
@@ -179,12 +178,10 @@ class Description:
         return [*rows, *(("would be refused", warning) for warning in self.warnings)]
 
     def __repr__(self) -> str:
-        width = max(len(name) for name, _ in self.rows())
-        return "\n".join(f"{name:>{width}}  {text}" for name, text in self.rows())
+        return as_text(self.rows())
 
     def _repr_html_(self) -> str:
-        cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.rows())
-        return f"<table>{cells}</table>"
+        return as_html(self.rows())
 
 
 def describe(

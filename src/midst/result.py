@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,12 +148,25 @@ class Result:
         return f"NOT certified (spread {state.spread:.3g}, tolerance {state.tolerance:.3g})"
 
     def __repr__(self) -> str:
-        width = max(len(name) for name, _ in self.rows())
-        return "\n".join(f"{name:>{width}}  {text}" for name, text in self.rows())
+        return as_text(self.rows())
 
     def _repr_html_(self) -> str:
-        cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.rows())
-        return f"<table>{cells}</table>"
+        return as_html(self.rows())
+
+
+Rows = Sequence[tuple[str, str]]  # what, and how much
+
+
+def as_text(rows: Rows) -> str:
+    """Rows for people, in two columns."""
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:>{width}}  {text}" for name, text in rows)
+
+
+def as_html(rows: Rows) -> str:
+    """The same for a notebook."""
+    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+    return f"<table>{cells}</table>"
 
 
 def _show(value: float | Array) -> str:

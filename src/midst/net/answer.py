@@ -80,7 +80,8 @@ def statistics_rows(table: Table, rules: Disclosure) -> list[tuple[str, str]]:
 def statistics_standing(verified: bool) -> tuple[str, str]:
     """What stands for statistics, in a word and in words."""
     words = "every count and sum is of all values together"
-    return ("proof", f"{words}; nobody counted twice") if verified else ("counts", f"{words}; votes were not proved")
+    proved = f"{words}; nobody counted more than it announced"
+    return ("proof", proved) if verified else ("counts", f"{words}; votes were not proved")
 
 
 def shown(value: Shown) -> str:

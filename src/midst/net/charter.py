@@ -271,8 +271,12 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def column_ranges(self) -> list[tuple[float, float]]:
         """Between which numbers the values of each column must lie."""
-        own = [one.bounds for one in self.columns] or [None] * self.width
-        return [self.value_range if each is None else each for each in own]
+        return [each or self.value_range for each in self._own_bounds]
+
+    @property
+    def _own_bounds(self) -> list[tuple[float, float] | None]:
+        """Those of each column alone; None where it has none of its own."""
+        return [one.bounds for one in self.columns] or [None] * self.width
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -307,8 +311,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def _brackets(self) -> list[tuple[int, int]]:
-        own = [one.bounds for one in self.columns] or [None] * self.width
-        return [first_bracket(self.keys, each or self.bounds) for each in own]
+        return [first_bracket(self.keys, each or self.bounds) for each in self._own_bounds]
 
     def plan(self, total: int) -> Plan:
         """What the search has to find for the statistics of so many values."""
