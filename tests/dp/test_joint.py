@@ -34,7 +34,7 @@ from midst.dp.loss import MOST_VARIANCE
 from midst.protocol.keys import SIGN, Grid
 from midst.protocol.noise import share_of, skellam
 from midst.protocol.noisy_search import NoisyRules, NoisySearchState
-from midst.protocol.search import contribution
+from midst.protocol.search import OwnValues, contribution
 
 DELTAS = st.floats(-12, -1).map(lambda power: 10.0**power)
 
@@ -309,8 +309,8 @@ def scores(value, variance, seed):
     One value is in the first cell of each probe, or in the second. The noise is that of three participants out of four.
     """
     draw, share = random.Random(seed).randbytes, share_of(variance, 4, 1)
-    keys, found = sorted([*OTHERS, value]), []
-    exact = lru_cache(lambda question: contribution(question, [keys], 1))
+    own, found = OwnValues((np.sort(np.array([*OTHERS, value], np.uint64)),)), []
+    exact = lru_cache(lambda question: contribution(question, own, 1))
     for _ in range(RUNS):
         state, score = NoisySearchState.begin(RULES), 300
         while state.question is not None:
@@ -356,17 +356,17 @@ def test_the_rank_of_an_answer_is_off_by_as_much_as_was_said(thresholds, least, 
     rng = np.random.default_rng(8)
     errors = []
     for _ in range(40):
-        keys = np.sort(rng.integers(SIGN, SIGN + 10_000, 1001, dtype=np.uint64)).tolist()
+        keys = np.sort(rng.integers(SIGN, SIGN + 10_000, 1001, dtype=np.uint64))
         rules = NoisyRules(Grid(Fraction(1)), (SIGN - 1, SIGN + 9999), (501,), thresholds)
         variance = least_variance_of(rules)
-        draw, ranks = random.Random(int(rng.integers(2**60))).randbytes, np.array(keys, dtype=np.uint64)
+        draw = random.Random(int(rng.integers(2**60))).randbytes
         for _ in range(5):
             state = NoisySearchState.begin(rules)
             while state.question is not None:
-                exact = contribution(state.question, [keys], 1)
+                exact = contribution(state.question, OwnValues((keys,)), 1)
                 state = state.fold([number + skellam(variance, draw) for number in exact])
             answer = np.uint64(state.brackets[0][1])
-            first, last = np.searchsorted(ranks, answer, "left") + 1, np.searchsorted(ranks, answer, "right")
+            first, last = np.searchsorted(keys, answer, "left") + 1, np.searchsorted(keys, answer, "right")
             errors.append(max(first - 501, 501 - last, 0) / 1001)
     said = rank_error(variance, rules.most_numbers, 1001)
     assert said == count_std(variance, thresholds) / 1001

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from midst.protocol.keys import MODULUS, SIGN, Grid, first_bracket
 from midst.protocol.noisy_search import NoisyRules, NoisySearchState, count_probes
-from midst.protocol.search import contribution
+from midst.protocol.search import OwnValues, contribution
 
 arities = st.integers(1, 7)
 
@@ -24,6 +24,11 @@ def searches(draw):
     values = draw(st.lists(st.integers(0, most), min_size=1, max_size=40))
     ranks = draw(st.lists(st.integers(1, len(values)), min_size=1, max_size=3))
     return NoisyRules(Grid(step), (SIGN - 1, SIGN + most), tuple(ranks), draw(arities)), values
+
+
+def own(keys):
+    """Values with these keys, as questions are about them."""
+    return OwnValues((np.array(sorted(keys), np.uint64),))
 
 
 def run(rules, answer):
@@ -38,7 +43,7 @@ def run(rules, answer):
 def test_without_noise_it_finds_the_exact_quantiles(search):
     rules, values = search
     keys = sorted(value + SIGN for value in values)
-    end = run(rules, lambda question: contribution(question, [keys], 1))[-1]
+    end = run(rules, lambda question: contribution(question, own(keys), 1))[-1]
     for goal, rank in enumerate(rules.ranks):
         assert end.value(goal) == rules.keys.value(keys[rank - 1])
 
@@ -47,8 +52,7 @@ def test_without_noise_it_finds_the_exact_quantiles(search):
 def test_values_between_the_steps_are_rounded_to_them(values, arity, data):
     keys, rank = Grid(Fraction(1, 8)), data.draw(st.integers(1, len(values)))
     rules = NoisyRules(keys, first_bracket(keys, (-100.0, 100.0)), (rank,), arity)
-    own = sorted(map(keys.key, values))
-    end = run(rules, lambda question: contribution(question, [own], 1))[-1]
+    end = run(rules, lambda question: contribution(question, own(map(keys.key, values)), 1))[-1]
     assert abs(end.value() - sorted(values)[rank - 1]) <= 1 / 16
 
 
@@ -80,7 +84,7 @@ def test_a_probe_of_one_rank_with_one_threshold_tells_one_number(search):
     rules, values = search
     rules = NoisyRules(rules.keys, rules.bracket, rules.ranks[:1])
     assert rules.most_numbers == 1
-    for state in run(rules, lambda question: contribution(question, [sorted(values)], 1))[:-1]:
+    for state in run(rules, lambda question: contribution(question, own(values), 1))[:-1]:
         assert sum(part.numbers for part in state.question) == 1
 
 
@@ -88,9 +92,9 @@ def test_a_probe_of_one_rank_with_one_threshold_tells_one_number(search):
 def test_a_value_is_in_one_cell_at_most_whatever_the_number_of_ranks(search):
     rules, values = search
     keys = sorted(value + SIGN for value in values)
-    for state in run(rules, lambda question: contribution(question, [keys], 1))[:-1]:
+    for state in run(rules, lambda question: contribution(question, own(keys), 1))[:-1]:
         for key in keys:
-            assert sum(contribution(state.question, [[key]], 1)) <= 1
+            assert sum(contribution(state.question, own([key]), 1)) <= 1
 
 
 @given(st.integers(1, 2**62), arities)
@@ -115,7 +119,7 @@ def test_an_error_leads_back_to_the_threshold_and_does_not_grow():
     state = NoisySearchState.begin(NoisyRules(Grid(Fraction(1)), (0, 64), (51,)))
     state = state.fold([51])  # there are 50 up to 32
     while state.question is not None:
-        state = state.fold(contribution(state.question, [keys], 1))
+        state = state.fold(contribution(state.question, own(keys), 1))
     assert state.brackets == ((31, 32),)
 
 
@@ -127,9 +131,9 @@ def test_the_number_of_totals_is_that_of_the_cells():
 
 
 def test_several_ranks_share_the_probes():
-    keys = np.sort(np.random.default_rng(3).integers(0, 1000, 200)).tolist()
-    rules = NoisyRules(Grid(Fraction(1)), (-1, 999), (50, 100, 150), 1)
-    states = run(rules, lambda question: contribution(question, [keys], 1))
+    keys = np.sort(np.random.default_rng(3).integers(SIGN, SIGN + 1000, 200, dtype=np.uint64)).tolist()
+    rules = NoisyRules(Grid(Fraction(1)), (SIGN - 1, SIGN + 999), (50, 100, 150), 1)
+    states = run(rules, lambda question: contribution(question, own(keys), 1))
     assert len(states) == 11
     assert [b for _, b in states[-1].brackets] == [keys[49], keys[99], keys[149]]
     assert max(state.question[0].numbers for state in states[:-1]) == 3
