@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from math import frexp
+from secrets import token_bytes
 from sys import float_info
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from midst.methods import Consensus, Method, MethodName, Search, make_method
 from midst.objectives import Quantile
 from midst.problems import Problem
 from midst.protocol.keys import Grid
-from midst.protocol.search import Rules
+from midst.protocol.search import Rules, SearchState
 from midst.result import Result
 from midst.solving import MethodLike, as_graph, solve
 from midst.statistics import Found, Plan, Statistic, parse_statistics, read_statistics
@@ -239,7 +240,8 @@ def describe_columns(
     runs = {} if isinstance(method, Search) else _iterate(problem, plan, method, rng)
     if runs:
         rules = replace(rules, opening=_opening(rules, runs))
-    searched = SEARCHES[engine](problem, rules)
+    searched = SEARCHES[engine](problem, rules, token_bytes)
+    assert isinstance(searched.search, SearchState)
     return Description(
         found=tuple(read_statistics(plan, searched.search)),
         columns=next((part.names for part in parts if part.names), _unnamed(count)),

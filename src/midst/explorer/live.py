@@ -57,7 +57,7 @@ class Feed:
         self._first: dict[int, tuple[int, int]] = {}
         self._links: dict[tuple[int, int], tuple[int, bool]] = {}
         self._ends: dict[int, tuple[int, dict[str, Any]]] = {}
-        self._brackets: dict[int, tuple[int, float, float, int]] = {}
+        self._brackets: dict[int, tuple[int, float, float, int | None]] = {}
         self._waiting: dict[int, set[int]] = {}
         self._searched = 0
         self.closed = False

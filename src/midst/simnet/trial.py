@@ -256,6 +256,7 @@ def _right(charter: Charter, values: Sequence[Array], result: Answer) -> bool:
         return result.statistics == _table(charter, values)
     if charter.stop == "certified":
         problem = charter.problem([float(own[0]) for own in values])
+        assert result.bound is not None
         return float(problem.distance(np.array(result.value[0]))) <= result.bound
     return all(
         sorted(each for each, _ in line)[goal.ranks[0] - 1] == key
