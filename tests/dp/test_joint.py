@@ -264,7 +264,7 @@ def test_the_bits_are_no_fewer_than_the_relative_entropy(variance):
     p, q = (ive(np.abs(outputs - shift), variance) for shift in (0, 1))
     likely = (p > 1e-300) & (q > 1e-300)
     bits = float(np.sum(p[likely] * np.log2(p[likely] / q[likely])))
-    assert bits <= most_bits(Fraction(variance), 1, 1) <= bits * (1.05 if variance > 10 else 6)
+    assert bits <= most_bits(Fraction(variance), 1, 1) <= bits * (1 + 4 / variance if variance > 1 else 6)
     assert most_bits(Fraction(variance), 7, 3) == pytest.approx(14 * most_bits(Fraction(variance), 1, 1))
 
 

@@ -128,8 +128,12 @@ def _rows(ledger: Ledger) -> list[tuple[str, str]]:
         epsilon = f"{totals.epsilon:.4g}{of(budget.max_epsilon)} at delta {totals.delta:g}"
     else:
         plain = totals.runs - totals.dp_runs
-        why = f"{plain} runs were not differentially private" if plain else "the deltas of the runs add up to more"
-        epsilon = f"no bound{of(budget.max_epsilon)} at delta {totals.delta:g}: {why}"
+        why = (
+            f"{plain} runs were not differentially private"
+            if plain
+            else f"the deltas of the runs come to more than {totals.delta:g}"
+        )
+        epsilon = f"no bound{of(budget.max_epsilon)}: {why}"
     return [
         ("runs", f"{totals.runs}{of(budget.max_runs)}"),
         ("exposed", f"in {totals.exposed_runs} runs"),
