@@ -34,6 +34,8 @@ def settle_noise(promise: JointNoise, bounds: Any, resolution: float | None, ari
     if bounds is None or resolution is None:
         raise InputError("noise needs --bounds and --resolution: how many probes there are must be known before")
     low, high = bounds
+    if not low < high:
+        raise InputError("--bounds must be two numbers, the lower first")
     probes = count_probes(first_bracket(make_keys(resolution), (low, high)), Search(arity).arity)
     return {**asdict(promise), "variance": str(least_variance(promise, probes, arity))}
 

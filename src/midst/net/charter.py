@@ -227,8 +227,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         self._check_edges()
         self._check_numbers()
         self._check_method()
-        self._check_statistics()
         self._check_noise()
+        self._check_statistics()
         self._check_objective()
 
     # Who
