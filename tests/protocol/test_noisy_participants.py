@@ -125,14 +125,16 @@ def participant_with(one, values):
     return other
 
 
-def test_totals_contradict_nobody_and_nothing_is_impossible():
-    """A total below 0: noise, or a lie, and nobody can tell."""
+@pytest.mark.parametrize("total", [-5000, 1])
+def test_totals_contradict_nobody_and_nothing_is_impossible(total):
+    """A total below 0, or below one's own count: noise, or a lie, and nobody can tell."""
     everybody = talk([participant(k, agree()) for k in range(4)], 1)
     said = [one.own[1] for one in everybody]
-    less = (said[3].numbers[0] - 5000) % MODULUS
-    said[3] = sign(3, said[3].body[:37] + less.to_bytes(8, "little"))
+    others = sum(each.numbers[0] for each in said[:3])
+    said[3] = sign(3, said[3].body[:37] + ((total - others) % MODULUS).to_bytes(8, "little"))
     for one in everybody[:3]:
         listen(one, [each for each in said if each.signer != one._holding.number])
+        assert one.totals == ((total % MODULUS,),)
         assert one.step == 2
         assert not one.contradicted
 
