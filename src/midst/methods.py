@@ -240,7 +240,8 @@ def noisy_rules(
     if not isinstance(keys, Grid):
         raise InputError("noise needs public bounds and a resolution: how many probes there are must be known before")
     share = share_of(variance, participants, colluders)
-    return NoisyRules(keys, bracket, objective.ranks(total), arity, total, variance, share)
+    ranks, added = objective.ranks(total), share * participants
+    return NoisyRules(keys, bracket, ranks, arity, total, variance, share, added)
 
 
 def opening_thresholds(keys: Keys, low: float, high: float, scale: float) -> tuple[int, int]:

@@ -145,7 +145,7 @@ def _with_noise(problem: Problem, arity: int, promise: JointNoise, engine: str, 
         values=problem.values if keep_values else None,
     )
     result = _result(problem, trace, found.value, found, rounds=0)
-    error = rank_error(rules.variance, rules.most_numbers, rules.total)
+    error = rank_error(rules.added, rules.most_numbers, rules.total)
     return replace(result, certified=False, noise=NoiseKept(promise, rules.variance, rules.probes, error))
 
 
@@ -161,7 +161,7 @@ def _noisy_rules(problem: Problem, arity: int, promise: JointNoise) -> NoisyRule
     probes = count_probes(bracket, arity)
     variance = least_variance(promise, probes, arity)
     rules = noisy_rules(arity, problem.objective, problem.keys, bracket, problem.total, variance, n, promise.colluders)
-    refused = size_refusal(promise.delta, variance, rules.most_numbers, rules.total)
+    refused = size_refusal(promise.delta, rules.added, rules.most_numbers, rules.total)
     if refused is not None:
         raise InputError(refused)
     return rules

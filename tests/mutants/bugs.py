@@ -1539,9 +1539,9 @@ _NOISE = [
     ),
     Bug(
         "joint noise of colluders is not simulated",
-        "engines/searching.py",
-        "everybody = rules.share * problem.graph.n",
-        "everybody = rules.variance",
+        "methods.py",
+        "objective.ranks(total), share * participants",
+        "objective.ranks(total), variance",
         (_NOISE_METHOD + "test_more_colluders_add_more_noise",),
     ),
     Bug(

@@ -62,7 +62,7 @@ def test_everybody_has_the_same_answer_near_the_right_one(tmp_path: Path) -> Non
         (value,) = {end.answer["value"] for end in ends}
         assert value * 2 == round(value * 2), "a point of the grid"
         told = ends[0].answer
-        assert told["rank_error"] == rank_error(Fraction(NOISE["variance"]), 1, sum(map(len, values)))
+        assert told["rank_error"] == rank_error(Fraction(NOISE["variance"]) * 4 / 3, 1, sum(map(len, values)))
         assert off(values, value) < 4 * told["rank_error"] < 0.05
         assert (told["certified"], told["bound"], "counts" in told, told["probes"]) == (True, None, False, 8)
         checked = json.loads(verify(net, result).stdout)
@@ -154,7 +154,8 @@ def test_the_charter_holds_the_promise_and_the_variance() -> None:
     assert not charter.is_verified
     rules = charter.agreement().make_rules([100, 200, 300, 401])
     assert rules.variance == Fraction(NOISE["variance"])
-    assert (rules.share, rules.total, rules.ranks) == (rules.variance / 2, 1001, (501,))
+    assert (rules.share, rules.added) == (rules.variance / 2, rules.variance * 2)
+    assert (rules.total, rules.ranks) == (1001, (501,))
     assert (rules.probes, rules.most_numbers) == (8, 1)
     assert charter.longest_statement == 5 + 32 + 8
     assert charter.refusal([100, 200, 300, 401]) is None

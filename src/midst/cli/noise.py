@@ -69,7 +69,7 @@ def require_promise(charter: Charter, least: str | None = None) -> None:
 def accuracy(charter: Charter) -> str:
     """How far off an answer with this charter's noise is to be expected, in words."""
     rules = charter.noisy_rules([1] * len(charter.names))
-    places = count_std(rules.variance, rules.most_numbers)
+    places = count_std(rules.added, rules.most_numbers)
     share = f"{places:.3g} places in rank, 1% of {round(100 * places):,} values"
-    least = fewest_values(rules.variance, rules.most_numbers)
+    least = fewest_values(rules.added, rules.most_numbers)
     return f"expect the answer to be off by {share}; with fewer than {least:,} nothing is asked"

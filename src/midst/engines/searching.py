@@ -82,8 +82,7 @@ def search_problem(problem: Problem, rules: AnyRules, draw: DrawBytes) -> Search
     """
     search: AnySearch
     if isinstance(rules, NoisyRules):
-        everybody = rules.share * problem.graph.n
-        search, steps = search_with_noise(rules, problem.value_keys, lambda: skellam(everybody, draw))
+        search, steps = search_with_noise(rules, problem.value_keys, lambda: skellam(rules.added, draw))
     else:
         search, steps = search_values(rules, problem.value_keys, problem.value_weights)
     return Searched(search, steps, (len(steps) + 2) * problem.graph.diameter())

@@ -38,7 +38,7 @@ def read_search(charter: Charter, search: AnySearch) -> Found:
     values = tuple(search.value(goal) for goal in range(0 if charter.statistics else len(search.answers)))
     if isinstance(search, NoisySearchState):
         rules = search.rules
-        return Found(values, (), rank_error=rank_error(rules.variance, rules.most_numbers, rules.total))
+        return Found(values, (), rank_error=rank_error(rules.added, rules.most_numbers, rules.total))
     proofs = tuple(search.proof(goal) for goal in range(len(values)))
     return Found(values, proofs, charter.table(search) if charter.statistics else None)
 

@@ -379,7 +379,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """
         if self.noise is not None:
             rules = self.noisy_rules(list_sizes)
-            return size_refusal(self.noise.delta, rules.variance, rules.most_numbers, rules.total)
+            return size_refusal(self.noise.delta, rules.added, rules.most_numbers, rules.total)
         return next(self.disclosure.refusals(self.wanted, list_sizes), None) if self.statistics else None
 
     def problem(self, values: ArrayLike | None = None) -> Problem:

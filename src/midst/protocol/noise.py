@@ -124,9 +124,9 @@ def count_std(variance: Fraction, cells: int) -> float:
 def rank_error(variance: Fraction, cells: int, count: int) -> float:
     """How far off the rank of an answer is to be expected, as a share of all values; from above.
 
-    The noise on one count, over the number of values. Measured, for medians of evenly and of normally spread values
-    with 1, 2, 3 and 7 thresholds a probe: the mean error is half to three quarters of this, its root mean square two
-    thirds to nine tenths. A half is the most it says: the answer is then anywhere.
+    The noise on one count, that of all participants together, over the number of values. Measured, for medians of
+    evenly and of normally spread values with 1, 2, 3 and 7 thresholds a probe: the mean error is half to three quarters
+    of this, its root mean square two thirds to nine tenths. A half is the most it says: the answer is then anywhere.
     """
     return min(count_std(variance, cells) / count, 0.5)
 
@@ -149,7 +149,7 @@ def size_refusal(delta: float, variance: Fraction, cells: int, count: int) -> st
 
     Args:
         delta: δ.
-        variance: σ².
+        variance: of the noise of all participants together: more than σ² where some may collude.
         cells: the most numbers a probe tells.
         count: of all values.
     """

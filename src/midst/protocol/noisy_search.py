@@ -53,6 +53,7 @@ class NoisyRules:
         total: how many values there are.
         variance: of the noise that those who do not collude add to each number, σ².
         share: of the noise that each participant adds.
+        added: of the noise that all of them add together: what answers are off by.
     """
 
     keys: Grid
@@ -62,6 +63,7 @@ class NoisyRules:
     total: int = 0
     variance: Fraction = Fraction(0)
     share: Fraction = Fraction(0)
+    added: Fraction = Fraction(0)
     opening: ClassVar[tuple[tuple[int, ...], ...]] = ()  # what an exact search may have, this one has not
     grid: ClassVar[None] = None
 

@@ -46,7 +46,7 @@ _ORDERED = ("median", "p95", "min", "max", "mean", "sum")  # statistics that ris
 _STATISTICS = (*_ORDERED, "std", "trimmed:0.2", "winsorised:0.1", "mad", "top:2", "histogram:-5,0,5")
 _OFTEN = 9  # of so many seeds of a search one has noise; so little that three values are enough
 _OF_NOISE: dict[str, Any] = {
-    "noise": NoiseEntry(epsilon=1.0, delta=1e-3, colluders=1, variance="1/16"),
+    "noise": NoiseEntry(epsilon=1.0, delta=1e-3, variance="1/16"),
     **{"pooled": True, "coordinates": 1, "bounds": (-10.0, 10.0), "resolution": 0.01},
     **{"arity": 1, "spacing": "key"},
 }
