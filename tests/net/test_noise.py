@@ -22,8 +22,10 @@ from midst.dp import ledger as module
 from midst.dp.joint import most_bits
 from midst.dp.ledger import Budget, BudgetError, Ledger
 from midst.errors import Aborted, InputError
+from midst.explorer.live import Feed
 from midst.net.answer import Answer
 from midst.net.charter import make_charter, parse_charter
+from midst.net.events import End, Start, moment
 from midst.net.records import Inputs
 from midst.protocol.noise import JointNoise, rank_error
 
@@ -232,6 +234,24 @@ def test_no_answer_contradicts_anybody() -> None:
     for seed in range(5):
         answers = MemoryNetwork(agreed(), lists(4, 60), seed=seed).run()
         assert not any(each.contradicted for each in answers)
+
+
+def test_a_page_shows_brackets_and_claims_no_proof() -> None:
+    net = MemoryNetwork(agreed(), lists(4, 60))
+    peer = net.peers[0]
+    while peer.exchange.search is None:
+        net.pass_time()
+        net.deliver(most=5)
+    searching = moment(peer).search
+    assert searching is not None
+    assert searching.brackets == [(-0.5, 100.0, None)], "how many are inside, nobody knows"
+    answer, feed = net.run()[0], Feed()
+    feed.publish(Start(net.charter.names, [], "median", "search", all=True, own=None))
+    feed.publish(moment(peer))
+    feed.publish(End(0, answer))
+    _, news = feed.since(0)
+    assert news["ends"][0]["text"] == "found, with noise; nothing proves it"
+    assert news["search"]["rows"][0]["totals"] == (None,)
 
 
 # The ledger
