@@ -243,7 +243,12 @@ async def _run(
 
     with ExitStack() as stack:
         feed = stack.enter_context(_page(setup, tell)) if explore else None
-        session = resume(setup, journal, os.urandom)
+        try:
+            session = resume(setup, journal, os.urandom)
+        except Aborted as aborted:
+            if account is not None and aborted.kind == "withheld":  # as the journal has it: nothing was asked
+                _close_account(account, aborted, None, tell)
+            raise
         ending = session if isinstance(session, Answer) else await _drive(session, transport, tell, watched, feed)
         if account is not None:
             _close_account(account, ending, None if isinstance(session, Answer) else session, tell)

@@ -407,7 +407,7 @@ class Ledger:
         prior: Prior | None = None,
         planned: Entry | None = None,
     ) -> None:
-        """Enter a session before anything of it is sent; one that is in the ledger already stays as it is.
+        """Enter a session before anything of it is sent; one that is in the ledger already, and told something, stays.
 
         Args:
             session: which, and with whom.
@@ -429,9 +429,12 @@ class Ledger:
             own = self._is_of(numbers)
             self._datum = numbers if own else None
             session = replace(session, value="" if own else self.mark(numbers))
-            known = {(each.digest, each.value) for each in self.sessions}
-            if (session.digest, session.value) not in known:
-                self._keep(self._book, (*book.entries, replace(planned or Entry(), session=session)), prior, None)
+            known = {(each.digest, each.value): each.state for each in self.sessions}
+            state = known.get((session.digest, session.value))
+            if state in (None, "silent"):  # taken up again, one that told nothing may tell all
+                others = [each for each in book.entries if each.session != replace(session, state="silent")]
+                entry = replace(planned or Entry(), session=session)
+                self._keep(self._book, (*others, entry), prior, None)
 
     def require_session(self, session: KnownSession, datum: ArrayLike, planned: Entry | None = None) -> None:
         """Refuse a session to come as `begin` would; nothing is written, and one that has begun is not refused.

@@ -98,11 +98,18 @@ def test_killed_and_started_again_it_adds_the_same_noise(tmp_path: Path) -> None
 
 def test_too_few_values_are_noticed_before_anything_is_asked(tmp_path: Path) -> None:
     with network(tmp_path, graphs.ring(4), lists(size=20), noise=NOISE, **PUBLIC) as net:
-        ends = net.run()
+        book = tmp_path / "pay.json"
+        Ledger.new(book)
+        first = net.start("p0", "--ledger", str(book))
+        ends = [one.wait() for one in [first, *(net.start(name) for name in net.charter.names[1:])]]
         assert {end.code for end in ends} == {4}
         assert all("nothing was asked: with so much noise the rank of an answer among 86 values" in e.err for e in ends)
         assert all("values or more" in end.err for end in ends)
         assert sum(isinstance(each, Inputs) for each in read_journal(net.journal("p0"))) == 1
+        for _ in range(2):
+            told = Ledger.open(book)
+            assert (told.sessions[0].state, told.totals().epsilon) == ("silent", 0)
+            assert net.start("p0", "--ledger", str(book)).wait().code == 4
 
 
 @pytest.mark.parametrize(
@@ -292,6 +299,9 @@ def test_an_aborted_one_costs_as_much_after_the_first_question_and_nothing_befor
     account.close(gone, exchange)
     told = Ledger.open(book)
     assert (told.sessions[0].state, told.totals().epsilon, told.totals().bits) == ("silent", 0, 0)
+    account = open_node_account(book, net.setups[0], None, despite=False)
+    told = Ledger.open(book)
+    assert ([one.state for one in told.sessions], told.totals().epsilon) == (["begun"], 1), "taken up, it may tell all"
     while exchange.search is None:
         net.pass_time()
         net.deliver(most=5)
