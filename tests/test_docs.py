@@ -49,7 +49,11 @@ class Model:
 
 
 GIVEN: dict[str, dict[str, Any]] = {  # names that a page leaves to its reader
-    "README.md": {"values": np.linspace(20, 80, 15) ** 1.01, "updates": [Model().state_dict()] * 3},
+    "README.md": {
+        "values": np.linspace(20, 80, 15) ** 1.01,
+        "updates": [Model().state_dict()] * 3,
+        "sites": [[3.0, 5.0, 4.5], [2.0, 7.0], [6.5, 1.0, 9.0]],
+    },
     "docs/notebooks/federated.md": {"models": [Model()] * 3, "graph": "ring"},
 }
 
