@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from math import frexp
+from secrets import token_bytes
 from sys import float_info
 from typing import TYPE_CHECKING, Any
 
@@ -266,7 +267,8 @@ def describe_columns(
     runs = {} if isinstance(method, Search) else _iterate(problem, plan, method, rng)
     if runs:
         rules = replace(rules, opening=_opening(rules, runs))
-    searched = SEARCHES[engine](problem, rules)
+    searched = SEARCHES[engine](problem, rules, token_bytes)
+    assert isinstance(searched.search, SearchState)
     return Description(
         found=tuple(read_statistics(plan, searched.search)),
         columns=next((part.names for part in parts if part.names), _unnamed(count)),

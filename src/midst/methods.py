@@ -2,13 +2,15 @@
 
 - `Consensus`: the paper's iteration. Nodes tell their neighbours x until everybody agrees; who sends its own value is
   exposed. It ends by `Exact()` (the search, once the x are close), `Certified(tolerance)` or `After(iterations)`.
-- `Search`: masked sums over public thresholds (`protocol/`). Nobody's value is sent and nobody is exposed.
+- `Search`: masked sums over public thresholds (`protocol/`). Nobody's value is sent and nobody is exposed. With noise,
+  all that is told is differentially private, and the answer is near the right one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, isfinite
 from typing import Literal
@@ -20,6 +22,8 @@ from midst.errors import InputError
 from midst.objectives import Objective, Quantile
 from midst.problems import Problem
 from midst.protocol.keys import Grid, Keys, Words
+from midst.protocol.noise import JointNoise, share_of
+from midst.protocol.noisy_search import NoisyRules
 from midst.protocol.search import MOST_THRESHOLDS, SPACING_ORDERS, Goal, Rules, Spacing
 from midst.system import whole_number
 from midst.types import Array
@@ -102,16 +106,31 @@ class Search:
     """Masked sums over public thresholds.
 
     Attributes:
-        arity: thresholds a probe, from 1 to 7: more take fewer probes, and tell more.
+        arity: thresholds a probe, from 1 to 7: more take fewer probes, and tell more. 3 if not given; with noise 1.
         spacing: where they are placed: "rank" (where the wanted rank is expected), "value" or "key" (evenly); or public
-            quantiles of the data, at equal steps of probability from 0 to 1, to expect the rank by.
+            quantiles of the data, at equal steps of probability from 0 to 1, to expect the rank by. "rank" if not
+            given; with noise it is "key".
+        noise: what noise on every total is to keep to; none for an exact answer.
     """
 
     arity: int = 3
     spacing: Spacing | tuple[float, ...] = "rank"
+    noise: JointNoise | None = None
     name = "search"
 
-    def __init__(self, arity: int = 3, spacing: Spacing | Sequence[float] = "rank") -> None:
+    def __init__(
+        self,
+        arity: int | None = None,
+        spacing: Spacing | Sequence[float] | None = None,
+        noise: JointNoise | None = None,
+    ) -> None:
+        if not isinstance(noise, JointNoise | None):
+            raise InputError("noise must be such as midst.dp.JointNoise(epsilon=1, delta=1e-6)")
+        if noise is not None and spacing not in (None, "key"):
+            raise InputError("with noise thresholds are placed by key; leave spacing out")
+        arity = arity if arity is not None else 3 if noise is None else 1
+        spacing = spacing if spacing is not None else "rank" if noise is None else "key"
+        object.__setattr__(self, "noise", noise)
         if not 1 <= whole_number("arity", arity) <= MOST_THRESHOLDS:
             raise InputError(f"arity must be from 1 to {MOST_THRESHOLDS}: a larger one would be a histogram")
         object.__setattr__(self, "arity", int(arity))
@@ -148,6 +167,16 @@ def make_method(method: MethodName | Method | None) -> Method:
     return Search() if method == "search" else Consensus()
 
 
+def refuse_noise(method: Search) -> None:
+    """Refuse noise where an exact search is meant.
+
+    Raises:
+        InputError: there is some.
+    """
+    if method.noise is not None:
+        raise InputError("noise is for one quantile, by midst.solve, midst run --dp or a charter; leave it out here")
+
+
 def search_rules(
     method: Search,
     objective: Objective,
@@ -171,6 +200,7 @@ def search_rules(
     Raises:
         InputError: a search cannot find this.
     """
+    refuse_noise(method)
     if not isinstance(objective, Quantile):
         raise InputError("a search finds quantiles, and no mean; try method consensus")
     ranks = objective.ranks(total)
@@ -178,6 +208,40 @@ def search_rules(
         raise InputError("the midpoint of two values needs a public resolution; give one, or side='low' or 'high'")
     goals = tuple(Goal(k, ranks) for k in range(len(brackets)))
     return Rules(keys, tuple(brackets), total, unit, goals, method.arity, method.way, method.quantiles, opening)
+
+
+def noisy_rules(
+    arity: int,
+    objective: Objective,
+    keys: Keys,
+    bracket: tuple[int, int],
+    total: int,
+    variance: Fraction,
+    participants: int,
+    colluders: int,
+) -> NoisyRules:
+    """The rules of a search with noise: what all participants derive from what they agreed on.
+
+    Args:
+        arity: thresholds a probe.
+        objective: what is to be found.
+        keys: how numbers become keys: by a public resolution.
+        bracket: of the public bounds.
+        total: how many values there are.
+        variance: of the noise that those who do not collude add to each number.
+        participants: how many add noise.
+        colluders: of whom so many may know each other's.
+
+    Raises:
+        InputError: a search with noise cannot find this.
+    """
+    if not isinstance(objective, Quantile) or objective.side not in ("low", "high"):
+        raise InputError("with noise one quantile is found, with side low or high: no mean, and no midpoint")
+    if not isinstance(keys, Grid):
+        raise InputError("noise needs public bounds and a resolution: how many probes there are must be known before")
+    share = share_of(variance, participants, colluders)
+    ranks, added = objective.ranks(total), share * participants
+    return NoisyRules(keys, bracket, ranks, arity, total, variance, share, added)
 
 
 def opening_thresholds(keys: Keys, low: float, high: float, scale: float) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from midst.methods import MethodName
 from midst.protocol.certificate import Certificate
+from midst.protocol.noise import JointNoise, expected_in_words
 from midst.trace import Trace
 from midst.types import Array
 
@@ -26,6 +28,32 @@ class Standing(NamedTuple):
     below: int
     equal: int
     above: int
+
+
+@dataclass(frozen=True)
+class NoiseKept:
+    """What the noise of a search keeps to, and what it costs.
+
+    Attributes:
+        promise: what it keeps to.
+        variance: of the noise that those who do not collude have added to each number.
+        probes: in how many questions.
+        rank_error: how far off the answer's rank is to be expected, as a share of all values; from above.
+    """
+
+    promise: JointNoise
+    variance: Fraction
+    probes: int
+    rank_error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        told = {"variance": str(self.variance), "probes": self.probes, "rank_error": self.rank_error}
+        return {**vars(self.promise), **told}
+
+    def in_words(self) -> str:
+        """For people."""
+        return f"{self.promise.describe()}; {expected_in_words(self.rank_error)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +75,7 @@ class Result:
             all nodes, since whoever knows z(0) can compute every value. By a search: nobody.
         error: distance of the value from the nearest right answer, which only a simulation knows.
         trace: the record of the run.
+        noise: where a search was asked for with noise, what that keeps to; nothing then proves the answer.
     """
 
     value: float | Array
@@ -62,6 +91,7 @@ class Result:
     error: float
     trace: Trace
     _problem: Problem = field(repr=False)
+    noise: NoiseKept | None = None
 
     @property
     def nodes(self) -> int:
@@ -92,6 +122,7 @@ class Result:
             "standing": None if self.standing is None else [each._asdict() for each in self.standing],
             "exposed": list(self.exposed),
             "error": self.error,
+            "noise": None if self.noise is None else self.noise.to_dict(),
             "parameters": self.trace.parameters,
             "public": self._problem.public,
             "seed": self.trace.seed,
@@ -115,6 +146,8 @@ class Result:
         """The result as lines for people: (what, how much)."""
         graph = self.trace.graph
         rows = [(self.objective, _show(self.value)), ("proof", self._proof_in_words())]
+        if self.noise is not None:
+            rows.append(("noise", self.noise.in_words()))
         if self.iterations:
             rows.append(("iterations", f"{self.iterations:,}"))
         return [
@@ -140,6 +173,8 @@ class Result:
             counts = f"{first.below} below, {first.equal} {between}, {first.above} above"
             where = "" if len(self.standing) == 1 else " in the first coordinate"
             return f"exact, by the totals of {probes} probe{'s' * (probes != 1)}: {counts}{where}"
+        if self.noise is not None:
+            return f"none: every total of {self.probes} probe{'s' * (self.probes != 1)} had noise on it"
         state = self.certificate
         if state is None:
             return "NOT certified (x did not come close enough for a search)"

@@ -4,6 +4,7 @@
 
 Rules:
 - `_by_search`: a search from the start. Nothing is drawn at random that the result depends on.
+- `_with_noise`: a search with noise, which is drawn; nothing proves its answer, and the result says what it keeps to.
 - `_by_consensus`: the one loop that drives every engine of the iteration, watches for its stop, and records. Where the
   stop is `Exact()`, a search follows, with its first thresholds about the x that all nodes know.
 - Whatever was searched goes into the trace the same way: probes, answer, places.
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from inspect import Parameter, signature
+from secrets import token_bytes
 from time import monotonic
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -22,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst import graphs
+from midst.dp.joint import least_variance
 from midst.engines import ENGINES, SEARCHES
 from midst.engines.searching import Searched
 from midst.errors import InputError, NotCertified
@@ -36,15 +39,18 @@ from midst.methods import (
     Search,
     choose_stop,
     make_method,
+    noisy_rules,
     opening_thresholds,
     rules_of,
 )
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, Values, check_lists, check_values
 from midst.protocol.certificate import Certificate, Closeness, Prover
-from midst.protocol.search import Rules
+from midst.protocol.noise import JointNoise, rank_error, size_refusal
+from midst.protocol.noisy_search import NoisyRules, count_probes
+from midst.protocol.search import Rules, SearchState
 from midst.recorder import Record, Recorder, check_record
-from midst.result import Result, Standing
+from midst.result import NoiseKept, Result, Standing
 from midst.system import RNG, Parameters, Sums, assemble, check_z0, draw_z0, settle, streams
 from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Branch
@@ -73,7 +79,7 @@ def solve(
         method: `Consensus(…)`, the paper's iteration, or `Search(…)`, by which nobody is exposed; or the name of one.
         engine: of the iteration "arrays" (node form), "float32" (the same in single precision), "edges" (z on every
             edge) or "reference" (nodes and messages); of a search "arrays" or "reference" (participants, with masks).
-        rng: a seed or a generator from which z(0) is drawn.
+        rng: a seed or a generator from which z(0) is drawn, or noise.
         record: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
         keep_values: put the private values into the trace.
         throw: raise `NotCertified` for a run that ends without its proof; False returns it as a result that says so.
@@ -89,6 +95,8 @@ def solve(
         raise InputError(f"there is no engine {engine!r} for {chosen.name}; try one of {', '.join(known)}")
     record = check_record(record)
     if isinstance(chosen, Search):
+        if chosen.noise is not None:
+            return _with_noise(problem, chosen.arity, chosen.noise, engine, rng, keep_values)
         return _by_search(problem, chosen, engine, keep_values)
     result, missed = _by_consensus(problem, chosen, engine, rng, record, keep_values, progress)
     if throw and missed is not None:
@@ -115,13 +123,57 @@ def _by_search(problem: Problem, method: Search, engine: str, keep_values: bool)
     return _result(problem, trace, found.value, found, rounds=0)
 
 
+def _with_noise(problem: Problem, arity: int, promise: JointNoise, engine: str, rng: RNG, keep_values: bool) -> Result:
+    rules = _noisy_rules(problem, arity, promise)
+    drawn = streams(rng).z0.spawn(2)[1]  # a stream of its own, and not that of `privatise`
+    searched = SEARCHES[engine](problem, rules, drawn.bytes)
+    found = _SearchOutcome(searched, (searched.search.value(0),), None, ())
+    nothing = (0, problem.graph.n)
+    trace = Trace(
+        graph=problem.graph,
+        objective=problem.objective,
+        whole_weights=problem.whole_weights,
+        unit_weight=problem.unit_weight,
+        parameters={"arity": arity, "spacing": "key", "noise": str(promise), "variance": str(rules.variance)},
+        iterations=0,
+        t=np.empty(0, np.int64),
+        x=np.empty(nothing),
+        branch=np.empty(nothing, np.int8),
+        answer=found.values,
+        owners=problem.owners,
+        seed=int(rng) if isinstance(rng, int | np.integer) else None,
+        values=problem.values if keep_values else None,
+    )
+    result = _result(problem, trace, found.value, found, rounds=0)
+    error = rank_error(rules.added, rules.most_numbers, rules.total)
+    return replace(result, certified=False, noise=NoiseKept(promise, rules.variance, rules.probes, error))
+
+
+def _noisy_rules(problem: Problem, arity: int, promise: JointNoise) -> NoisyRules:
+    """The rules of a search with as much noise as keeps a promise.
+
+    Raises:
+        InputError: a search with noise cannot find this, or there are too few values.
+    """
+    if problem.bounds is None or problem.values.ndim > 1 or not (problem.whole_weights == 1).all():
+        raise InputError("noise needs public bounds and a resolution, and single numbers that all count alike")
+    bracket, n = problem.brackets[0], problem.graph.n
+    probes = count_probes(bracket, arity)
+    variance = least_variance(promise, probes, arity)
+    rules = noisy_rules(arity, problem.objective, problem.keys, bracket, problem.total, variance, n, promise.colluders)
+    refused = size_refusal(promise.delta, rules.added, rules.most_numbers, rules.total)
+    if refused is not None:
+        raise InputError(refused)
+    return rules
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _SearchOutcome:
     """What a search has found."""
 
     searched: Searched
     values: tuple[float, ...]
-    standing: tuple[Standing, ...]
+    standing: tuple[Standing, ...] | None
     shape: tuple[int, ...]
 
     @property
@@ -131,11 +183,12 @@ class _SearchOutcome:
 
 def _search(problem: Problem, rules: Rules, engine: str) -> _SearchOutcome:
     """Search for the answer, from the public bounds or from all floats."""
-    searched = SEARCHES.get(engine, SEARCHES["arrays"])(problem, rules)
-    goals = range(len(rules.goals))
-    proofs = [searched.search.proof(goal) for goal in goals]
+    searched = SEARCHES.get(engine, SEARCHES["arrays"])(problem, rules, token_bytes)
+    goals, search = range(len(rules.goals)), searched.search
+    assert isinstance(search, SearchState)
+    proofs = [search.proof(goal) for goal in goals]
     standing = tuple(Standing(below, total - below - above, above) for below, above, total in proofs)
-    return _SearchOutcome(searched, tuple(map(searched.search.value, goals)), standing, problem.values.shape[1:])
+    return _SearchOutcome(searched, tuple(map(search.value, goals)), standing, problem.values.shape[1:])
 
 
 # By consensus

@@ -28,7 +28,7 @@ from math import ceil, floor, isqrt
 import numpy as np
 
 from midst.errors import InputError
-from midst.methods import Search
+from midst.methods import Search, refuse_noise
 from midst.protocol.keys import SIGN, Grid, Keys
 from midst.protocol.search import Goal, Rules, SearchState, SumGoal
 from midst.types import Array
@@ -264,8 +264,9 @@ class Plan:
             ends: between which numbers, on that grid, values of each column lie; the brackets', if not given.
 
         Raises:
-            InputError: there are sums, and no grid for them.
+            InputError: there are sums, and no grid for them; or there is to be noise.
         """
+        refuse_noise(method)
         if self.sums and grid is None:
             if not isinstance(keys, Grid):
                 sums = ", ".join(each.name for each in self.statistics if each.needs_sums)

@@ -97,13 +97,14 @@ class Trace:
         whole_weights: weights as whole numbers of `unit_weight`.
         unit_weight: the public unit of the weights.
         parameters: c, theta, mu, sigma and scale, each a number or a list with one a coordinate; of a search, its arity
-            and spacing.
+            and spacing, and where there was noise, what it keeps to and its variance.
         iterations: how many were run: t = 0 … iterations − 1; 0 of a search.
         t: the iterations whose x and branch are kept.
         x: shape (len(t), n) or (len(t), n, m), in the units of the data.
         branch: the same shape.
         segments: every branch of every iteration; None where recording was "none".
-        probes: everything that a search made public, in order, but for the answer.
+        probes: everything that a search made public, in order, but for the answer; of one with noise, which is not
+            audited, none.
         answer: what a search found, one number a coordinate; None where there was none.
         places: where each value lies, as only a simulation knows: the number of edges, of all probes of its coordinate
             and of the answer's own cell, that are below it. Of the shape of the values.

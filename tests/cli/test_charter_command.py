@@ -103,6 +103,7 @@ def test_every_option_reaches_the_charter() -> None:
         "columns",
         "disclosure",
         "verify",
+        "noise",
         "deadlines",
     }
     assert set(Charter.__struct_fields__) == left | set(options)

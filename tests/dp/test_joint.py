@@ -19,20 +19,27 @@ from scipy.special import ive
 from midst import InputError
 from midst.dp import joint, loss
 from midst.dp.joint import (
-    MOST_ERROR,
-    JointNoise,
     _variance,
-    check_size,
     check_variance,
-    count_std,
     least_variance,
-    parse_joint,
-    rank_error,
+    most_bits,
+    parse_claim,
+    spell_claim,
     spent,
 )
 from midst.dp.loss import MOST_VARIANCE
 from midst.protocol.keys import SIGN, Grid
-from midst.protocol.noise import share_of, skellam
+from midst.protocol.noise import (
+    MOST_ERROR,
+    JointNoise,
+    count_std,
+    fewest_values,
+    parse_joint,
+    rank_error,
+    share_of,
+    size_refusal,
+    skellam,
+)
 from midst.protocol.noisy_search import NoisyRules, NoisySearchState
 from midst.protocol.search import OwnValues, contribution
 
@@ -219,25 +226,51 @@ def test_too_small_an_epsilon_is_refused(monkeypatch):
 
 @pytest.mark.parametrize(("count", "says"), [(15, "by half of them or more"), (101, "by some 16% of them")])
 def test_too_few_values_are_refused_with_the_error_to_expect(count, says):
-    noise = JointNoise(1, 1e-6)
-    variance = least_variance(noise, 14, 1)
-    with pytest.raises(InputError, match=says) as refusal:
-        check_size(noise, variance, 1, count)
-    assert "159 values or more" in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-    assert "thresholds" not in str(refusal.value)
-    check_size(noise, variance, 1, 159)
-    check_size(noise, variance, 1, 1001)
+    variance = least_variance(JointNoise(1, 1e-6), 14, 1)
+    refusal = size_refusal(1e-6, variance, 1, count)
+    assert says in refusal
+    assert "159 values or more" in refusal
+    assert "\n" not in refusal
+    assert "thresholds" not in refusal
+    assert "158 values" in size_refusal(1e-6, variance, 1, 158)
+    assert size_refusal(1e-6, variance, 1, 159) is size_refusal(1e-6, variance, 1, 1001) is None
     assert rank_error(variance, 1, 1001) == pytest.approx(0.0158, abs=1e-4)
-    with pytest.raises(InputError, match="fewer thresholds a probe"):
-        check_size(noise, variance, 3, 159)
+    assert "fewer thresholds a probe" in size_refusal(1e-6, variance, 3, 159)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 7))
+def test_the_fewest_values_are_the_fewest(quarters, cells):
+    """Exactly, so that no two participants differ about it."""
+    variance = Fraction(quarters, 4)
+    least, allowed = fewest_values(variance, cells), MOST_ERROR**2
+    assert variance * (cells + 1) / 2 <= allowed * least**2
+    assert least == 1 or variance * (cells + 1) / 2 > allowed * (least - 1) ** 2
+    assert size_refusal(1e-12, variance, cells, least) is None
+    assert least == 1 or size_refusal(1e-12, variance, cells, least - 1) is not None
 
 
 def test_a_delta_that_allows_a_value_to_be_told_is_refused():
-    with pytest.raises(InputError, match="must be below 1/n"):
-        check_size(JointNoise(1, 1e-3), Fraction(1), 1, 1000)
-    check_size(JointNoise(1, 1e-3), Fraction(1), 1, 999)
-    assert MOST_ERROR == 0.1
+    assert "must be below 1/n" in size_refusal(1e-3, Fraction(1), 1, 1000)
+    assert size_refusal(1e-3, Fraction(1), 1, 999) is None
+
+
+# bits
+
+
+@pytest.mark.parametrize("variance", [0.3, 1.0, 20.0, 250.0])
+def test_the_bits_are_no_fewer_than_the_relative_entropy(variance):
+    """Of one number, by brute force; and not many more."""
+    outputs = np.arange(-far(variance), far(variance) + 1)
+    p, q = (ive(np.abs(outputs - shift), variance) for shift in (0, 1))
+    likely = (p > 1e-300) & (q > 1e-300)
+    bits = float(np.sum(p[likely] * np.log2(p[likely] / q[likely])))
+    assert bits <= most_bits(Fraction(variance), 1, 1) <= bits * (1 + 4 / variance if variance > 1 else 6)
+    assert most_bits(Fraction(variance), 7, 3) == pytest.approx(14 * most_bits(Fraction(variance), 1, 1))
+
+
+def test_no_probe_tells_nothing_and_no_noise_everything():
+    assert most_bits(Fraction(0), 0, 1) == 0
+    assert most_bits(Fraction(0), 1, 1) == inf
 
 
 # text
@@ -262,8 +295,30 @@ def test_the_documented_text():
     assert parse_joint("delta=1e-6,eps=2") == JointNoise(2, 1e-6)
     assert parse_joint("eps=1,delta=1e-6,values=9").values == 9
     assert JointNoise(1, 1e-6, 2).describe() == (
-        "(1, 1e-06)-DP of all that is told, for one value, against up to 2 who collude"
+        "(1, 1e-06)-DP of all that is told, for one value, against any 2 who collude"
     )
+    assert (
+        JointNoise(1, 1e-6, 1, 5)
+        .describe()
+        .endswith("for 5 values of one participant together, against each participant")
+    )
+    assert JointNoise(1, 1e-6).describe().endswith("against outsiders only")  # everybody knows its own share
+
+
+def test_claims_of_either_kind_have_a_text():
+    for text in ("joint:eps=1.0,delta=1e-06,colluders=2", "laplace:eps=1.0,bounds=0.0:100.0"):
+        assert spell_claim(parse_claim(text)) == text
+    with pytest.raises(InputError, match="joint:eps=1,delta=1e-6 for a search"):
+        parse_claim("noise:eps=1")
+
+
+def test_what_promises_less_is_named():
+    asked = JointNoise(1, 1e-6, 2, 3)
+    assert asked.weaker_than(asked) is None
+    assert JointNoise(0.5, 1e-7, 3, 4).weaker_than(asked) is None
+    assert JointNoise(1.1, 1e-6, 2, 3).weaker_than(asked) == "a larger epsilon"
+    assert JointNoise(1, 1e-5, 2, 3).weaker_than(asked) == "a larger delta"
+    assert JointNoise(0.1, 1e-6, 1, 2).weaker_than(asked) == "fewer colluders and fewer values together"
 
 
 @pytest.mark.parametrize(

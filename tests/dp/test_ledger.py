@@ -27,6 +27,7 @@ from midst.dp.mechanisms import GaussianNoise, LaplaceNoise, Offset, compose, co
 from midst.privacy.audit import audit, audit_together
 from midst.privacy.disclosed import Disclosure
 from midst.privacy.priors import Normal, Uniform
+from midst.protocol.noise import JointNoise
 
 DATUM = 48_213.75
 
@@ -638,3 +639,16 @@ def test_refusals_of_the_command(path, value_file, tmp_path):
         assert match in str(error)
         assert "48213" not in str(error)
         assert not path.exists()
+
+
+def test_joint_noise_is_added_to_what_the_others_come_to(tmp_path):
+    """Basic composition: ε to the total, δ off the budget's; in the decimals that were written."""
+    gaussian, joint = GaussianNoise(1, 1e-6, (0, 1)), JointNoise(0.5, 1e-6, 2)
+    ledger = Ledger.new(tmp_path / "book.json", Budget(delta=4e-6), datum=1.0)
+    for runs in (1, 2, 3):
+        assert ledger.add(Entry(mechanism=joint, bits=0.1)).epsilon == 0.5 * runs
+    totals = ledger.add(Entry(mechanism=gaussian))
+    assert totals.epsilon == pytest.approx(1.5 + compose(gaussian, 1, 1e-6))
+    assert (totals.dp_runs, totals.kind) == (4, "upper bound")
+    assert [entry.mechanism for entry in Ledger.open(tmp_path / "book.json").entries] == [joint] * 3 + [gaussian]
+    assert ledger.add(Entry(mechanism=joint)).epsilon == inf, "nothing of delta is left for the other"

@@ -45,6 +45,9 @@ _AUDIT = "tests/privacy/test_audit.py::"
 _DP = "tests/dp/test_dp.py::"
 _ESTIMATE = "tests/studies/test_estimate.py::"
 _JOINT = "tests/dp/test_joint.py::"
+_NOISY = "tests/protocol/test_noisy_participants.py::"
+_NOISE_NET = "tests/net/test_joint_noise.py::"
+_NOISE_METHOD = "tests/test_noise_method.py::"
 _LEDGER = "tests/dp/test_ledger.py::"
 _SESSIONS = "tests/dp/test_sessions.py::"
 _POSTERIOR = "tests/privacy/test_posterior.py::"
@@ -1437,6 +1440,118 @@ _SEEDS = [
 
 _NOISE = [
     Bug(
+        "joint noise is left out",
+        "protocol/participant.py",
+        "hide(self._with_noise(), number,",
+        "hide(self._plain, number,",
+        (_NOISY + "test_participants_and_the_simulation_with_the_same_noise_agree",),
+    ),
+    Bug(
+        "joint noise is drawn anew after a restart",
+        "protocol/participant.py",
+        "rules, seed = self.course.search.rules, derive_seed(self._holding.secret)",
+        "rules, seed = self.course.search.rules, __import__('os').urandom(32)",
+        (_NOISY + "test_who_is_started_again_adds_the_same_noise",),
+    ),
+    Bug(
+        "joint noise that colluders know counts",
+        "methods.py",
+        "share = share_of(variance, participants, colluders)",
+        "share = share_of(variance, participants, 0)",
+        (_NOISY + "test_the_shares_are_of_those_who_do_not_collude",),
+    ),
+    Bug(
+        "joint noise contradicts those whose values it hides",
+        "protocol/participant.py",
+        "if not isinstance(course.search.rules, NoisyRules):",
+        "if True:",
+        (_NOISY + "test_totals_contradict_nobody_and_nothing_is_impossible",),
+    ),
+    Bug(
+        "joint noise with votes that are to be proved",
+        "net/charter.py",
+        '(not self.verify, "verify: a vote',
+        '(True, "verify: a vote',
+        (_NOISE_NET + "test_what_cannot_be_with_noise_is_refused_in_words",),
+    ),
+    Bug(
+        "joint noise with votes that are proved by default",
+        "net/charter.py",
+        "len(self.participants) <= _MOST_VERIFIED and self.noise is None",
+        "len(self.participants) <= _MOST_VERIFIED",
+        (_NOISE_NET + "test_the_charter_holds_the_promise_and_the_variance",),
+    ),
+    Bug(
+        "joint noise however few values there are",
+        "protocol/noise.py",
+        "if count >= least:",
+        "if count >= 1:",
+        (_NOISE_NET + "test_what_cannot_be_with_noise_is_refused_in_words",),
+    ),
+    Bug(
+        "joint noise that keeps no promise is joined",
+        "cli/node.py",
+        "    require_promise(charter, least)\n",
+        "",
+        (_NOISE_NET + "test_nobody_joins_a_charter_that_promises_too_little",),
+    ),
+    Bug(
+        "joint noise of a charter is believed",
+        "cli/noise.py",
+        "check_variance(promise, rules.variance, rules.probes, rules.most_numbers)",
+        "check_variance(promise, rules.variance, 0, rules.most_numbers)",
+        (_NOISE_NET + "test_nobody_joins_a_charter_that_promises_too_little",),
+    ),
+    Bug(
+        "joint noise against fewer colluders is as good",
+        "protocol/noise.py",
+        "self.colluders < other.colluders",
+        "self.colluders > other.colluders",
+        (_JOINT + "test_what_promises_less_is_named",),
+    ),
+    Bug(
+        "joint noise costs no delta",
+        "dp/ledger.py",
+        "rest - count * Fraction(repr(claim.delta))",
+        "rest",
+        (_NOISE_NET + "test_deltas_add_up_too",),
+    ),
+    Bug(
+        "joint noise of an aborted session costs no epsilon",
+        "dp/ledger.py",
+        "isinstance(entry.mechanism, Offset | None) and not entry.is_silent",
+        "isinstance(entry.mechanism, Offset | None) and not (entry.session and entry.session.state != 'over')",
+        (_NOISE_NET + "test_an_aborted_one_costs_as_much_after_the_first_question_and_nothing_before",),
+    ),
+    Bug(
+        "joint noise of a session that is taken up again costs no epsilon",
+        "dp/ledger.py",
+        'if state in (None, "silent"):',
+        "if state is None:",
+        (_NOISE_NET + "test_an_aborted_one_costs_as_much_after_the_first_question_and_nothing_before",),
+    ),
+    Bug(
+        "joint noise is audited as if totals were exact",
+        "privacy/published.py",
+        'if "noise" in trace.parameters:',
+        'if "noises" in trace.parameters:',
+        (_NOISE_METHOD + "test_no_audit_and_no_picture",),
+    ),
+    Bug(
+        "joint noise is left out where an exact search is meant",
+        "methods.py",
+        "    refuse_noise(method)\n",
+        "",
+        (_NOISE_METHOD + "test_noise_is_never_left_out_in_silence",),
+    ),
+    Bug(
+        "joint noise of colluders is not simulated",
+        "methods.py",
+        "objective.ranks(total), share * participants",
+        "objective.ranks(total), variance",
+        (_NOISE_METHOD + "test_more_colluders_add_more_noise",),
+    ),
+    Bug(
         "joint noise for one cell where two change",
         "dp/joint.py",
         "return probes * min(cells, 2)",
@@ -1624,8 +1739,8 @@ _LEDGERS = [
     Bug(
         "runs without noise cost no epsilon",
         "dp/ledger.py",
-        "if claims.total() == len(entries) else inf",
-        "if claims else 0.0",
+        "_compose(claims, delta) if private == len(entries) else inf",
+        "_compose(claims, delta)",
         (_LEDGER + "test_bounds_intersect_and_bits_add_up",),
     ),
     Bug(
@@ -1687,8 +1802,8 @@ _LEDGERS = [
     Bug(
         "a session taken up again counts twice",
         "dp/ledger.py",
-        "if (session.digest, session.value) not in known:",
-        "if known is not None:",
+        'if state in (None, "silent"):  # taken up again',
+        "if known is not None:  # taken up again",
         (_SESSIONS + "test_a_session_that_has_begun_is_not_refused_and_counts_once",),
     ),
     Bug(

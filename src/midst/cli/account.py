@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from midst.dp.joint import Claim, most_bits
 from midst.dp.ledger import Entry, Ledger, entry_of
-from midst.dp.mechanisms import Mechanism, information
+from midst.dp.mechanisms import information
 from midst.errors import InputError
 from midst.privacy.priors import Prior
 from midst.problems import Problem
+from midst.protocol.noise import JointNoise
 from midst.result import Result
 
 
@@ -22,18 +26,24 @@ class Account:
         problem: the values of all, before any noise.
         node: whose.
         prior: of every value.
-        mechanism: the noise that is put on them.
+        mechanism: the noise that is put on them, or on what is told of all.
     """
 
     ledger: Ledger
     problem: Problem
     node: int
     prior: Prior
-    mechanism: Mechanism | None
+    mechanism: Claim | None
 
     def book(self, result: Result) -> None:
         """Enter what the run gave away to an eavesdropper on clear z(0); of a noised run, what its noise leaves."""
-        if self.mechanism is not None:
+        if isinstance(self.mechanism, JointNoise):
+            assert result.noise is not None
+            owners, arity = self.problem.owners, result.trace.parameters["arity"]
+            own = 1 if owners is None else int(np.count_nonzero(owners == self.node))
+            bits = own * most_bits(result.noise.variance, result.noise.probes, arity)
+            entry = Entry(bits=bits, mechanism=self.mechanism)
+        elif self.mechanism is not None:
             entry = Entry(bits=information(self.mechanism, self.prior.scale), mechanism=self.mechanism)
         else:
             entry = entry_of(result.trace, self.node, self.prior, among=self.ledger.mark(self.problem.values))
@@ -41,7 +51,7 @@ class Account:
 
 
 def open_account(
-    path: str, problem: Problem, node: int, prior: Prior, mechanism: Mechanism | None, over_budget: bool
+    path: str, problem: Problem, node: int, prior: Prior, mechanism: Claim | None, over_budget: bool
 ) -> Account:
     """The account of a node, if its budget allows one more run.
 

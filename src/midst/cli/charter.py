@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from midst.net.charter import Charter
+    from midst.protocol.noise import JointNoise
 
 _A_FILE = click.Path(path_type=Path)
 _OF_METHODS = (  # not taken along to the other method
     *("c", "theta", "mu", "sigma", "scale", "tolerance"),
-    *("pooled", "statistics", "columns", "disclosure"),
+    *("pooled", "statistics", "columns", "disclosure", "noise"),
 )
 _DEADLINES = ("start", "wait", "total", "linger")
 _METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
@@ -33,6 +34,8 @@ _EXAMPLES = """\b
 Examples:
   midst charter new --session pay-2026 --method search --graph ring --bounds 0:500000 --out pay.toml \\
       alice.crt@alice.example.org:7001 bob.crt@bob.example.org:7001 carol.crt
+  midst charter new --session pay-2026 --method search --graph ring --pooled --dp eps=1,delta=1e-6,colluders=2 \\
+      --bounds 0:500000 --resolution 100 --out pay.toml alice.crt@alice.example.org:7001 bob.crt carol.crt
   midst charter new --from pay.toml --session pay-2027 --out pay-2027.toml
   midst charter check pay.toml --name alice --key keys/alice.key
   midst charter show pay.toml"""
@@ -42,6 +45,11 @@ trimmed:0.1, winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20, of ev
 _DISCLOSURE = """With fewer participants or values, a larger share of one, or statistics over fewer values (support),
 nothing is asked. Default: participants=3,values=5,support=1,share=1,free=2."""
 _VERIFY = "Whether everybody proves its votes in a search. Default: up to 50 participants."
+_DP = """Search: noise on every total, of which nobody knows the whole, such that all that is told is differentially
+private: eps=1,delta=1e-6,colluders=2, and values=N to protect so many of one participant's together."""
+_RECORDED = (
+    "Who records the network: who talks to whom, when, and how much, but not the numbers; all rounds look alike."
+)
 UNVERIFIED = "Votes are not proved: one participant that lies can choose which honest value is published"
 
 
@@ -76,9 +84,10 @@ def command() -> None:
 @click.option("--statistics", metavar="NAME,…", help=_STATISTICS)
 @click.option("--column", "columns", multiple=True, metavar="NAME[=LO:HI]", help="Of everybody's lists. Repeat.")
 @click.option("--disclosure", metavar="NAME=N,…", help=_DISCLOSURE)
-@click.option("--arity", type=int, metavar="K", help="Search: thresholds a probe, from 1 to 7. Default: 3.")
+@click.option("--arity", type=int, metavar="K", help="Search: thresholds a probe, 1 to 7. Default: 3; with --dp 1.")
 @click.option("--spacing", metavar="WAY|Q,Q,…", help="Search: rank, value, key, or public quantiles. Default: rank.")
 @click.option("--verify/--no-verify", default=None, help=_VERIFY)
+@click.option("--dp", metavar="SPEC", help=_DP)
 @click.option("--coordinates", type=int, metavar="M", help="How many numbers each value has. Default: 1.")
 @click.option("--c", type=float, help="Convergence parameter. Default: chosen from what is public.")
 @click.option("--theta", type=float, help="Averaging constant, in (0, 1). Default: 0.5.")
@@ -113,6 +122,7 @@ def new(
     import msgspec
 
     from midst.cli.keys import check_new
+    from midst.cli.noise import require_promise
     from midst.errors import InputError
     from midst.files import write_whole
     from midst.net.charter import make_charter, read_charter
@@ -136,6 +146,7 @@ def new(
     if "method" not in plain:
         raise InputError("how is the answer to be found? give --method search (exposes nobody) or --method consensus")
     charter = make_charter(plain, "charter")
+    require_promise(charter)
     if old is not None and (warning := differencing(read_charter(old), charter)):
         click.echo(f"midst: {warning}", err=True)
     for line in expectations(charter, spread):
@@ -155,12 +166,14 @@ def new(
 def check(file: Path, name: str | None, key: Path | None) -> None:
     """Check a charter: exit code 0 and its digest, or 2 and what is wrong."""
     from midst.cli.keys import load_and_warn
+    from midst.cli.noise import require_promise
     from midst.errors import InputError
     from midst.net.charter import check_identity, read_charter, strangers
 
     if (name is None) != (key is None):
         raise InputError("give --name and --key together, or neither")
     charter = read_charter(file)
+    require_promise(charter)
     if name is not None and key is not None:
         identity = load_and_warn(key)
         check_identity(charter, name, identity)
@@ -176,9 +189,11 @@ def show(file: Path, as_json: bool) -> None:
     """Explain a charter: who, what is found, with which parameters, and what the run tells whom."""
     import json
 
+    from midst.cli.noise import require_promise
     from midst.net.charter import read_charter
 
     charter = read_charter(file)
+    require_promise(charter)
     if as_json:
         click.echo(json.dumps(_to_dict(charter)))
         return
@@ -208,6 +223,7 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
         isinstance(charter.goal, Mean)
         or charter.bounds is None
         or charter.has_lists  # of how many values is not known yet
+        or charter.noise is not None  # `_rows` says what is promised, and how far off answers are
         or len(charter.names) > _MOST_EXPECTED
     ):
         return []
@@ -335,6 +351,7 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
     from midst.errors import InputError
 
     given = {name: value for name, value in settings.items() if value is not None and value != ()}
+    promise = given.pop("dp", None)
     _settle_statistics(plain, given)
     if "spacing" in given and given["spacing"] not in ("rank", "value", "key"):
         try:
@@ -359,6 +376,22 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
         plain.pop("bounds", None)
     plain["deadlines"] = dict(plain.get("deadlines", {})) | {k: given.pop(k) for k in _DEADLINES if k in given}
     plain |= given
+    _settle_noise(plain, given, promise)
+
+
+def _settle_noise(plain: dict[str, Any], given: dict[str, Any], spec: str | None) -> None:
+    """The noise that was asked for; or that of the old charter, settled anew for what may have changed."""
+    from midst.cli.noise import settle_noise
+    from midst.protocol.noise import JointNoise, parse_joint
+
+    before = plain.get("noise")
+    if spec is None and before is None:
+        return
+    if before is None:  # what an exact search would have is none of this one's
+        plain |= {"arity": given.get("arity", 1), "spacing": given.get("spacing", "key")}
+    named = {} if before is None else {name: value for name, value in before.items() if name != "variance"}
+    promise = JointNoise(**named) if spec is None else parse_joint(spec)
+    plain["noise"] = settle_noise(promise, plain.get("bounds"), plain.get("resolution"), plain["arity"])
 
 
 def _settle_statistics(plain: dict[str, Any], given: dict[str, Any]) -> None:
@@ -394,6 +427,8 @@ def _settle_statistics(plain: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
+    from midst.cli.noise import accuracy
+
     weighted = any(one.weight != 1 for one in charter.participants)
     size = "" if charter.width == 1 or charter.statistics else f" in each of {charter.width} coordinates"
     lists = ", of all their values together" if charter.has_lists else ""
@@ -417,6 +452,9 @@ def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
             yield "", f"{column.name} lies between {column.bounds[0]:g} and {column.bounds[1]:g}"
     if charter.statistics:
         yield "refused", ", or ".join(_refused(charter))
+    if charter.noise is not None:
+        yield "noise", f"{charter.noise.promise.describe()}; of variance {charter.noise.variance}"
+        yield "", accuracy(charter)
     yield "parameters", _parameters(charter)
     yield "ends", _ending(charter)
     limits = charter.deadlines
@@ -439,6 +477,7 @@ def _refused(charter: Charter) -> Iterator[str]:
 def _parameters(charter: Charter) -> str:
     if charter.method == "search":
         by = charter.spacing if isinstance(charter.spacing, str) else f"{len(charter.spacing)} public quantiles"
+        by = by if charter.noise is None else "key"
         votes = "votes are proved" if charter.is_verified else "votes are not proved"
         return f"{charter.arity} thresholds a probe, placed by {by}; {votes}"
     parameters = charter.parameters.to_dict()
@@ -451,6 +490,8 @@ def _parameters(charter: Charter) -> str:
 def _ending(charter: Charter) -> str:
     if charter.stop == "certified":
         return f"when all x are certified to lie within {charter.tolerance:g} of the scale of the answer"
+    if charter.noise is not None:
+        return "when everybody has signed the answer, which with noise no totals prove"
     if charter.method == "search":
         return "when everybody has signed the answer that the totals prove"
     return "by a search once all x are close; when everybody has signed the answer that its totals prove"
@@ -461,6 +502,8 @@ def disclosures(charter: Charter) -> list[str]:
     lines = ["Everybody: this charter, and the answer."]
     if charter.has_lists:
         lines.append("Everybody: how many values each participant has.")
+    if charter.noise is not None:
+        return [*lines, *_disclosed_with_noise(charter.noise.promise)]
     if charter.stop == "exact":
         lines.append(
             "Everybody: how much weight lies between public thresholds, in total, a few of them in every probe;"
@@ -472,9 +515,7 @@ def disclosures(charter: Charter) -> list[str]:
         lines += _disclosed_by_iteration(charter)
     if charter.method == "search" and len({one.weight for one in charter.participants if one.weight}) > 1:
         lines.append("Weights differ: totals of weights can tell whose value lies where.")
-    lines.append(
-        "Who records the network: who talks to whom, when, and how much, but not the numbers; all rounds look alike."
-    )
+    lines.append(_RECORDED)
     if charter.stop == "exact":
         lines.append(
             f"Everybody proves its votes: {_held_to(charter)}, or the run ends with evidence against one of them, or a"
@@ -510,6 +551,23 @@ def _disclosed_by_statistics(charter: Charter) -> list[str]:
     if "mad" in kinds:
         lines.append("Everybody: the median, and how many values lie how far from it.")
     return lines
+
+
+def _disclosed_with_noise(promise: JointNoise) -> list[str]:
+    from math import exp
+
+    against = "; everybody knows its own share of the noise, so agree on colluders=1 for those who take part"
+    return [
+        "Everybody: how many values lie up to public thresholds, in total and with noise of which nobody knows the"
+        " whole. Nobody's own part, and whose value lies near the answer neither.",
+        f"What is promised: {promise.describe()}{'' if promise.colluders else against}. To see all of it shifts the"
+        f" odds between any two values by a factor of {exp(min(promise.epsilon, 700)):.3g} at most, but for a chance of"
+        f" {promise.delta:g}, whatever else is known.",
+        _RECORDED,
+        "Liars: what they add is not noticed, and they can put the answer anywhere. As long as they are no more than"
+        " the promise is against, they make nothing less private.",
+        "Each further run on the same values costs the same again. Keep account with midst ledger.",
+    ]
 
 
 def _disclosed_by_iteration(charter: Charter) -> list[str]:

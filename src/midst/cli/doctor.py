@@ -76,6 +76,7 @@ def command(charter_file: Path, name: str, key_file: Path, wait: float, as_json:
 def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Iterator[Line]:
     """All checks, as they are made."""
     from midst.cli.charter import UNVERIFIED, expectations
+    from midst.cli.noise import accuracy, require_promise
     from midst.net.charter import check_identity, read_charter
     from midst.net.identity.keys import load_identity
 
@@ -85,7 +86,11 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
     if not isinstance(charter, Line):
         for text in expectations(charter, None):
             yield Line("ok", "expect", " ".join(text.split()))
-        if charter.stop == "exact" and not charter.is_verified:
+        if charter.noise is not None:
+            kept = _attempt("noise", lambda: require_promise(charter))
+            promised = f"{charter.noise.promise.describe()}; {accuracy(charter)}"
+            yield kept if isinstance(kept, Line) else Line("ok", "noise", promised)
+        elif charter.stop == "exact" and not charter.is_verified:
             yield Line("warning", "verify", f"{UNVERIFIED}; have a charter with verify = true")
     identity = _attempt("key", lambda: load_identity(key_file))
     if isinstance(identity, Line):

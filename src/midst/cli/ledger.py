@@ -25,7 +25,7 @@ _KINDS = {
     "indication": "an indication, no bound: runs that cannot be joined are added up",
 }
 _CHARTER = "The planned session; refused also where it is too near an earlier one."
-_DP = "The planned run's noise, such as gaussian:eps=1,delta=1e-5,bounds=0:100."
+_DP = "The planned run's noise, such as gaussian:eps=1,delta=1e-5,bounds=0:100 or joint:eps=1,delta=1e-6."
 
 
 @click.group()
@@ -75,21 +75,22 @@ def show(file: str, as_json: bool) -> None:
 @click.option("--charter", "charter_file", metavar="FILE", help=_CHARTER)
 def check(file: str, value_file: str, mechanism: str | None, charter_file: str | None) -> None:
     """Ask whether one more run on this datum is within the budget: exit code 0, or 2."""
+    from midst.dp.joint import parse_claim
     from midst.dp.ledger import Entry, Ledger
-    from midst.dp.mechanisms import parse_mechanism
     from midst.errors import InputError
 
     ledger, datum = Ledger.open(file), _read_datum(value_file)
     if charter_file is not None:
-        from midst.cli.node_account import session_of
+        from midst.cli.node_account import planned_entry, session_of
         from midst.net.charter import read_charter
 
         if mechanism is not None:
             raise InputError("--dp is about midst run, --charter about midst node; give one of them")
-        ledger.require_session(session_of(read_charter(charter_file)), datum)
+        charter = read_charter(charter_file)
+        ledger.require_session(session_of(charter), datum, planned_entry(charter, datum.size))
     else:
         ledger.require_datum(datum)
-        ledger.require(entry=Entry(mechanism=None if mechanism is None else parse_mechanism(mechanism)))
+        ledger.require(entry=Entry(mechanism=None if mechanism is None else parse_claim(mechanism)))
     click.echo(f"{file}: one more run is within the budget", err=True)
 
 
@@ -127,7 +128,12 @@ def _rows(ledger: Ledger) -> list[tuple[str, str]]:
         epsilon = f"{totals.epsilon:.4g}{of(budget.max_epsilon)} at delta {totals.delta:g}"
     else:
         plain = totals.runs - totals.dp_runs
-        epsilon = f"no bound{of(budget.max_epsilon)}: {plain} runs were not differentially private"
+        why = (
+            f"{plain} runs were not differentially private"
+            if plain
+            else f"the deltas of the runs come to more than {totals.delta:g}"
+        )
+        epsilon = f"no bound{of(budget.max_epsilon)}: {why}"
     return [
         ("runs", f"{totals.runs}{of(budget.max_runs)}"),
         ("exposed", f"in {totals.exposed_runs} runs"),

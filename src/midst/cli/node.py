@@ -4,8 +4,8 @@ Rules:
 - The value comes from a file, from the output of a command, or from standard input: never from an argument or the
   environment, which other users of the machine can read. It is not repeated anywhere.
 - A file with the value is refused if others can read it, as a key is; the process leaves no core dump.
-- Everything is checked before the first byte is sent: files, charter, key, certificate, value, journal, address, and
-  the ledger, into which the session is entered.
+- Everything is checked before the first byte is sent: files, charter, whether its noise keeps its promise, key,
+  certificate, value, journal, address, and the ledger, into which the session is entered.
 - z(0) is drawn from the operating system. There is no seed here: whoever knows it would know what hides the value.
 - The answer goes to stdout, what happens on the way to stderr: lines for people, or JSON with --log json. The address
   of the page, with its token, is shown on a terminal only; a log says in which file it is, which nobody else can read.
@@ -62,6 +62,7 @@ _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
 _OUT = "Write the answer with everybody's signature, or evidence of a lie, for midst verify."
 _LEDGER = "Keep account of this quantity; refuses a session too near an earlier one. See midst ledger."
+_DP = "Refuse a charter whose noise promises less than this, such as eps=1,delta=1e-6,colluders=2."
 _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, or normal:0,1."
 
 
@@ -83,6 +84,7 @@ _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, 
 @click.option("--ledger", type=_A_FILE, metavar="FILE", help=_LEDGER)
 @click.option("--despite-ledger", is_flag=True, help="Take part though the ledger refuses.")
 @click.option("--prior", metavar="KIND:A,B", help=_PRIOR)
+@click.option("--dp", "least", metavar="SPEC", help=_DP)
 @click.option("--log", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
 def command(
@@ -100,6 +102,7 @@ def command(
     metrics: str | None,
     explore: bool,
     out: Path | None,
+    least: str | None,
     log: str,
     as_json: bool,
     **about_ledger: Any,
@@ -109,6 +112,7 @@ def command(
     The journal makes it safe to kill and to start again: the same command goes on where it was. Exit code 4 means that
     the run was aborted, and the message says because of whom.
     """
+    from midst.cli.noise import require_promise
     from midst.net.charter import check_identity, read_charter, split_address
     from midst.net.identity.keys import load_identity
     from midst.net.journal import DiskFile, Journal
@@ -120,6 +124,7 @@ def command(
 
     forbid_dumps()
     charter = read_charter(charter_file)
+    require_promise(charter, least)
     identity = load_identity(key_file)
     number = check_identity(charter, name, identity)
     own_address, watched = (None if text is None else split_address(text) for text in (listen, metrics))
@@ -238,7 +243,12 @@ async def _run(
 
     with ExitStack() as stack:
         feed = stack.enter_context(_page(setup, tell)) if explore else None
-        session = resume(setup, journal, os.urandom)
+        try:
+            session = resume(setup, journal, os.urandom)
+        except Aborted as aborted:
+            if account is not None and aborted.kind == "withheld":  # as the journal has it: nothing was asked
+                _close_account(account, aborted, None, tell)
+            raise
         ending = session if isinstance(session, Answer) else await _drive(session, transport, tell, watched, feed)
         if account is not None:
             _close_account(account, ending, None if isinstance(session, Answer) else session, tell)

@@ -7,6 +7,8 @@ Rules:
 - Of a session that was aborted, this participant knows what was told until then; others may know one answer more. Of an
   iteration, it knows whether it has sent its own value, and what the search at its end told. Neither is joined with
   other sessions: the ledger calls the sum an indication.
+- A search with noise costs the (ε, δ) of its charter, from the first question on, whatever becomes of it; and its bits
+  are what such noise leaves at most, in the mean.
 - A ledger that cannot be written at the end costs nobody the answer: the session is in it, as one that has begun.
 """
 
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from midst.dp.joint import most_bits
 from midst.dp.ledger import Entry, Ledger, entry_of
 from midst.dp.sessions import KnownSession, Member, State
 from midst.errors import Aborted, InputError
@@ -30,6 +33,7 @@ from midst.privacy.posterior import single
 from midst.privacy.priors import Normal, Prior, Uniform, parse_prior
 from midst.privacy.statistics import measure_session
 from midst.protocol.course import play
+from midst.protocol.noisy_search import AnySearch
 from midst.protocol.search import SearchState
 from midst.protocol.statements import Statement
 from midst.trace import Probe, Trace
@@ -64,6 +68,10 @@ class NodeAccount:
         """
         charter, search = self.setup.charter, None if exchange is None else exchange.search
         state, sizes = _state(self.setup, ending, search), [1] * len(charter.names)
+        if charter.noise is not None:
+            planned = planned_entry(charter, self.setup.values.size)
+            self.ledger.finish(charter.digest.hex(), planned, state, self.prior)
+            return
         exposed = exchange is not None and exchange.exposed
         if isinstance(ending, Answer):
             search, sizes = _play(charter, ending)
@@ -71,9 +79,9 @@ class NodeAccount:
         elif charter.has_lists and not charter.statistics:
             search = None  # how many values the others have is in their announcements, and not told here
         entry = Entry()
-        if search is not None and search.steps and charter.statistics:
+        if isinstance(search, SearchState) and search.steps and charter.statistics:
             entry = self._entry_of_statistics(search)
-        elif search is not None and search.steps:
+        elif isinstance(search, SearchState) and search.steps:
             entry = entry_of(trace_of(charter, search, sizes), self.setup.number, self.prior)
         if charter.method == "consensus":
             entry = Entry(exposed=exposed, bits=self._bits_of_value() if exposed else entry.bits)
@@ -110,7 +118,8 @@ def open_node_account(path: Path, setup: Setup, prior: str | None, despite: bool
     if any(believed.log_density(value) == -math.inf for value in setup.values.reshape(-1).tolist()):
         raise InputError("--prior gives no mass to your value; give a wider one")
     ledger = Ledger.open(path)
-    ledger.begin(session_of(setup.charter), setup.values.reshape(-1), despite, believed)
+    planned = planned_entry(setup.charter, setup.values.size)
+    ledger.begin(session_of(setup.charter), setup.values.reshape(-1), despite, believed, planned)
     return NodeAccount(ledger, setup, believed, prior is not None)
 
 
@@ -118,6 +127,20 @@ def session_of(charter: Charter) -> KnownSession:
     """The session of a charter, as a ledger knows it."""
     members = tuple(Member(one.name, one.fingerprint, one.weight) for one in charter.participants)
     return KnownSession(charter.session, charter.digest.hex(), members)
+
+
+def planned_entry(charter: Charter, values: int) -> Entry:
+    """What is known of a session beforehand: with noise, what it costs and tells at most; else nothing.
+
+    Args:
+        charter: what all agreed on.
+        values: how many this participant brings.
+    """
+    if charter.noise is None:
+        return Entry()
+    rules = charter.noisy_rules([1] * len(charter.names))
+    bits = values * most_bits(rules.variance, rules.probes, rules.most_numbers)
+    return Entry(bits=bits, mechanism=charter.noise.promise)
 
 
 def _default_prior(charter: Charter) -> Prior:
@@ -158,14 +181,14 @@ def trace_of(charter: Charter, search: SearchState, sizes: list[int]) -> Trace:
     )
 
 
-def _state(setup: Setup, ending: Answer | Aborted, search: SearchState | None) -> State:
+def _state(setup: Setup, ending: Answer | Aborted, search: AnySearch | None) -> State:
     if isinstance(ending, Answer):
         return "over"
     # in a search nothing is sent that depends on the value before all have announced themselves
     return "silent" if setup.iteration is None and search is None else "aborted"
 
 
-def _play(charter: Charter, answer: Answer) -> tuple[SearchState | None, list[int]]:
+def _play(charter: Charter, answer: Answer) -> tuple[AnySearch | None, list[int]]:
     """The search that found an answer, and how many values each participant has; None where there was no search."""
     transcript = answer.transcript
     if transcript is None:

@@ -24,7 +24,8 @@ from midst.cli.account import open_account
 from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph
 from midst.cli.values import read_numbers, read_parties, read_values
 from midst.columns import Missing
-from midst.dp.mechanisms import parse_mechanism, privatise
+from midst.dp.joint import Claim, parse_claim
+from midst.dp.mechanisms import privatise
 from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
@@ -32,6 +33,7 @@ from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_s
 from midst.objectives import TAUS, Mean, Objective, Quantile, Side
 from midst.privacy.priors import parse_prior
 from midst.problems import Problem
+from midst.protocol.noise import JointNoise
 from midst.protocol.search import SPACING_ORDERS
 from midst.result import Result
 from midst.solving import Progress, solve
@@ -43,7 +45,7 @@ nobody; or both, to compare."""
 _STOP = """Of the iteration: when x are close enough for a search to find the exact answer, or when it is certified to
 within the tolerance. Default: exact where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
-paper's offset:sigma=0.1."""
+paper's offset:sigma=0.1; or of a search on every total, of which nobody knows the whole: joint:eps=1,delta=1e-6."""
 _VALUES_DIR = "One file a participant, for --statistics: numbers, a CSV or a Parquet file; see --column."
 _MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATISTICS = """Find these of all values together, in one session: median, quartiles, iqr, p95, mean, sum, count,
@@ -57,6 +59,8 @@ Examples:
   midst run --graph ring --values values.txt --quantile 0.9 --json
   midst run --graph ring --values values.txt --method search --bounds 0:100
   midst run --graph ring --values values.txt --method both --plot both.png
+  midst run --graph ring --values lists.txt --pooled --method search --dp joint:eps=1,delta=1e-6 \\
+      --bounds 0:100 --resolution 1
   midst run --graph ring --values-dir sites --column los --statistics median,p95,mean --bounds 0:365"""
 SIDES = ("low", "high", "midpoint", "any")
 _OF_SEARCH = ("arity", "spacing")
@@ -157,14 +161,15 @@ def command(
     seed = secrets.randbits(32) if seed is None else seed
     numbers = read_values(values, pooled, nodes, columns, missing)
     noiseless = _read_problem(graph, nodes, numbers, weights, seed, public)
-    mechanism = None if dp is None else parse_mechanism(dp)
-    problem = noiseless if mechanism is None else privatise(noiseless, mechanism, seed)
+    mechanism = _noise(dp, method, plot)
+    noise = mechanism if isinstance(mechanism, JointNoise) else None
+    problem = noiseless if isinstance(mechanism, JointNoise | None) else privatise(noiseless, mechanism, seed)
     names: tuple[MethodName, ...] = METHODS if method == "both" else (method,)
     if len(names) > 1 and (save is not None or ledger is not None):
         raise InputError("--save and --ledger are of one run; leave them out, or choose one --method")
     if ledger is not None and record == "none":
         raise InputError("--ledger needs what --record none leaves out; try --record audit")
-    methods = {name: _method(name, problem, parameters, alone=len(names) == 1) for name in names}
+    methods = {name: _method(name, problem, parameters, noise, alone=len(names) == 1) for name in names}
     account = None
     if ledger is not None:
         account = open_account(ledger, noiseless, ledger_node, parse_prior(prior), mechanism, over_budget)
@@ -226,7 +231,20 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
     return Quantile(TAUS[name or "median"] if quantile is None else quantile, side or "low")
 
 
-def _method(name: MethodName, problem: Problem, parameters: dict[str, Any], alone: bool) -> Method:
+def _noise(spec: str | None, method: str, plot: Path | None) -> Claim | None:
+    """The noise that is asked for."""
+    claim = None if spec is None else parse_claim(spec)
+    if isinstance(claim, JointNoise):
+        if method != "search":
+            raise InputError("--dp joint:… is noise on the totals of a search; give --method search")
+        if plot is not None:
+            raise InputError("--plot draws totals, and with noise these say nothing for certain; leave it out")
+    return claim
+
+
+def _method(
+    name: MethodName, problem: Problem, parameters: dict[str, Any], noise: JointNoise | None, alone: bool
+) -> Method:
     """The method with its parameters; where it is alone, those of the other one must not be given."""
     given = click.get_current_context().get_parameter_source
     others = [each for each in parameters if (each in _OF_SEARCH) != (name == "search")]
@@ -235,7 +253,7 @@ def _method(name: MethodName, problem: Problem, parameters: dict[str, Any], alon
             raise InputError(f"--{other} is no option of --method {name}; leave it out")
     own = {each: value for each, value in parameters.items() if each not in others and value is not None}
     if name == "search":
-        return Search(**own)
+        return Search(**own, noise=noise)
     stop = make_stop(problem, *(own.pop(each, None) for each in ("stop", "tolerance", "iterations")))
     return Consensus(**own, stop=stop)
 

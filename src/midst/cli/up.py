@@ -47,6 +47,7 @@ Examples:
 _VALUES = "One number (or row of numbers) a line. Default: N(0, 1), drawn."
 _MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _VERIFY = "Whether everybody proves its votes in a search. Default: up to 50 nodes."
+_DP = "Search: noise on every total, such that all that is told is differentially private: eps=1,delta=1e-6."
 _OUT = "Write the answer with everybody's signature; with its charter beside it, for midst verify."
 _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 
@@ -64,10 +65,11 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie. Default: read off the values.")
 @click.option("--method", type=click.Choice(["consensus", "search"]), default="consensus", show_default=True)
-@click.option("--arity", type=int, default=3, show_default=True, help="Search: thresholds a probe, from 1 to 7.")
+@click.option("--arity", type=int, help="Search: thresholds a probe, from 1 to 7. Default: 3; with --dp 1.")
 @click.option("--resolution", type=float, help="Public: values are told apart to this, as 0.01.")
 @click.option("--pooled", is_flag=True, help="Search: a line of --values is a participant's list, of any length.")
 @click.option("--verify/--no-verify", default=None, help=_VERIFY)
+@click.option("--dp", metavar="SPEC", help=_DP)
 @click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), default="tls", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help=_OUT)
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw the statistics.")
@@ -87,10 +89,11 @@ def command(
     quantile: float | None,
     bounds: str | None,
     method: MethodName,
-    arity: int,
+    arity: int | None,
     resolution: float | None,
     pooled: bool,
     verify: bool | None,
+    dp: str | None,
     transport: TransportName,
     out: Path | None,
     plot: Path | None,
@@ -101,6 +104,7 @@ def command(
     """Start a whole network on this machine: real processes, throw-away keys, mutual TLS on loopback."""
     import numpy as np
 
+    from midst.cli.noise import require_promise
     from midst.cli.options import parse_bounds
     from midst.net.local import make_party, unanimous
     from midst.statistics import split_names
@@ -130,6 +134,9 @@ def command(
     known = parse_bounds(bounds)
     if known is None and method == "consensus" and not isinstance(numbers, list):
         known = _read_off(network, numbers)
+    arity = arity if arity is not None else 3 if dp is None else 1
+    if dp is not None:
+        asked["noise"] = _settle_noise(dp, method, known, resolution, arity)
     making = make_party(
         network,
         method=method,
@@ -145,6 +152,7 @@ def command(
         **asked,
     )
     with _ending_well(), making as party:
+        require_promise(party.charter)
         if out is not None:
             _check_out(party.charter, out)
         with _page(party.charter) if explore else nullcontext() as page:
@@ -159,6 +167,18 @@ def command(
             )
             if explore:
                 _stay()
+
+
+def _settle_noise(
+    dp: str, method: MethodName, bounds: tuple[float, float] | None, resolution: float | None, arity: int
+) -> dict[str, Any]:
+    """The charter's noise."""
+    from midst.cli.noise import settle_noise
+    from midst.protocol.noise import parse_joint
+
+    if method != "search":
+        raise InputError("--dp is noise on the totals of a search; give --method search")
+    return settle_noise(parse_joint(dp), bounds, resolution, arity)
 
 
 def _read_tables(

@@ -55,14 +55,17 @@ def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[t
     from midst.net import answer
     from midst.net.results import verify_result
 
-    values, proofs, statistics = verify_result(charter, result)
+    values, proofs, statistics, error = verify_result(charter, result)
     certified = ("certified", f"by all {len(charter.names)}: {', '.join(charter.names)}")
     if statistics is not None:
         told = {"statistics": answer.one_or_all(statistics), "certified": True}
         rows = answer.statistics_rows(statistics, charter.disclosure)
         return told, [*rows, answer.statistics_standing(charter.is_verified), certified]
-    told = {"value": answer.one_or_list(values), "certified": True, "counts": answer.named_counts(proofs)}
+    told = {"value": answer.one_or_list(values), "certified": True}
     shown = (charter.title, ", ".join(map(repr, values)))
+    if error is not None:
+        return {**told, "rank_error": error}, [shown, answer.noise_standing(error), certified]
+    told |= {"counts": answer.named_counts(proofs)}
     return told, [shown, answer.counts_standing(proofs, charter.is_verified), certified]
 
 

@@ -7,7 +7,6 @@
 `midst.dp` shows the names of the first and the last, and of the second what is agreed on.
 """
 
-from midst.dp.joint import JointNoise, parse_joint
 from midst.dp.ledger import Budget, BudgetError, Entry, Ledger, Totals, entry_of
 from midst.dp.loss import composed_epsilon
 from midst.dp.mechanisms import (
@@ -21,6 +20,7 @@ from midst.dp.mechanisms import (
     information,
     privatise,
 )
+from midst.protocol.noise import JointNoise, parse_joint
 
 __all__ = [
     "AccuracyCost",

@@ -1,4 +1,4 @@
-"""Joint noise: how much is needed for a whole search to be (ε, δ)-private, what it costs, and how far off answers are.
+"""Joint noise: how much is needed for a whole search to be (ε, δ)-private, and what it costs.
 
 A noisy search (`protocol/noisy_search.py`) tells, T times, how many of all values lie in each of some cells, with
 Skellam noise of variance σ² on each number, of which every participant adds a share (`protocol/noise.py`).
@@ -27,77 +27,38 @@ put the answer anywhere, but make nothing less private. Several sessions on the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from fractions import Fraction
-from math import inf, sqrt
+from functools import lru_cache
+from math import inf, log
 
 from midst.dp.loss import MOST_VARIANCE, skellam_epsilon
-from midst.dp.mechanisms import check_delta
+from midst.dp.mechanisms import Mechanism, check_delta, parse_mechanism
 from midst.errors import InputError
+from midst.protocol.noise import JointNoise, parse_joint
 
-MOST_ERROR = 0.1  # of an answer's rank, as a share of all values: beyond that it is refused
-_FORM = "eps=1,delta=1e-6,colluders=2"
+Claim = Mechanism | JointNoise  # noise on values, or on what is told of all of them
+
 _MARGIN = 1e-5
 _MANTISSA = 1024  # variances have at most this, or a number below its double, as a whole number of quarters times 2^e
 _MOST_INDEX = 25 * _MANTISSA  # that of `MOST_VARIANCE`
 
 
-@dataclass(frozen=True)
-class JointNoise:
-    """What is agreed on: the promise, and against whom it is to hold.
+def parse_claim(text: str) -> Claim:
+    """Noise of either kind from its text, as `spell_claim` gives it.
 
-    Attributes:
-        epsilon: ε of the whole transcript, positive.
-        delta: δ in (0, 1).
-        colluders: how many participants may put together what they know of the noise.
-        values: how many values of one participant are protected together: 1 for each by itself.
-    """
-
-    epsilon: float
-    delta: float
-    colluders: int = 0
-    values: int = 1
-
-    def __post_init__(self) -> None:
-        if not 0 < self.epsilon < inf:
-            raise InputError("epsilon must be a positive number")
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        object.__setattr__(self, "delta", check_delta(self.delta))
-        _check_whole("colluders", self.colluders, 0)
-        _check_whole("values", self.values, 1)
-
-    def __str__(self) -> str:
-        unit = f",values={self.values}" if self.values > 1 else ""
-        return f"eps={self.epsilon!r},delta={self.delta!r},colluders={self.colluders}{unit}"
-
-    def describe(self) -> str:
-        """What is promised, in one line."""
-        unit = "one value" if self.values == 1 else f"a participant's {self.values} values"
-        against = f", against up to {self.colluders} who collude" if self.colluders else ""
-        return f"({self.epsilon:g}, {self.delta:g})-DP of all that is told, for {unit}{against}"
-
-
-def parse_joint(text: str) -> JointNoise:
-    """Joint noise from its text, as `str` of one gives it.
-
-    >>> parse_joint("eps=1,delta=1e-6,colluders=2")
-    JointNoise(epsilon=1.0, delta=1e-06, colluders=2, values=1)
+    >>> parse_claim("joint:eps=1,delta=1e-6")
+    JointNoise(epsilon=1.0, delta=1e-06, colluders=0, values=1)
 
     Raises:
-        InputError: the text is not of that form, or what it says is refused.
+        InputError: the text is of none of the forms, or what it says is refused.
     """
-    parts = [part.partition("=") for part in text.split(",")]
-    named = {"epsilon" if name == "eps" else name: value for name, _, value in parts}
-    known = {field.name for field in fields(JointNoise)}
-    if len(named) != len(parts) or not {"epsilon", "delta"} <= set(named) <= known or "epsilon=" in text:
-        raise InputError(f"joint noise takes eps and delta, and may take colluders and values, each once: {_FORM}")
-    try:
-        epsilon, delta = float(named.pop("epsilon")), float(named.pop("delta"))
-        return JointNoise(epsilon, delta, **{name: int(value) for name, value in named.items()})
-    except InputError as error:
-        raise InputError(f"{error}; try {_FORM}") from None
-    except ValueError:
-        raise InputError(f"joint noise: each must be a number as in {_FORM}") from None
+    kind, _, rest = text.partition(":")
+    return parse_joint(rest) if kind == "joint" else parse_mechanism(text)
+
+
+def spell_claim(claim: Claim) -> str:
+    """And back."""
+    return f"joint:{claim}" if isinstance(claim, JointNoise) else str(claim)
 
 
 def spent(variance: Fraction, probes: int, cells: int, delta: float, values: int = 1) -> float:
@@ -119,6 +80,7 @@ def spent(variance: Fraction, probes: int, cells: int, delta: float, values: int
     return skellam_epsilon(float(variance), values, _runs(probes, cells), delta) if probes else 0.0
 
 
+@lru_cache
 def least_variance(noise: JointNoise, probes: int, cells: int) -> Fraction:
     """The smallest σ² that keeps the promise, of those that may be agreed on (at most a thousandth apart).
 
@@ -161,47 +123,17 @@ def check_variance(noise: JointNoise, variance: Fraction, probes: int, cells: in
         )
 
 
-def count_std(variance: Fraction, cells: int) -> float:
-    """The standard deviation of the noise on a count of all values up to a threshold, that in the middle of a probe.
+def most_bits(variance: Fraction, probes: int, cells: int) -> float:
+    """What the transcript tells of one value in the mean, in bits, whatever is known of all others; from above.
 
-    The count up to the j-th threshold of a probe has the noise of j cells, σ√j.
+    The mutual information is at most the largest relative entropy of two transcripts, which of one number with Skellam
+    noise, shifted by 1, is at most 1/2σ² + min(7/4σ⁴, 3/2σ²) (Agarwal, Kairouz and Liu 2021, in the limit α → 1), and
+    adds up over numbers and adaptive probes. Of a list of m values, it is at most m times this.
     """
-    return sqrt(variance * (cells + 1) / 2)
-
-
-def rank_error(variance: Fraction, cells: int, count: int) -> float:
-    """How far off the rank of an answer is to be expected, as a share of all values; from above.
-
-    The noise on one count, over the number of values. Measured, for medians of evenly and of normally spread values
-    with 1, 2, 3 and 7 thresholds a probe: the mean error is half to three quarters of this, its root mean square two
-    thirds to nine tenths. A half is the most it says: the answer is then anywhere.
-    """
-    return min(count_std(variance, cells) / count, 0.5)
-
-
-def check_size(noise: JointNoise, variance: Fraction, cells: int, count: int) -> None:
-    """Refuse too few values: so much noise would leave no answer, or δ alone would allow one value to be told.
-
-    Args:
-        noise: the promise.
-        variance: σ².
-        cells: the most numbers a probe tells.
-        count: of all values.
-
-    Raises:
-        InputError: there are too few.
-    """
-    if noise.delta * count >= 1:
-        raise InputError(f"delta {noise.delta:g} would allow one of {count:,} values to be told; it must be below 1/n")
-    error = rank_error(variance, cells, count)
-    if error > MOST_ERROR:
-        least = -int(-count_std(variance, cells) // MOST_ERROR)
-        share = f"by some {error:.0%} of them" if error < 0.5 else "by half of them or more"
-        raise InputError(
-            f"with noise for epsilon {noise.epsilon:g} and delta {noise.delta:g}, the rank of an answer among {count:,}"
-            f" values would be off {share}, and at most {MOST_ERROR:.0%} is allowed; have {least:,} values or more, a"
-            f" larger epsilon, {'' if cells == 1 else 'fewer thresholds a probe, '}or a coarser resolution"
-        )
+    if not probes:
+        return 0.0
+    v = float(variance)
+    return _runs(probes, cells) * (1 / (2 * v) + min(7 / (4 * v * v), 3 / (2 * v))) / log(2) if v else inf
 
 
 def _runs(probes: int, cells: int) -> int:
@@ -213,8 +145,3 @@ def _variance(index: int) -> Fraction:
     """The variances that may be agreed on, in order: whole quarters, and from 512 on those of eleven bits."""
     power = max(index // _MANTISSA - 1, 0)
     return Fraction((index - power * _MANTISSA) << power, 4)
-
-
-def _check_whole(name: str, number: int, least: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= 1_000_000:
-        raise InputError(f"{name} must be a whole number from {least} to 1,000,000")

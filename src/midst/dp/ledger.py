@@ -36,7 +36,10 @@ What is added up.
   There is a floor only where all runs can be joined. A session that was begun and of whose end nothing is known, that
   was aborted, or that had another value cannot be joined; one that was aborted before the value counted told nothing.
 - ε: composed by `dp.compose_all` at the budget's δ. A run without differential privacy has no ε, so from the first such
-  run on the total is infinite.
+  run on the total is infinite. A session that was aborted before the value counted has told nothing, and costs none.
+- Of searches with joint noise, ε and δ are simply added (basic composition), since how they were spent is not in the
+  file: ε to the total, δ to be taken off the budget's. Where they come to more than that, the total is infinite. What
+  each of them protects, its charter says: one value of a list, or so many together.
 """
 
 from __future__ import annotations
@@ -52,6 +55,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Self
@@ -59,7 +63,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from midst.dp.mechanisms import Mechanism, Offset, check_delta, compose_all, parse_mechanism
+from midst.dp.joint import Claim, parse_claim, spell_claim
+from midst.dp.mechanisms import Mechanism, Offset, check_delta, compose_all
 from midst.dp.sessions import KnownSession, State, refuse_near
 from midst.errors import InputError
 from midst.files import check_writable, write_whole
@@ -70,6 +75,7 @@ from midst.privacy.priors import Normal, Prior
 from midst.privacy.published import is_search
 from midst.privacy.repeats import JointBits, RecordedRun, join_runs
 from midst.privacy.views import view
+from midst.protocol.noise import JointNoise
 from midst.trace import Trace
 from midst.types import Array
 
@@ -119,8 +125,8 @@ class Entry:
         lower: the value lies above this, by what was seen; not kept where exposed.
         upper: and below this.
         exposed: whether the value itself was sent.
-        bits: what this run alone told; for a noised run `dp.information` says it.
-        mechanism: the noise that was put on the value.
+        bits: what this run alone told; for a noised run `dp.information` says it, or `dp.joint.most_bits`.
+        mechanism: the noise that was put on the value, or on what was told of all.
         told: what it told of all participants, one a coordinate; none where it cannot be joined with other runs.
         node: which of them is the ledger's.
         among: which values took part, by `Ledger.mark`. Runs that differ in it are not joined; where it is "", runs
@@ -134,7 +140,7 @@ class Entry:
     upper: ArrayLike = field(default=inf, repr=False)
     exposed: ArrayLike = False
     bits: float = 0.0
-    mechanism: Mechanism | None = None
+    mechanism: Claim | None = None
     told: tuple[Disclosure, ...] = ()
     node: int = 0
     among: str = ""
@@ -220,7 +226,7 @@ class Totals:
 
     Attributes:
         runs: how many.
-        dp_runs: of them with an (ε, δ) claim.
+        dp_runs: of them with an (ε, δ) claim, or that told nothing.
         exposed_runs: of them such that sent the value itself.
         lower: the value lies above this, for each coordinate, by what the runs that did not expose it show.
         upper: and below this.
@@ -393,14 +399,22 @@ class Ledger:
             self._keep(book, (*book.entries, entry), prior, resolution)
         return self.totals()
 
-    def begin(self, session: KnownSession, datum: ArrayLike, despite: bool = False, prior: Prior | None = None) -> None:
-        """Enter a session before anything of it is sent; one that is in the ledger already stays as it is.
+    def begin(
+        self,
+        session: KnownSession,
+        datum: ArrayLike,
+        despite: bool = False,
+        prior: Prior | None = None,
+        planned: Entry | None = None,
+    ) -> None:
+        """Enter a session before anything of it is sent; one that is in the ledger already, and told something, stays.
 
         Args:
             session: which, and with whom.
             datum: the value that this participant brings.
             despite: enter it whatever the ledger says.
             prior: as for `add`.
+            planned: what is known of it beforehand: the noise that was agreed on.
 
         Raises:
             InputError: it has another value than the ledger's, or is too near an earlier session.
@@ -411,15 +425,18 @@ class Ledger:
             book = _read(self.path)
             self._book = replace(book, seal=book.seal or _digest(numbers))
             if not despite:
-                self.require_session(session, numbers)
+                self.require_session(session, numbers, planned)
             own = self._is_of(numbers)
             self._datum = numbers if own else None
             session = replace(session, value="" if own else self.mark(numbers))
-            known = {(each.digest, each.value) for each in self.sessions}
-            if (session.digest, session.value) not in known:
-                self._keep(self._book, (*book.entries, Entry(session=session)), prior, None)
+            known = {(each.digest, each.value): each.state for each in self.sessions}
+            state = known.get((session.digest, session.value))
+            if state in (None, "silent"):  # taken up again, one that told nothing may tell all
+                others = [each for each in book.entries if each.session != replace(session, state="silent")]
+                entry = replace(planned or Entry(), session=session)
+                self._keep(self._book, (*others, entry), prior, None)
 
-    def require_session(self, session: KnownSession, datum: ArrayLike) -> None:
+    def require_session(self, session: KnownSession, datum: ArrayLike, planned: Entry | None = None) -> None:
         """Refuse a session to come as `begin` would; nothing is written, and one that has begun is not refused.
 
         Raises:
@@ -431,7 +448,7 @@ class Ledger:
             raise InputError(f"{self.path}: {text}; of another quantity keep another, or give --despite-ledger")
         if session.digest not in {each.digest for each in self.sessions}:
             refuse_near(session, self.sessions, str(self.path))
-            self.require()
+            self.require(entry=planned)
 
     def _is_of(self, datum: ArrayLike) -> bool:
         """Whether this is the ledger's datum; any, as long as it has none."""
@@ -509,22 +526,37 @@ def _add_up(entries: tuple[Entry, ...], delta: float) -> Totals:
     lowest, highest = np.max(lower, axis=0), np.min(upper, axis=0)
     if not (lowest < highest).all():
         raise InputError("bounds of this run contradict earlier ones; one of them is of another value")
-    claims: Counter[Mechanism] = Counter(
-        entry.mechanism for entry in entries if not isinstance(entry.mechanism, Offset | None)
+    claims: Counter[Claim] = Counter(
+        entry.mechanism for entry in entries if not isinstance(entry.mechanism, Offset | None) and not entry.is_silent
     )
+    private = claims.total() + sum(entry.is_silent for entry in entries)
     joint = _join(entries)
     return Totals(
         runs=len(entries),
-        dp_runs=claims.total(),
+        dp_runs=private,
         exposed_runs=sum(bool(np.any(entry.exposed)) for entry in entries),
         lower=tuple(lowest.tolist()),
         upper=tuple(highest.tolist()),
         bits=joint.bits,
         kind=joint.kind,
         floor=joint.floor,
-        epsilon=compose_all(claims, delta) if claims.total() == len(entries) else inf,
+        epsilon=_compose(claims, delta) if private == len(entries) else inf,
         delta=delta,
     )
+
+
+def _compose(claims: Counter[Claim], delta: float) -> float:
+    """The ε of all runs together: that of joint noise, with its δ, is added to what the others come to."""
+    added, composed = Fraction(0), Counter[Mechanism]()
+    rest = Fraction(repr(delta))  # the decimals that were written: 3 times 1e-6 is 3e-6
+    for claim, count in claims.items():
+        if isinstance(claim, JointNoise):
+            added, rest = added + count * Fraction(claim.epsilon), rest - count * Fraction(repr(claim.delta))
+        else:
+            composed[claim] = count
+    if rest < 0 or (rest == 0 and composed):
+        return inf
+    return float(added) + (compose_all(composed, float(rest)) if composed else 0.0)
 
 
 def _join(entries: tuple[Entry, ...]) -> JointBits:
@@ -609,7 +641,7 @@ def _encode(entry: Entry) -> dict[str, Any]:
     record |= {end: [x if isfinite(x) else None for x in getattr(entry, end)] for end in ("lower", "upper")}
     record |= {"told": [one.to_dict() for one in entry.told], "joint": entry.joint and asdict(entry.joint)}
     record |= {"session": entry.session and entry.session.to_dict()}
-    return record | {"mechanism": entry.mechanism and str(entry.mechanism)}
+    return record | {"mechanism": entry.mechanism and spell_claim(entry.mechanism)}
 
 
 def _decode(record: dict[str, Any]) -> Entry:
@@ -618,6 +650,6 @@ def _decode(record: dict[str, Any]) -> Entry:
         "told": tuple(map(Disclosure.from_dict, record["told"])),
         "joint": record["joint"] and JointBits(**record["joint"]),
         "session": record["session"] and KnownSession.from_dict(record["session"]),
-        "mechanism": record["mechanism"] and parse_mechanism(record["mechanism"]),
+        "mechanism": record["mechanism"] and parse_claim(record["mechanism"]),
     }
     return Entry(**record | ends | made)

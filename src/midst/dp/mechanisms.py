@@ -310,7 +310,8 @@ def parse_mechanism(text: str) -> Mechanism:
     """
     kind, _, rest = text.partition(":")
     if kind not in _FORMS:
-        raise InputError(f"unknown mechanism {kind!r}; try {', or '.join(form for _, form in _FORMS.values())}")
+        forms = [*(form for _, form in _FORMS.values()), "joint:eps=1,delta=1e-6 for a search"]
+        raise InputError(f"unknown mechanism {kind!r}; try {', or '.join(forms)}")
     make, form = _FORMS[kind]
     expected = [part.partition("=")[0] for part in form.partition(":")[2].split(",")]
     parts = [part.partition("=") for part in rest.split(",")]

@@ -3,8 +3,8 @@
 An engine is a function `iterate(system) -> Iterator[(x, branch)]`, endless, in working units. Stopping, recording and
 reporting belong to `solving.py`. The arrays an engine yields are its own until the next step: copy what is to be kept.
 
-A search has two: `SEARCHES` turn a problem and the rules of a search into where it ends, every step, and the rounds it
-took.
+A search has two: `SEARCHES` turn a problem, the rules of a search and a source of random bytes into where it ends,
+every step, and the rounds it took. Where it ends depends on the bytes with noise only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator
 from midst.engines import arrays, reference, searching
 from midst.engines.searching import Searched
 from midst.problems import Problem
-from midst.protocol.search import Rules
+from midst.protocol.noise import DrawBytes
+from midst.protocol.noisy_search import AnyRules
 from midst.system import System
 from midst.types import Array, Branch
 
 Engine = Callable[[System], Iterator[tuple[Array, Branch]]]
-SearchEngine = Callable[[Problem, Rules], Searched]
+SearchEngine = Callable[[Problem, AnyRules, DrawBytes], Searched]
 
 ENGINES: dict[str, Engine] = {
     "arrays": arrays.node_form,
@@ -29,11 +30,11 @@ ENGINES: dict[str, Engine] = {
 }
 
 
-def _by_participants(problem: Problem, rules: Rules) -> Searched:
+def _by_participants(problem: Problem, rules: AnyRules, draw: DrawBytes) -> Searched:
     """The search of `reference_search.py`, loaded when it is called: signatures take time to load."""
     from midst.engines.reference_search import search_problem
 
-    return search_problem(problem, rules)
+    return search_problem(problem, rules, draw=draw)
 
 
 SEARCHES: dict[str, SearchEngine] = {"arrays": searching.search_problem, "reference": _by_participants}

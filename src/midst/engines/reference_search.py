@@ -16,8 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from midst.engines.searching import Searched
 from midst.problems import Problem
 from midst.protocol.masks import SECRET_BYTES
+from midst.protocol.noise import DrawBytes
+from midst.protocol.noisy_search import AnyRules, begin_search
 from midst.protocol.participant import Holding, Participant
-from midst.protocol.search import Rules, SearchState, SearchStep
+from midst.protocol.search import SearchStep
 from midst.protocol.statements import INSTANCE_BYTES, Agreement, Statement, Verifier
 
 
@@ -57,9 +59,11 @@ class KeyNotary:
 Overhear = Callable[[int, int, Statement], None]  # called with every statement: from whom, to whom, what
 
 
-def search_problem(problem: Problem, rules: Rules, overhear: Overhear | None = None) -> Searched:
+def search_problem(
+    problem: Problem, rules: AnyRules, overhear: Overhear | None = None, draw: DrawBytes = token_bytes
+) -> Searched:
     """The search of a problem's values, participant by participant and statement by statement."""
-    participants = make_participants(problem, rules)
+    participants = make_participants(problem, rules, draw=draw)
     neighbours = [problem.graph.neighbours(i).tolist() for i in range(problem.graph.n)]
     news = [list(each.own) for each in participants]
     rounds = 0
@@ -81,10 +85,19 @@ def _tell(overhear: Overhear, news: list[list[Statement]], neighbours: list[list
                 overhear(j, i, statement)
 
 
-def make_participants(problem: Problem, rules: Rules, verify: bool = False) -> list[Participant]:
-    """The participants of a problem, each with its own values, keys and secrets; who may have to prove their votes."""
+def make_participants(
+    problem: Problem, rules: AnyRules, verify: bool = False, draw: DrawBytes = token_bytes
+) -> list[Participant]:
+    """The participants of a problem, each with its own values, keys and secrets.
+
+    Args:
+        problem: whose values.
+        rules: of the search.
+        verify: whether they prove their votes.
+        draw: where secrets come from; noise derives from them.
+    """
     count = problem.graph.n
-    signing = [Ed25519PrivateKey.generate() for _ in range(count)]
+    signing = [Ed25519PrivateKey.from_private_bytes(draw(SECRET_BYTES)) for _ in range(count)]
     certificates = [key.public_key().public_bytes_raw() for key in signing]
     digest = hashlib.sha256(repr((rules, certificates)).encode()).digest()  # of what would be the charter
     weights, pooled = tuple(problem.whole_weights.tolist()), problem.owners is not None
@@ -93,7 +106,7 @@ def make_participants(problem: Problem, rules: Rules, verify: bool = False) -> l
     parts = []
     for i in range(count):
         own = keys[[i]] if problem.owners is None else keys[problem.owners == i]
-        holding = Holding(i, tuple(own.T), token_bytes(SECRET_BYTES), token_bytes(INSTANCE_BYTES))
+        holding = Holding(i, tuple(own.T), draw(SECRET_BYTES), draw(INSTANCE_BYTES))
         parts.append(Participant(agreement, holding, KeyNotary(signing[i], certificates)))
     return parts
 
@@ -108,9 +121,9 @@ def listen(participant: Participant, said: Iterable[Statement]) -> list[Statemen
     return news
 
 
-def _play(rules: Rules, totals: Sequence[tuple[int, ...]], rounds: int) -> Searched:
+def _play(rules: AnyRules, totals: Sequence[tuple[int, ...]], rounds: int) -> Searched:
     """The search again, from the totals that all have added up."""
-    search, steps = SearchState.begin(rules), []
+    search, steps = begin_search(rules), []
     for numbers in totals:
         assert search.question is not None
         steps.append(SearchStep(search.question, numbers))

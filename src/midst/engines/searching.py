@@ -2,7 +2,7 @@
 
 Rules:
 - `search_values` drives `SearchState` itself. Where all values weigh the same, one participant that has them all gives
-  the totals.
+  the totals. `search_with_noise` drives `NoisySearchState`, and draws everybody's noise at once: shares add up.
 - `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a single
   rank: the same float64 operations in the same order, and whole numbers that are never rounded.
 - Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
@@ -23,8 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from midst.engines.batches import beside, some_of
 from midst.problems import Problem
-from midst.protocol.keys import SIGN, Floats, Keys, Words
+from midst.protocol.keys import MODULUS, SIGN, Floats, Keys, Words
 from midst.protocol.masks import split
+from midst.protocol.noise import DrawBytes, skellam
+from midst.protocol.noisy_search import AnyRules, AnySearch, NoisyRules, NoisySearchState
 from midst.protocol.search import (
     SPACING_ORDERS,
     TIE_PROBES,
@@ -65,15 +67,46 @@ class Searched(NamedTuple):
         rounds: message rounds it took.
     """
 
-    search: SearchState
+    search: AnySearch
     steps: tuple[SearchStep, ...]
     rounds: int
 
 
-def search_problem(problem: Problem, rules: Rules) -> Searched:
-    """The search of a problem's values. Keys, each step and the signatures take a diameter of rounds each."""
-    search, steps = search_values(rules, problem.value_keys, problem.value_weights)
+def search_problem(problem: Problem, rules: AnyRules, draw: DrawBytes) -> Searched:
+    """The search of a problem's values. Keys, each step and the signatures take a diameter of rounds each.
+
+    Args:
+        problem: whose values.
+        rules: what was agreed.
+        draw: where random bytes come from, for noise.
+    """
+    search: AnySearch
+    if isinstance(rules, NoisyRules):
+        search, steps = search_with_noise(rules, problem.value_keys, lambda: skellam(rules.added, draw))
+    else:
+        search, steps = search_values(rules, problem.value_keys, problem.value_weights)
     return Searched(search, steps, (len(steps) + 2) * problem.graph.diameter())
+
+
+def search_with_noise(
+    rules: NoisyRules, keys: Words, noise: Callable[[], int]
+) -> tuple[NoisySearchState, tuple[SearchStep, ...]]:
+    """The noisy search of values that are all at hand.
+
+    Args:
+        rules: what was agreed.
+        keys: of all values, in any order.
+        noise: what everybody adds to the next number, in all.
+
+    Returns:
+        Where the search ends, and every step.
+    """
+    own, search, steps = OwnValues.of(rules, [keys]), NoisySearchState.begin(rules), []
+    while (question := search.question) is not None:
+        totals = tuple((number + noise()) % MODULUS for number in contribution(question, own, 1))
+        steps.append(SearchStep(question, totals))
+        search = search.fold(totals)
+    return search, tuple(steps)
 
 
 def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState, tuple[SearchStep, ...]]:

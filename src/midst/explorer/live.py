@@ -57,7 +57,7 @@ class Feed:
         self._first: dict[int, tuple[int, int]] = {}
         self._links: dict[tuple[int, int], tuple[int, bool]] = {}
         self._ends: dict[int, tuple[int, dict[str, Any]]] = {}
-        self._brackets: dict[int, tuple[int, float, float, int]] = {}
+        self._brackets: dict[int, tuple[int, float, float, int | None]] = {}
         self._waiting: dict[int, set[int]] = {}
         self._searched = 0
         self.closed = False
@@ -178,12 +178,13 @@ def serve(feed: Feed, port: int = 0) -> Iterator[str]:
 def _told(end: End) -> dict[str, Any]:
     """How it ended, for the page."""
     answer = end.answer
+    found = "proved" if answer is None or answer.rank_error is None else "found, with noise; nothing proves it"
     return {
         "node": end.node,
         "value": None if answer is None else [_finite(each) for each in answer.value[:MOST_COORDINATES]],
         "rounds": 0 if answer is None else answer.rounds,
         "exposed": None if answer is None else answer.exposed,
-        "text": (end.error or "proved")[:500],
+        "text": (end.error or found)[:500],
     }
 
 

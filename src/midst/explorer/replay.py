@@ -101,6 +101,8 @@ def replay(made: Made, name: str | None = None) -> Replay:
 def _replay_search(made: Made, name: str | None) -> Replay:
     """A search: nobody is lit. Time counts its steps: 0 before the first total is known, and the answer in the end."""
     trace, k, result = made.trace, made.coordinate, made.result
+    if "noise" in trace.parameters:
+        raise InputError("a search with noise is not shown: its totals say nothing for certain")
     steps = count_steps(trace) if result is None else result.probes
     hops = trace.graph.diameter()
     facts, arrays = _plainly(made, name)

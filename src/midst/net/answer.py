@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from midst.disclosure import Disclosure, Shown
+from midst.net.charter import Charter
 from midst.protocol.course import Transcript
+from midst.protocol.noise import expected_in_words, rank_error
+from midst.protocol.noisy_search import AnySearch, NoisySearchState
 
 Table = dict[str, dict[str, float | list[float]]]
 Count = tuple[int, int, int]  # weight below and above an answer, and of all
+
+
+class Found(NamedTuple):
+    """What a search that is over has found.
+
+    Attributes:
+        values: the answers, one a coordinate; none where statistics were wanted.
+        proofs: the weight below and above each, and of all; none where there was noise.
+        statistics: where these were wanted.
+        rank_error: where there was noise, as in `Answer`.
+    """
+
+    values: tuple[float, ...]
+    proofs: tuple[Count, ...]
+    statistics: Table | None = None
+    rank_error: float | None = None
+
+
+def read_search(charter: Charter, search: AnySearch) -> Found:
+    """What a search by this charter has found, once it is over."""
+    values = tuple(search.value(goal) for goal in range(0 if charter.statistics else len(search.answers)))
+    if isinstance(search, NoisySearchState):
+        rules = search.rules
+        return Found(values, (), rank_error=rank_error(rules.added, rules.most_numbers, rules.total))
+    proofs = tuple(search.proof(goal) for goal in range(len(values)))
+    return Found(values, proofs, charter.table(search) if charter.statistics else None)
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
@@ -20,8 +49,9 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         value: in the units of the data, one number a coordinate.
         proof: weight below and above the value, and the total weight, one a coordinate; empty where residuals proved
-            it.
-        bound: proved bound on the distance from a right answer; 0 where the totals of a search prove it.
+            it, and where noise lets nobody prove anything.
+        bound: proved bound on the distance from a right answer; 0 where the totals of a search prove it; none with
+            noise.
         rounds: message rounds it took; of a search, a diameter for each of its steps.
         exposed: whether this participant sent its own value, in any coordinate.
         probes: questions of the search; 0 where there was none.
@@ -29,17 +59,19 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
             owner alone.
         transcript: what the search made public, with everybody's signature.
         statistics: where these were wanted, by the names of columns and their own.
+        rank_error: where there was noise, how far off the answer's rank is to be expected, as a share of all values.
     """
 
     value: tuple[float, ...]
     proof: tuple[Count, ...]
-    bound: float
+    bound: float | None
     rounds: int
     exposed: bool
     probes: int = 0
     contradicted: bool = False
     transcript: Transcript | None = None
     statistics: Table | None = None
+    rank_error: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values, but for the transcript."""
@@ -47,12 +79,16 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
         if self.statistics is not None:
             return {"statistics": one_or_all(self.statistics), "certified": True, **rest}
         proved = {"value": one_or_list(self.value), "certified": True, "bound": self.bound}
+        if self.rank_error is not None:
+            return {**proved, "rank_error": self.rank_error, **rest}
         return {**proved, "counts": named_counts(self.proof), **rest}
 
     def standing(self, verified: bool) -> tuple[str, str]:
         """What stands for it, in a word and in words: a proof only where nobody could vote for another than itself."""
         if self.statistics is not None:
             return statistics_standing(verified)
+        if self.rank_error is not None:
+            return noise_standing(self.rank_error)
         if not self.proof:
             return "bound", f"within {self.bound:.3g} by residuals, if nobody lied"
         return counts_standing(self.proof, verified)
@@ -82,6 +118,11 @@ def statistics_standing(verified: bool) -> tuple[str, str]:
     words = "every count and sum is of all values together"
     proved = f"{words}; nobody counted more than it announced"
     return ("proof", proved) if verified else ("counts", f"{words}; votes were not proved")
+
+
+def noise_standing(error: float) -> tuple[str, str]:
+    """What stands for an answer with noise, in a word and in words."""
+    return "noise", f"nothing proves it; {expected_in_words(error)}"
 
 
 def shown(value: Shown) -> str:

@@ -8,6 +8,8 @@ Rules:
   written: spaces, comments, the order of keys and of edges, and defaults written out or left out, change nothing.
 - A session names one run. What hides the values is drawn once a session, so a second run needs another session.
 - A key that only the other method uses is refused, so that nobody believes it to be at work.
+- Noise is agreed on as a promise and a variance. Whether the one keeps the other is not for the network to say: whoever
+  takes part works it out before (`dp/joint.py`). What follows from the variance alone is checked here.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
@@ -29,12 +32,14 @@ from numpy.typing import ArrayLike
 from midst.disclosure import Disclosure
 from midst.errors import InputError
 from midst.graphs import Graph, from_edges
-from midst.methods import MethodName, Search, search_rules
+from midst.methods import MethodName, Search, noisy_rules, search_rules
 from midst.net.identity.certificates import check_name, describe, read_certificate
 from midst.net.identity.keys import Identity
 from midst.objectives import TAUS, Mean, Objective, Quantile, Side
 from midst.problems import Problem
 from midst.protocol.keys import Keys, first_bracket, make_keys
+from midst.protocol.noise import JointNoise, size_refusal
+from midst.protocol.noisy_search import NoisyRules
 from midst.protocol.search import Rules, SearchState, Spacing
 from midst.protocol.statements import Agreement, longest_statement
 from midst.statistics import Plan, Statistic, parse_statistics, read_statistics
@@ -44,6 +49,7 @@ FORMAT = 2
 
 _FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE)
+_FRACTION = re.compile(r"[0-9]{1,20}(/[1-9][0-9]{0,9})?")
 _LARGEST_FILE = 16 * 2**20  # bytes
 _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
 _MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a control frame
@@ -57,6 +63,7 @@ _OF_SEARCH = {
     "pooled": False,
     "statistics": (),
     "columns": (),
+    "noise": None,
 }  # arity, spacing and resolution are of the exact finish too
 _WIDEST = 1000  # in scales: how far from 0 a value may lie where there are no bounds
 
@@ -123,6 +130,34 @@ class ColumnEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise InputError("the name of a column must have from 1 to 64 characters, without quotes or backslashes")
 
 
+class NoiseEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Noise on every total of a search, of which nobody knows the whole.
+
+    Attributes:
+        epsilon: what it is to keep to: ε of all that is told.
+        delta: δ.
+        colluders: how many participants may put together what they know of the noise.
+        values: how many values of one participant are protected together.
+        variance: σ² of the noise that all others add to each number: a fraction, such as "999/4".
+    """
+
+    epsilon: float
+    delta: float
+    colluders: int = 0
+    values: int = 1
+    variance: str
+
+    def __post_init__(self) -> None:
+        _under("noise", lambda: self.promise)
+        if _FRACTION.fullmatch(self.variance) is None or str(Fraction(self.variance)) != self.variance:
+            raise InputError('noise: variance must be a fraction in lowest terms, such as "999/4"')
+
+    @property
+    def promise(self) -> JointNoise:
+        """What it is to keep to."""
+        return JointNoise(self.epsilon, self.delta, self.colluders, self.values)
+
+
 class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """What all agree on.
 
@@ -145,7 +180,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         disclosure: what must hold for statistics to be asked for.
         arity: search: thresholds a probe.
         spacing: search: where they are placed, "rank", "value" or "key"; or public quantiles of the data.
-        verify: whether everybody proves its votes in the search; not given: up to 50 participants.
+        verify: whether everybody proves its votes in the search; not given: up to 50 participants, and not with noise.
+        noise: search: what everybody adds a share of to every number; see `NoiseEntry`.
         c: consensus: convergence parameter; chosen where not given, like mu and sigma.
         theta: averaging constant.
         mu: z(0) has this mean (with the edge's sign).
@@ -174,6 +210,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     arity: int = 3
     spacing: Spacing | tuple[float, ...] = "rank"
     verify: bool | None = None
+    noise: NoiseEntry | None = None
     c: float | None = None
     theta: float = 0.5
     mu: float | None = None
@@ -190,6 +227,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         self._check_edges()
         self._check_numbers()
         self._check_method()
+        self._check_noise()
         self._check_statistics()
         self._check_objective()
 
@@ -309,6 +347,20 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             thresholds,
         )
 
+    def noisy_rules(self, list_sizes: Sequence[int]) -> NoisyRules:
+        """The rules of the search with noise.
+
+        Args:
+            list_sizes: how many values each participant has.
+
+        Raises:
+            InputError: a search with noise cannot find this, or nobody would be left to add any.
+        """
+        assert self.noise is not None
+        variance, count = Fraction(self.noise.variance), len(self.participants)
+        agreed = variance, count, self.noise.colluders
+        return noisy_rules(self.arity, self.goal, self.keys, self._brackets[0], sum(list_sizes), *agreed)
+
     @property
     def _brackets(self) -> list[tuple[int, int]]:
         return [first_bracket(self.keys, each or self.bounds) for each in self._own_bounds]
@@ -324,7 +376,13 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return dict(zip(self.column_names, plain, strict=True))
 
     def refusal(self, list_sizes: Sequence[int]) -> str | None:
-        """Why the statistics are not to be asked for, where everybody has so many values; None where they are."""
+        """Why nothing is to be asked, where everybody has so many values; None where it is.
+
+        Too much would follow from the statistics, or too little from an answer with so much noise.
+        """
+        if self.noise is not None:
+            rules = self.noisy_rules(list_sizes)
+            return size_refusal(self.noise.delta, rules.added, rules.most_numbers, rules.total)
         return next(self.disclosure.refusals(self.wanted, list_sizes), None) if self.statistics else None
 
     def problem(self, values: ArrayLike | None = None) -> Problem:
@@ -368,7 +426,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def is_verified(self) -> bool:
         """Whether everybody proves its votes: without, one liar can choose which honest value is published."""
         if self.verify is None:
-            return self.stop == "exact" and len(self.participants) <= _MOST_VERIFIED
+            return self.stop == "exact" and len(self.participants) <= _MOST_VERIFIED and self.noise is None
         return self.verify
 
     def agreement(self, opening: tuple[tuple[int, ...], ...] = ()) -> Agreement:
@@ -378,7 +436,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             opening: the thresholds of its first probe, where an iteration has found them.
         """
         weights = tuple(one.weight for one in self.participants)
-        make_rules = partial(self.search_rules, thresholds=opening)
+        make_rules = partial(self.search_rules, thresholds=opening) if self.noise is None else self.noisy_rules
         return Agreement(self.digest, weights, self.has_lists, make_rules, self.is_verified, self.refusal)
 
     @property
@@ -386,7 +444,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Bytes of the longest contribution or dispute; 0 where there is no search."""
         if self.stop != "exact":
             return 0
-        rules = self.search_rules([_MANY if self.statistics else 1] * len(self.participants))
+        sizes = [_MANY if self.statistics else 1] * len(self.participants)
+        rules = self.search_rules(sizes) if self.noise is None else self.noisy_rules(sizes)
         return longest_statement(rules, len(self.participants), self.has_lists, self.is_verified)
 
     # Sameness
@@ -420,7 +479,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         plain: dict[str, Any] = msgspec.to_builtins(self)
         tables = [("[deadlines]", plain.pop("deadlines"))]
         tables += [("[[columns]]", one) for one in plain.pop("columns")]
-        disclosure = plain.pop("disclosure")
+        disclosure, noise = plain.pop("disclosure"), plain.pop("noise")
+        if noise is not None:
+            tables.append(("[noise]", noise))
         if self.statistics:
             tables.append(("[disclosure]", disclosure))
         else:
@@ -546,12 +607,38 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         start = np.broadcast_to(far, (len(self.graph.source), *far.shape))
         _under("c, mu, sigma", lambda: assemble(problem, parameters, start))
 
+    def _check_noise(self) -> None:
+        if self.noise is None:
+            return
+        bounded = self.bounds is not None and self.resolution is not None
+        alike = all(one.weight == 1 for one in self.participants)
+        needs = (
+            (not self.verify, "verify: a vote with noise on it cannot be proved; leave it out"),
+            (not self.statistics, "statistics: with noise one quantile is found; give an objective in their place"),
+            (self.coordinates == 1, "coordinates: with noise values are single numbers; leave it out"),
+            (alike, "weight: with noise all values count alike; leave weights out"),
+            (self.spacing in ("rank", "key"), "spacing: with noise thresholds are placed by key; leave it out"),
+            (bounded, "bounds, resolution: noise needs both, such as bounds = [0, 100], resolution = 0.01"),
+        )
+        for holds, words in needs:
+            if not holds:
+                raise InputError(words)
+
+    def _check_size(self) -> None:
+        """Refuses noise that nobody could add, or too much for the values, where it is known how many there are."""
+        self.noisy_rules([1] * len(self.participants))
+        refused = None if self.pooled else self.refusal([1] * len(self.participants))
+        if refused is not None:
+            raise InputError(refused)
+
     def _check_search(self) -> None:
         count = len(self.participants)
         if count > _MOST_SEARCHERS:
             raise InputError(f"participants: a search has at most {_MOST_SEARCHERS:,}")
         if not self.statistics:
             _under("objective, side", lambda: self.search_rules([1] * count))
+        if self.noise is not None:
+            _under("noise", self._check_size)
         if count * self.longest_statement > 8 * _MOST_TOLD:
             key, most = "verify, coordinates, arity" if self.is_verified else "coordinates, arity", 8 * _MOST_TOLD
             raise InputError(f"{key}: all participants together would tell more than {most:,} bytes in a step")

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from midst.net.answer import Answer
+from midst.protocol.noisy_search import AnySearch, NoisySearchState
 
 if TYPE_CHECKING:
     from midst.net.peer import Peer
@@ -25,10 +26,10 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Searching(msgspec.Struct, frozen=True):
-    """Where a search stands: its step, each bracket with the weight inside, and who is waited for."""
+    """Where a search stands: its step, each bracket with the weight inside (unknown with noise), and who is awaited."""
 
     step: int
-    brackets: list[tuple[float, float, int]]
+    brackets: list[tuple[float, float, int | None]]
     waiting: list[int]
 
 
@@ -79,6 +80,13 @@ def moment(peer: Peer) -> Round:
     search = exchange.search
     if search is None:
         return Round(number, t, x, branch)
-    brackets, value = [search.bracket(track) for track in search.tracks], search.rules.keys.value
-    ends = [(value(max(each.a, 0)), value(each.b), each.inside) for each in brackets]
-    return Round(number, t, x, branch, Searching(search.steps, ends, [k for k in exchange.missing() if k != number]))
+    waiting = [k for k in exchange.missing() if k != number]
+    return Round(number, t, x, branch, Searching(search.steps, _brackets(search), waiting))
+
+
+def _brackets(search: AnySearch) -> list[tuple[float, float, int | None]]:
+    value = search.rules.keys.value
+    if isinstance(search, NoisySearchState):
+        return [(value(a), value(b), None) for a, b in search.brackets]
+    brackets = (search.bracket(track) for track in search.tracks)
+    return [(value(max(each.a, 0)), value(each.b), each.inside) for each in brackets]

@@ -22,7 +22,7 @@ from midst.net.setup import Iteration, Opening, Setup
 from midst.net.wire import Statements, StepFrame, Want
 from midst.protocol.maxima import Range
 from midst.protocol.node import State
-from midst.protocol.search import SearchState
+from midst.protocol.noisy_search import AnySearch
 from midst.protocol.statements import Malformed, Statement, check_form
 
 
@@ -44,7 +44,7 @@ class ExactFinish:
         return self._iteration.state
 
     @property
-    def search(self) -> SearchState | None:
+    def search(self) -> AnySearch | None:
         """Where the search stands; None before it has begun."""
         return None if self._search is None else self._search.search
 

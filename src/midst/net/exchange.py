@@ -12,7 +12,7 @@ from midst.net.lockstep import LockStep
 from midst.net.setup import Opening, Setup
 from midst.net.wire import Want
 from midst.protocol.node import State
-from midst.protocol.search import SearchState
+from midst.protocol.noisy_search import AnySearch
 from midst.protocol.statements import Statement
 
 
@@ -40,7 +40,7 @@ class Exchange(Protocol):
         """Where the iteration stands; None where there is none."""
 
     @property
-    def search(self) -> SearchState | None:
+    def search(self) -> AnySearch | None:
         """Where the search stands; None before it has begun."""
 
     def own(self, step: int) -> Statement | None:

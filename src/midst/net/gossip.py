@@ -20,11 +20,11 @@ from functools import cached_property
 import numpy as np
 
 from midst.graphs import Graph
-from midst.net.answer import Answer
+from midst.net.answer import Answer, read_search
 from midst.net.setup import Opening, Setup
 from midst.net.wire import Statements, Want
+from midst.protocol.noisy_search import AnySearch
 from midst.protocol.participant import Participant, transcript_of
-from midst.protocol.search import SearchState
 from midst.protocol.statements import Statement
 
 
@@ -61,7 +61,7 @@ class Gossip:
         return self._first + self._participant.step
 
     @property
-    def search(self) -> SearchState | None:
+    def search(self) -> AnySearch | None:
         """Where the search stands; None before all announcements are there."""
         return self._participant.search
 
@@ -176,18 +176,18 @@ class Gossip:
     def _read(self) -> Answer:
         search, charter = self._participant.search, self._setup.charter
         assert search is not None
-        goals = range(0 if charter.statistics else len(search.rules.goals))
-        diameter = charter.graph.diameter()
+        found = read_search(charter, search)
         return Answer(
-            value=tuple(search.value(goal) for goal in goals),
-            proof=tuple(search.proof(goal) for goal in goals),
-            bound=0.0,
-            rounds=self._first + (search.steps + 2) * diameter,
+            value=found.values,
+            proof=found.proofs,
+            bound=0.0 if found.rank_error is None else None,
+            rounds=self._first + (search.steps + 2) * charter.graph.diameter(),
             exposed=self.exposed,
             probes=search.steps,
             contradicted=self._participant.contradicted,
             transcript=transcript_of(self._participant),
-            statistics=charter.table(search) if charter.statistics else None,
+            statistics=found.statistics,
+            rank_error=found.rank_error,
         )
 
     def _held(self, step: int, signer: int) -> Statement | None:

@@ -14,13 +14,12 @@ import json
 import struct
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from midst._version import __version__
 from midst.errors import InputError
-from midst.net.answer import Answer, Count, Table, one_or_list
+from midst.net.answer import Answer, Found, Table, one_or_list, read_search
 from midst.net.charter import Charter
 from midst.net.evidence import EvidenceFile, check_digest
 from midst.net.notary import charter_verifier
@@ -111,21 +110,7 @@ def read_result(path: str | Path) -> ResultFile | EvidenceFile:
         raise InputError(f"{path}: not a result that midst node or midst up wrote with --out") from None
 
 
-class Proved(NamedTuple):
-    """What a file proves.
-
-    Attributes:
-        values: the answers, one a coordinate; none where statistics were wanted.
-        proofs: the weight below and above each, and of all.
-        statistics: where these were wanted.
-    """
-
-    values: tuple[float, ...]
-    proofs: list[Count]
-    statistics: Table | None
-
-
-def verify_result(charter: Charter, result: ResultFile) -> Proved:
+def verify_result(charter: Charter, result: ResultFile) -> Found:
     """What a file proves.
 
     Raises:
@@ -143,12 +128,10 @@ def verify_result(charter: Charter, result: ResultFile) -> Proved:
     except (ValueError, OverflowError, struct.error, Malformed) as error:
         reason = error if isinstance(error, Malformed) else "a number or a key in it is damaged"
         raise InputError(f"not certified: {reason}") from None
-    goals = range(0 if charter.statistics else len(search.rules.goals))
-    values = tuple(search.value(goal) for goal in goals)
-    statistics = charter.table(search) if charter.statistics else None
-    if (one_or_list(values) if values else None) != result.value or statistics != result.statistics:
+    found = read_search(charter, search)
+    if (one_or_list(found.values) if found.values else None) != result.value or found.statistics != result.statistics:
         raise InputError("not certified: the totals that all have signed give another answer than the file says")
-    return Proved(values, [search.proof(goal) for goal in goals], statistics)
+    return found
 
 
 def _transcript(result: ResultFile) -> Transcript:

@@ -37,7 +37,7 @@ class ProbeRow:
         left: where it begins, from 0 to 1: a step may ask about two brackets, side by side.
         right: where it ends.
         ends: the numbers at its lower end, its thresholds and its upper end.
-        totals: the weight in each of its cells, from left to right.
+        totals: the weight in each of its cells, from left to right; None where it is not known.
         chosen: the cells that hold what is sought.
         opens: the row, by its number, and the cell of it that this one looks into; None for the first.
         single: the cells of one number.
@@ -48,7 +48,7 @@ class ProbeRow:
     left: float
     right: float
     ends: tuple[float, ...]
-    totals: tuple[int, ...]
+    totals: tuple[int | None, ...]
     chosen: tuple[int, ...]
     opens: tuple[int, int] | None
     single: tuple[int, ...]
@@ -117,11 +117,11 @@ def find_places(trace: Trace, values: Array, coordinate: int = 0) -> list[tuple[
     return found
 
 
-def nest(brackets: Sequence[tuple[int, float, float, int]]) -> tuple[ProbeRow, ...]:
+def nest(brackets: Sequence[tuple[int, float, float, int | None]]) -> tuple[ProbeRow, ...]:
     """Rows where only brackets are known, not how they were cut: each is drawn within the one before.
 
     Args:
-        brackets: after how many steps, the lower and the upper end, and the weight inside.
+        brackets: after how many steps, the lower and the upper end, and the weight inside, where it is known.
     """
     rows = []
     for k, (step, low, high, inside) in enumerate(brackets):

@@ -70,7 +70,12 @@ def draw_result(result: Result, values: Array | None = None) -> Figure:
     Args:
         result: of a run that recorded x, or of a search.
         values: the private values, to be drawn as ticks at the right edge.
+
+    Raises:
+        InputError: there was noise, of which there is nothing to draw.
     """
+    if result.noise is not None:
+        raise InputError("a search with noise is not drawn: its totals say nothing for certain")
     tall = 0 if result.iterations else max(0, len(_heights(make_rows(result.trace))) - _ROWS_THAT_FIT)
     figure = Picture(figsize=(11, 5.2 + 0.4 * tall), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
     figure.suptitle(headline(result), fontsize=13)

@@ -151,8 +151,10 @@ def read_published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> P
     """What an adversary sees of the search of a run; None where there was none, and no answer.
 
     Raises:
-        InputError: the trace does not tell what the coalition has brought, or contradicts itself.
+        InputError: the trace does not tell what the coalition has brought, or contradicts itself; or there was noise.
     """
+    if "noise" in trace.parameters:
+        raise InputError(f"no audit of a search with noise: what it tells is bounded by {trace.parameters['noise']}")
     probes = [probe for probe in trace.probes if probe.coordinate == coordinate]
     answer = None if trace.answer is None else float(trace.answer[coordinate])
     if not probes and answer is None:

@@ -17,7 +17,8 @@ from functools import cached_property
 from midst.protocol.commitments import Invalid, Point, decode_points, multiply
 from midst.protocol.keys import MODULUS
 from midst.protocol.masks import hides
-from midst.protocol.search import Impossible, Question, SearchState, widths
+from midst.protocol.noisy_search import AnySearch, begin_search
+from midst.protocol.search import Impossible, Question, widths
 from midst.protocol.statements import (
     Agreement,
     Malformed,
@@ -83,7 +84,7 @@ class Course:
 
     agreement: Agreement
     tags: tuple[bytes, ...]
-    search: SearchState
+    search: AnySearch
     transcript: bytes
     totals: tuple[tuple[int, ...], ...] = ()
     seals: tuple[bytes, ...] = ()
@@ -101,7 +102,7 @@ class Course:
             raise Withheld(refused)
         rules = agreement.make_rules(sizes)
         first = first_transcript(agreement.digest, tags, rules)
-        return cls(agreement, tuple(tags), SearchState.begin(rules), first)
+        return cls(agreement, tuple(tags), begin_search(rules), first)
 
     @property
     def is_disputed(self) -> bool:
@@ -275,7 +276,7 @@ class Transcript:
 
 def verify_transcript(
     transcript: Transcript, agreement: Agreement, verifier: Verifiers, names: Sequence[str]
-) -> SearchState:
+) -> AnySearch:
     """The search that a transcript proves, played again from its totals; everybody's signature is checked.
 
     Args:

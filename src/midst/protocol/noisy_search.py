@@ -32,11 +32,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import ClassVar
 
 from midst.protocol.keys import MODULUS, SIGN, Grid
-from midst.protocol.search import Cells, Question, by_key
+from midst.protocol.search import Cells, Impossible, OwnValues, Question, Rules, SearchState, by_key
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,27 @@ class NoisyRules:
         bracket: (a, b], the public bounds as keys: every value lies in it, or counts at the nearer end.
         ranks: the wanted ones, from 1 on.
         arity: thresholds a probe and rank, K.
+        total: how many values there are.
+        variance: of the noise that those who do not collude add to each number, σ².
+        share: of the noise that each participant adds.
+        added: of the noise that all of them add together: what answers are off by.
     """
 
     keys: Grid
     bracket: tuple[int, int]
     ranks: tuple[int, ...]
     arity: int = 1
+    total: int = 0
+    variance: Fraction = Fraction(0)
+    share: Fraction = Fraction(0)
+    added: Fraction = Fraction(0)
+    opening: ClassVar[tuple[tuple[int, ...], ...]] = ()  # what an exact search may have, this one has not
+    grid: ClassVar[None] = None
+
+    @property
+    def brackets(self) -> tuple[tuple[int, int], ...]:
+        """The first one of each coordinate: of one only."""
+        return (self.bracket,)
 
     @property
     def probes(self) -> int:
@@ -108,15 +125,26 @@ class NoisySearchState:
             totals: one a cell, modulo 2^64.
 
         Raises:
-            ValueError: not as many totals as were asked for.
+            Impossible: not as many totals as were asked for.
         """
         assert self.question is not None, "a search that is over asks nothing"
         (cells,) = self.question
+        if len(totals) != cells.numbers:
+            raise Impossible(f"{len(totals)} totals for a question of {cells.numbers}")
         running = accumulate(map(_signed, totals))
         counted = list(zip(cells.edges[1:], running, strict=True))
         pairs = zip(self.brackets, self.rules.ranks, strict=True)
         narrowed = tuple(_narrow(bracket, rank, counted) for bracket, rank in pairs)
         return replace(self, steps=self.steps + 1, brackets=narrowed)
+
+    @property
+    def answers(self) -> tuple[int | None, ...]:
+        """Of each rank, the key of the answer; None while it is not known."""
+        return tuple(b if self.question is None else None for _, b in self.brackets)
+
+    def own_values(self, own: OwnValues) -> OwnValues:
+        """A participant's values, as the question is about them: there are no coordinates to come."""
+        return own
 
     def value(self, goal: int = 0) -> float:
         """The answer for a rank, once the last probe is over: a multiple of the resolution."""
@@ -142,3 +170,12 @@ def _narrow(bracket: tuple[int, int], rank: int, counted: Sequence[tuple[int, in
 def _signed(total: int) -> int:
     """A number modulo 2^64 as the one nearest to 0."""
     return (total + SIGN) % MODULUS - SIGN
+
+
+AnyRules = Rules | NoisyRules
+AnySearch = SearchState | NoisySearchState
+
+
+def begin_search(rules: AnyRules) -> AnySearch:
+    """A search by these rules, before its first probe."""
+    return NoisySearchState.begin(rules) if isinstance(rules, NoisyRules) else SearchState.begin(rules)

@@ -13,6 +13,8 @@ Rules:
 - Nothing that is said, left unsaid or refused depends on one's own values.
 - Two different statements of one signer for one step are evidence against it: it lied, ran twice, or lost its disk.
   Contents are compared, not signatures.
+- Where noise was agreed on, everybody adds its share before the masks. It follows from the secret, the context and
+  one's own answers, and so is never drawn a second time. Totals then say nothing for certain, and contradict nobody.
 - Where votes are verified and a total does not open, one more step follows, in which everybody commits to its masks;
   that names a liar, or a pair that holds one.
 """
@@ -35,7 +37,9 @@ from midst.protocol.course import (
 )
 from midst.protocol.keys import MODULUS, Words
 from midst.protocol.masks import add_up, derive_seed, hide, join, pair_key, public_key, split
-from midst.protocol.search import OwnValues, Question, SearchState, contribution
+from midst.protocol.noise import add_noise
+from midst.protocol.noisy_search import AnySearch, NoisyRules
+from midst.protocol.search import OwnValues, Question, contribution
 from midst.protocol.statements import (
     Agreement,
     Malformed,
@@ -126,7 +130,7 @@ class Participant:
         )
 
     @property
-    def search(self) -> SearchState | None:
+    def search(self) -> AnySearch | None:
         """Where the search stands; None before all announcements are there."""
         return None if self.course is None else self.course.search
 
@@ -275,7 +279,8 @@ class Participant:
             most = (MODULUS**width - 1 for width in self.course.widths)
             totals = split(map(min, opened, most), self.course.widths)
             course = self.course.fold(totals, seal(contributions))
-        self._answered.append((self._plain, join(totals, self.course.widths)))
+        if not isinstance(course.search.rules, NoisyRules):
+            self._answered.append((self._plain, join(totals, self.course.widths)))
         return course
 
     def _name_pair(self, disputes: Sequence[Statement]) -> None:
@@ -294,12 +299,22 @@ class Participant:
         weight = self._agreement.weights[number]
         self._plain = contribution(question, self._own_values, weight)
         if not self._agreement.verify:
-            numbers = hide(self._plain, number, self._pairs, self.course.context, self.course.widths)
+            numbers = hide(self._with_noise(), number, self._pairs, self.course.context, self.course.widths)
             return struct.pack(f"<{len(numbers)}Q", *numbers)
         own = self._vote(question)
         self._opened |= own.opened
         masked = mask(own.plain, number_weights(question, weight), self._masks().values())
         return Vote(own.points, own.proofs, masked).encode()
+
+    def _with_noise(self) -> list[int]:
+        """One's own answer with one's share of noise, where that was agreed."""
+        assert self.course is not None
+        rules, seed = self.course.search.rules, derive_seed(self._holding.secret)
+        return (
+            add_noise(self._plain, rules.share, seed, self.course.context)
+            if isinstance(rules, NoisyRules)
+            else self._plain
+        )
 
     def _vote(self, question: Question) -> OwnVote:
         assert self.course is not None

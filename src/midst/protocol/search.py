@@ -37,12 +37,15 @@ from itertools import islice, pairwise
 from math import ceil, sqrt
 from operator import mul
 from sys import float_info
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from midst.protocol.keys import MODULUS, Grid, Keys, Words
 from midst.protocol.masks import join
+
+if TYPE_CHECKING:
+    from midst.protocol.noisy_search import AnyRules
 
 Spacing = Literal["rank", "value", "key"]
 
@@ -276,7 +279,7 @@ class OwnValues(NamedTuple):
     amounts: tuple[Words, ...] = ()
 
     @classmethod
-    def of(cls, rules: Rules, keys: Sequence[Words]) -> OwnValues:
+    def of(cls, rules: AnyRules, keys: Sequence[Words]) -> OwnValues:
         """From the keys of one's values."""
         ordered = tuple(np.sort(each) for each in keys)
         if rules.grid is None or rules.grid == rules.keys:

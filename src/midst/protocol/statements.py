@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from midst.protocol.search import Question, Rules, SearchState
+from midst.protocol.noisy_search import AnyRules, AnySearch, NoisyRules
+from midst.protocol.search import Question
 
 SIGNATURE_LABEL = b"midst statement v3\n"
 INSTANCE_BYTES = 16
@@ -131,7 +132,7 @@ def check_form(body: bytes, participants: int) -> None:
         raise Malformed("a statement of the wrong kind or length")
 
 
-def longest_statement(rules: Rules, participants: int, pooled: bool, verify: bool) -> int:
+def longest_statement(rules: AnyRules, participants: int, pooled: bool, verify: bool) -> int:
     """Bytes of the longest contribution or dispute.
 
     Args:
@@ -141,6 +142,8 @@ def longest_statement(rules: Rules, participants: int, pooled: bool, verify: boo
         verify: whether they prove their votes.
     """
     head, most_values = _HEAD.size + HASH_BYTES, 32 if pooled else 1  # digits of how many values there may be
+    if isinstance(rules, NoisyRules):
+        return head + 8 * rules.most_numbers
     spans = [rules.ends[goal.coordinate][1] - rules.ends[goal.coordinate][0] for goal in rules.sums]
     bits = [goal.power * span.bit_length() for goal, span in zip(rules.sums, spans, strict=True)]
     if not verify:
@@ -186,7 +189,7 @@ class Agreement:
     digest: bytes
     weights: tuple[int, ...]
     pooled: bool
-    make_rules: Callable[[Sequence[int]], Rules]
+    make_rules: Callable[[Sequence[int]], AnyRules]
     verify: bool = False
     refusal: Callable[[Sequence[int]], str | None] = lambda list_sizes: None
 
@@ -203,7 +206,7 @@ def signed_bytes(digest: bytes, body: bytes) -> bytes:
     return SIGNATURE_LABEL + digest + body
 
 
-def first_transcript(digest: bytes, tags: Iterable[bytes], rules: Rules) -> bytes:
+def first_transcript(digest: bytes, tags: Iterable[bytes], rules: AnyRules) -> bytes:
     """The hash of what is agreed once everybody has announced itself: charter, participants, where the search opens."""
     opening = b"".join(struct.pack(f"<I{len(keys)}Q", len(keys), *keys) for keys in rules.opening)
     return hashlib.sha256(_TRANSCRIPT_LABEL + digest + b"".join(tags) + opening).digest()
@@ -233,7 +236,7 @@ def dispute_context(context: bytes, sealed: bytes) -> bytes:
     return hashlib.sha256(_DISPUTE_LABEL + context + sealed).digest()
 
 
-def final_hash(transcript: bytes, search: SearchState) -> bytes:
+def final_hash(transcript: bytes, search: AnySearch) -> bytes:
     """What everybody signs in the end: all that was agreed, and the answers."""
     answers = [answer for answer in search.answers if answer is not None]
     raw = b"".join(answer.to_bytes(9, "little") for answer in answers)

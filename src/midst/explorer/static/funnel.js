@@ -80,7 +80,7 @@ export class Funnel {
     row.totals.forEach((total, cell) => {
       const chosen = told && row.chosen.includes(cell);
       this.bar(pen, at, line, place(cell), place(cell + 1), chosen ? 0.45 : told ? 0.14 : 0.07);
-      this.word(pen, at, place(cell + 0.5), line, told ? whole(total) : "?", chosen);
+      this.word(pen, at, place(cell + 0.5), line, told && total !== null ? whole(total) : "?", chosen);
     });
     if (view.values) this.dots(pen, at, row, line, view);
     this.label(pen, at, line, this.run.start ? `step ${row.step}` : `probe ${row.step + 1}`);
