@@ -302,7 +302,7 @@ def test_the_documented_text():
         .describe()
         .endswith("for 5 values of one participant together, against each participant")
     )
-    assert JointNoise(1, 1e-6).describe().endswith("against outsiders only")  # everybody knows its own share
+    assert JointNoise(1, 1e-6, 0).describe().endswith("against outsiders only")  # everybody knows its own share
 
 
 def test_claims_of_either_kind_have_a_text():

@@ -63,8 +63,9 @@ def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[t
         return told, [*rows, answer.statistics_standing(charter.is_verified), certified]
     told = {"value": answer.one_or_list(values), "certified": True}
     shown = (charter.title, ", ".join(map(repr, values)))
-    if error is not None:
-        return {**told, "rank_error": error}, [shown, answer.noise_standing(error), certified]
+    if error is not None:  # all have signed it, but nothing proves it
+        told |= {"certified": False, "rank_error": error}
+        return told, [shown, answer.noise_standing(error), ("signed", certified[1])]
     told |= {"counts": answer.named_counts(proofs)}
     return told, [shown, answer.counts_standing(proofs, charter.is_verified), certified]
 

@@ -47,7 +47,7 @@ def parse_claim(text: str) -> Claim:
     """Noise of either kind from its text, as `spell_claim` gives it.
 
     >>> parse_claim("joint:eps=1,delta=1e-6")
-    JointNoise(epsilon=1.0, delta=1e-06, colluders=0, values=1)
+    JointNoise(epsilon=1.0, delta=1e-06, colluders=1, values=1)
 
     Raises:
         InputError: the text is of none of the forms, or what it says is refused.

@@ -78,7 +78,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
         rest = {"rounds": self.rounds, "probes": self.probes, "exposed": self.exposed}
         if self.statistics is not None:
             return {"statistics": one_or_all(self.statistics), "certified": True, **rest}
-        proved = {"value": one_or_list(self.value), "certified": True, "bound": self.bound}
+        proved = {"value": one_or_list(self.value), "certified": self.rank_error is None, "bound": self.bound}
         if self.rank_error is not None:
             return {**proved, "rank_error": self.rank_error, **rest}
         return {**proved, "counts": named_counts(self.proof), **rest}

@@ -143,7 +143,7 @@ class NoiseEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     epsilon: float
     delta: float
-    colluders: int = 0
+    colluders: int = 1
     values: int = 1
     variance: str
 

@@ -56,7 +56,7 @@ class JointNoise:
 
     epsilon: float
     delta: float
-    colluders: int = 0
+    colluders: int = 1
     values: int = 1
 
     def __post_init__(self) -> None:
