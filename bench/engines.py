@@ -16,6 +16,7 @@ import numpy as np
 
 from midst import Problem, graphs
 from midst.engines import ENGINES
+from midst.normals import EdgeNormals
 from midst.system import assemble, draw_z0, settle
 
 SIZES = (15, 1_000, 100_000, 1_000_000)
@@ -28,7 +29,9 @@ def one(engine: str, n: int) -> dict[str, object]:
     graph = graphs.regular(n, 4 if n < 100 else 8, rng=1)
     problem = Problem(graph, np.random.default_rng(1).normal(size=n))
     parameters = settle(problem)
-    run = ENGINES[engine](assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(2))))
+    run = ENGINES[engine](
+        assemble(problem, parameters, draw_z0(problem.graph, parameters, EdgeNormals.drawn(np.random.default_rng(2))))
+    )
     next(run)
     count, start = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - start) < SECONDS:

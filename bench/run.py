@@ -30,6 +30,7 @@ import numpy as np
 from midst import After, Certified, Consensus, Problem, Search, graphs, median, solve
 from midst.engines.arrays import node_form
 from midst.engines.ensemble import solve_ensemble
+from midst.normals import EdgeNormals
 from midst.system import assemble, draw_z0, settle
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -225,7 +226,7 @@ def large(n, kind, repeats, patience, dtypes=("float64", "float32")):
     rng = np.random.default_rng(0)
     problem = Problem(graph, rng.normal(size=n), scale=1)
     parameters = settle(problem)
-    system = assemble(problem, parameters, draw_z0(problem, parameters, rng))
+    system = assemble(problem, parameters, draw_z0(problem.graph, parameters, EdgeNormals.drawn(rng)))
     runs = {name: node_form(system, np.dtype(name)) for name in dtypes}
     del system
     for run in runs.values():

@@ -124,6 +124,16 @@ class Problem:
         return int(self.value_weights.sum())
 
     @property
+    def mean_weight(self) -> float:
+        """Of a node."""
+        return self.unit_weight * float(self.whole_weights.mean())
+
+    @property
+    def estimated(self) -> bool:
+        """Whether scale and centre are estimated from the values, for want of public ones."""
+        return self.public == "estimated"
+
+    @property
     def value_weights(self) -> Ints:
         """The weight of each value, in units."""
         return self.whole_weights if self.owners is None else np.asarray(self.whole_weights[self.owners])
@@ -197,7 +207,10 @@ class Problem:
 
     def _refuse_far_values(self) -> None:
         """Refuse values outside the public bounds, or too far from zero for the public resolution."""
-        self.brackets  # noqa: B018  (raises where bounds and resolution do not fit)
+        if self.bounds is not None:
+            ends = zip(*(np.atleast_1d(end).tolist() for end in self.bounds), strict=True)
+            for each in set(ends):
+                first_bracket(self.keys, each)  # which refuses bounds that do not fit the resolution
         low, high = self.keys.ends if self.bounds is None else self.bounds
         outside = np.flatnonzero(((self.values < low) | (self.values > high)).reshape(len(self.values), -1).any(axis=1))
         if len(outside):
@@ -215,8 +228,7 @@ class Problem:
         column = (slice(None),) + (None,) * (self.values.ndim - 1)
         slopes = (part[column] for part in self.objective.slopes(self.whole_weights, self.unit_weight))
         s = self.values / unit
-        cd = np.broadcast_to(c * self.graph.degree[column], s.shape)
-        return make_terms(slopes, s, cd, isinstance(self.objective, Mean))
+        return make_terms(slopes, s, c * self.graph.degree[column], isinstance(self.objective, Mean))
 
 
 def binary_unit(scale: Array) -> Array:

@@ -43,6 +43,7 @@ from midst.methods import (
     opening_thresholds,
     rules_of,
 )
+from midst.normals import EdgeNormals
 from midst.objectives import Mean, Objective, Quantile, Side
 from midst.problems import Problem, Values, check_lists, check_values
 from midst.protocol.certificate import Certificate, Closeness, Prover
@@ -67,6 +68,7 @@ def solve(
     *,
     engine: str = "arrays",
     rng: RNG = None,
+    run: int = 0,
     record: Record = "auto",
     keep_values: bool = False,
     throw: bool = True,
@@ -80,6 +82,7 @@ def solve(
         engine: of the iteration "arrays" (node form), "float32" (the same in single precision), "edges" (z on every
             edge) or "reference" (nodes and messages); of a search "arrays" or "reference" (participants, with masks).
         rng: a seed or a generator from which z(0) is drawn, or noise.
+        run: which run of an ensemble (`solve_ensemble`) with this rng has this z(0).
         record: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
         keep_values: put the private values into the trace.
         throw: raise `NotCertified` for a run that ends without its proof; False returns it as a result that says so.
@@ -98,7 +101,7 @@ def solve(
         if chosen.noise is not None:
             return _with_noise(problem, chosen.arity, chosen.noise, engine, rng, keep_values)
         return _by_search(problem, chosen, engine, keep_values)
-    result, missed = _by_consensus(problem, chosen, engine, rng, record, keep_values, progress)
+    result, missed = _by_consensus(problem, chosen, engine, rng, run, record, keep_values, progress)
     if throw and missed is not None:
         raise NotCertified(missed, result)
     return result
@@ -199,6 +202,7 @@ def _by_consensus(
     method: Consensus,
     engine: str,
     rng: RNG,
+    run: int,
     record: Record,
     keep_values: bool,
     progress: Progress | None,
@@ -207,7 +211,7 @@ def _by_consensus(
     stop = choose_stop(problem, method.stop)
     rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
     parameters = settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma, force=method.force)
-    start = _start(problem, method, parameters, rng, record)
+    start = _start(problem, method, parameters, rng, run, record)
     system = assemble(problem, parameters, start)
     unit, scale = parameters.unit, parameters.scale / parameters.unit
     tolerance = CLOSE if rules else stop.tolerance if isinstance(stop, Certified) else Certified().tolerance
@@ -235,7 +239,7 @@ def _by_consensus(
         x=np.multiply(frames, unit, out=frames),
         branch=branches,
         segments=recorder.segments(t + 1, unit),
-        seed=int(rng) if isinstance(rng, int | np.integer) and method.z0 is None else None,
+        seed=int(rng) if isinstance(rng, int | np.integer) and method.z0 is None and run == 0 else None,
         z0=None if isinstance(start, Sums) or record not in ("all", "audit") else start,
     )
     value = _middle(x, unit) if found is None else found.value
@@ -253,9 +257,13 @@ def _by_consensus(
     )
 
 
-def _start(problem: Problem, method: Consensus, parameters: Parameters, rng: RNG, record: Record) -> Array | Sums:
+def _start(
+    problem: Problem, method: Consensus, parameters: Parameters, rng: RNG, run: int, record: Record
+) -> Array | Sums:
     """z(0), as given or drawn."""
-    start = draw_z0(problem, parameters, streams(rng).z0) if method.z0 is None else check_z0(problem, method.z0)
+    if method.z0 is not None:
+        return check_z0(problem, method.z0)
+    start = draw_z0(problem.graph, parameters, EdgeNormals.drawn(streams(rng).z0, run, problem.values.shape[1:]))
     if isinstance(start, Sums) and record in ("all", "audit"):
         raise InputError(
             f"record={record!r} keeps z(0) of every edge, and a complete graph of {problem.graph.n:,} nodes has none "

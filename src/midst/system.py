@@ -11,18 +11,19 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Mean
+from midst.normals import EdgeNormals
+from midst.objectives import Mean, Objective
 from midst.problems import Problem, binary_unit
 from midst.protocol.node import Node, plain
 from midst.protocol.step import Terms
-from midst.types import Array
+from midst.types import Array, Bools
 
 RNG = int | np.random.Generator | None
 
@@ -129,8 +130,28 @@ class System:
         return self.start
 
 
+class Settling(Protocol):
+    """What parameters are settled for: a problem, or several side by side."""
+
+    values: Array
+    objective: Objective
+    scale: Array
+    centre: Array
+
+    @property
+    def estimated(self) -> bool | Bools:
+        """Whether scale and centre are estimated from the values."""
+
+    @property
+    def mean_weight(self) -> float | Array:
+        """The mean weight of a node."""
+
+    def terms(self, unit: Array, c: Array) -> Terms:
+        """All nodes' local objectives."""
+
+
 def settle(
-    problem: Problem,
+    problem: Settling,
     *,
     c: ArrayLike | None = None,
     theta: float = 0.5,
@@ -153,10 +174,9 @@ def settle(
     """
     shape = problem.values.shape[1:]
     smooth = isinstance(problem.objective, Mean)
-    literal = c is not None and problem.public == "estimated"  # the paper's c on the data as given: nothing is rescaled
-    scale = np.ones(shape) if literal else problem.scale
-    centre = np.zeros(shape) if literal else problem.centre
-    weight = problem.unit_weight * float(problem.whole_weights.mean())
+    literal = problem.estimated if c is not None else False  # the paper's c on the data as given: nothing is rescaled
+    scale, centre = np.where(literal, 1.0, problem.scale), np.where(literal, 0.0, problem.centre)
+    weight = problem.mean_weight
     if c is None:
         c = _C * weight * (np.ones(shape) if smooth else 1 / scale)
     settled_c = _numbers("c", c, shape)
@@ -173,21 +193,33 @@ def settle(
     return Parameters(settled_c, float(theta), settled_mu, settled_sigma, binary_unit(scale), scale)
 
 
-def draw_z0(problem: Problem, parameters: Parameters, rng: np.random.Generator) -> Array | Sums:
+def draw_z0(graph: Graph, parameters: Parameters, normals: EdgeNormals) -> Array | Sums:
     """z_{i|j}(0) ~ N(μ A_ij, σ²) for every directed edge, in the order of the graph's edges.
 
     Of a complete graph whose edges are not listed, S(0) and R(0) are drawn instead, from their joint law.
+
+    Args:
+        graph: whose edges.
+        parameters: μ and σ.
+        normals: of one run, or of one a coordinate.
     """
-    graph, coordinates = problem.graph, problem.values.shape[1:]
     if graph.ends is None:
-        return _draw_sums(graph.n, coordinates, parameters, rng)
-    z0 = rng.standard_normal((2 * graph.edges, *coordinates))
+        return _draw_sums(graph.n, parameters, normals)
+    z0 = noise_on_edges(graph, normals)
     z0 *= parameters.sigma
-    z0 += np.multiply(parameters.mu, graph.sign.reshape(-1, *(1,) * len(coordinates)), dtype=np.float64)
+    z0 += np.multiply(parameters.mu, graph.sign.reshape(-1, *(1,) * (z0.ndim - 1)), dtype=np.float64)
     return z0
 
 
-def _draw_sums(n: int, coordinates: tuple[int, ...], parameters: Parameters, rng: np.random.Generator) -> Sums:
+def noise_on_edges(graph: Graph, normals: EdgeNormals) -> Array:
+    """A standard normal number for every directed edge, in the order of the graph's edges."""
+    outward = np.flatnonzero(graph.sign > 0)
+    noise = np.empty((2 * graph.edges, *normals.runs.shape))
+    noise[outward], noise[graph.reverse[outward]] = normals.at(graph.source[outward], graph.target[outward])
+    return noise
+
+
+def _draw_sums(n: int, parameters: Parameters, normals: EdgeNormals) -> Sums:
     """S(0) and R(0) of a complete graph, exactly as distributed, from 2n normal numbers instead of n(n − 1).
 
     With ζ_ij = A_ij z_{i|j}, all of them independent and N(μ, σ²), S_i is the sum of row i and R_i that of column i.
@@ -195,7 +227,7 @@ def _draw_sums(n: int, coordinates: tuple[int, ...], parameters: Parameters, rng
     columns; row i and column j share ζ_ij for i ≠ j and nothing for i = j. So Cov(S, R) = 11ᵀ − I: among vectors that
     sum to 0, S + R has the variance 2(n − 2) and S − R, independent of it, 2n; along 1, where S = R, both are n − 1.
     """
-    even, odd = rng.standard_normal((n, *coordinates)), rng.standard_normal((n, *coordinates))
+    even, odd = normals.at(np.arange(n), np.arange(n))
     along = even.mean(axis=0)  # independent of the rest, and N(0, 1/n)
     even, odd = (even - along) * np.sqrt((n - 2) / 2), odd - odd.mean(axis=0)
     odd *= np.sqrt(n / 2)
@@ -228,18 +260,33 @@ def assemble(problem: Problem, parameters: Parameters, z0: Array | Sums) -> Syst
     Raises:
         InputError: c is so small or so large that the first step leaves the range of floating point numbers.
     """
-    unit = parameters.unit
     smooth = isinstance(problem.objective, Mean)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        c = parameters.working_c(smooth)
-        terms = problem.terms(unit, c)
-        start = z0 / unit if smooth else z0
+        start = z0 / parameters.unit if smooth else z0
         largest = np.abs(start.S).max() if isinstance(start, Sums) else _largest_sum(start, problem.graph)
+    terms, c = working_terms(problem, parameters, largest)
+    return System(problem.graph, terms, c, parameters.theta, start)
+
+
+def working_terms(problem: Settling, parameters: Parameters, largest: float) -> tuple[Terms, Array]:
+    """The local objectives and c, in working units.
+
+    Args:
+        problem: what is to be found.
+        parameters: settled.
+        largest: no S(0) is larger.
+
+    Raises:
+        InputError: see `assemble`.
+    """
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        c = parameters.working_c(isinstance(problem.objective, Mean))
+        terms = problem.terms(parameters.unit, c)
         reach = largest + np.abs(terms.above).max()
         in_range = np.isfinite(reach / terms.weight) & np.isfinite(terms.weight) & (terms.weight > 0)
         if not in_range.all():
             raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
-    return System(problem.graph, terms, c, parameters.theta, start)
+    return terms, c
 
 
 def _largest_sum(z: Array, graph: Graph) -> float:

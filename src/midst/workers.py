@@ -21,6 +21,11 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _CHUNKS = 16  # a worker asks for tasks about so often: few enough to be cheap, enough to see progress
 
 
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def run_in_parallel(
     function: Callable[[Task], Done], tasks: Iterable[Task], workers: int = 1, progress: TaskProgress | None = None
 ) -> list[Done]:

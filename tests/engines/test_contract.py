@@ -14,6 +14,7 @@ from problem_strategies import problems
 from midst import Mean, Problem, Quantile, graphs, solve
 from midst.engines import ENGINES
 from midst.methods import After, Consensus
+from midst.normals import EdgeNormals
 from midst.system import assemble, draw_z0, settle
 
 OBJECTIVES = {
@@ -53,7 +54,7 @@ def test_every_engine_runs_algorithm_1(engine, kind, objective):
     problem = Problem(graph, rng.normal(size=12), objective=OBJECTIVES[objective], weights=rng.integers(1, 4, 12))
     for theta in THETAS:
         parameters = settle(problem, c=0.7, theta=theta, mu=-1.0, sigma=1.0)
-        z0 = draw_z0(problem, parameters, rng)
+        z0 = draw_z0(problem.graph, parameters, EdgeNormals.drawn(rng))
         system = assemble(problem, parameters, z0)
         left, right, curvature = problem.objective.slopes(problem.whole_weights, problem.unit_weight)
         expected = algorithm_1(graph, problem.values, 0.7, z0, 150, left, right, curvature, theta)
@@ -80,7 +81,9 @@ def test_coordinates_are_independent(engine):
 def test_engines_agree_on_random_problems(problem, theta, seed):
     """On anything midst accepts, all engines walk the same way (relative to the size of the numbers)."""
     parameters = settle(problem, theta=theta)
-    system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(seed)))
+    system = assemble(
+        problem, parameters, draw_z0(problem.graph, parameters, EdgeNormals.drawn(np.random.default_rng(seed)))
+    )
     expected = trajectory(system, "edges", 80)
     for engine in ("arrays", "reference"):
         x, _ = trajectory(system, engine, 80)

@@ -11,6 +11,7 @@ from midst import Problem, Quantile, graphs, solve
 from midst.engines import arrays
 from midst.graphs import neighbour_sums
 from midst.methods import After, Consensus
+from midst.normals import EdgeNormals
 from midst.system import assemble, draw_z0, settle
 
 
@@ -93,7 +94,7 @@ def test_threads(monkeypatch, cores):
     problem = Problem(graphs.grid(30, 40), np.random.default_rng(2).normal(size=1200))
     expected = solve(problem, Consensus(stop=After(30)), rng=3)
     monkeypatch.setattr(arrays, "_BLOCK", 50)
-    monkeypatch.setattr(arrays, "_cores", lambda: cores)
+    monkeypatch.setattr(arrays, "cores", lambda: cores)
     np.testing.assert_array_equal(solve(problem, Consensus(stop=After(30)), rng=3).trace.x, expected.trace.x)
 
 
@@ -103,7 +104,9 @@ def test_float32(kind):
     values = np.random.default_rng(2).normal(size=144)
     problem = Problem(graphs.make(kind, 144, rng=1), values, objective=Quantile(0.5), scale=1)
     parameters = settle(problem)
-    system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(3)))
+    system = assemble(
+        problem, parameters, draw_z0(problem.graph, parameters, EdgeNormals.drawn(np.random.default_rng(3)))
+    )
     runs = [arrays.node_form(system), arrays.in_float32(system)]
     for (x, _), (single, _) in itertools.islice(zip(*runs, strict=False), 300):
         assert single.dtype == np.float32
@@ -114,10 +117,12 @@ def test_complete_graph_without_edges():
     """What a graph of 5e11 edges would need: sums, and nothing else."""
     problem = Problem(graphs.complete(200), np.random.default_rng(2).normal(size=200))
     parameters = settle(problem)
-    system = assemble(problem, parameters, draw_z0(problem, parameters, np.random.default_rng(3)))
+    system = assemble(
+        problem, parameters, draw_z0(problem.graph, parameters, EdgeNormals.drawn(np.random.default_rng(3)))
+    )
     blocks = arrays.cut(system.terms.s)
     steps = arrays.carry(
-        *arrays.sums_at_start(system),
+        *vars(arrays.sums_at_start(system.graph, system.start)).values(),
         system.terms,
         system.c,
         system.theta,

@@ -25,6 +25,7 @@ from midst.explorer.server import serving
 from midst.explorer.simulate import Made, prepare
 from midst.net.answer import Answer
 from midst.net.events import End, Link, Round, Start
+from midst.normals import EdgeNormals
 from midst.studies.paper.choices import FAR, NEAR, perform_drawn
 from midst.studies.paper.runs import StudySettings as Series
 from midst.system import assemble, draw_z0, settle, streams
@@ -590,7 +591,7 @@ def drive(feed: Feed, *, everything: bool, node: int | None = None) -> float:
     graph = midst.graphs.make("rgg", 9, rng=drawn.graph)
     problem = midst.Problem(graph, drawn.values.standard_normal(9), objective=midst.Quantile(0.5, "low"))
     parameters = settle(problem, c=1.0, mu=-6.0, sigma=1.0)
-    system = assemble(problem, parameters, draw_z0(problem, parameters, drawn.z0))
+    system = assemble(problem, parameters, draw_z0(problem.graph, parameters, EdgeNormals.drawn(drawn.z0)))
     once = graph.source < graph.target
     edges = np.column_stack([graph.source[once], graph.target[once]]).tolist()
     names = tuple(f"party-{i}" for i in range(9))

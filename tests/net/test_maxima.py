@@ -9,6 +9,7 @@ from memory_network import MemoryNetwork, charter_of
 
 from midst import Mean, Problem, Quantile, graphs
 from midst.net.setup import residual_rule
+from midst.normals import EdgeNormals
 from midst.protocol.certificate import residual_bounds, slack
 from midst.protocol.maxima import StopRule
 from midst.protocol.step import next_x, next_z
@@ -44,7 +45,7 @@ def test_everybody_judges_alike_and_rightly(n, what, seed):
         graph = graphs.ring(n)
     problem = Problem(graph, rng.normal(size=n), objective=Mean() if what == "mean" else Quantile(0.5), scale=1.0)
     parameters = settle(problem)
-    system = assemble(problem, parameters, draw_z0(problem, parameters, rng))
+    system = assemble(problem, parameters, draw_z0(problem.graph, parameters, EdgeNormals.drawn(rng)))
     stop_rule = residual_rule(problem, graph.diameter(), np.array(1e-4))
     source, target, reverse = graph.source, graph.target, graph.reverse
     sign, z = graph.sign.astype(float), system.z0.copy()

@@ -8,7 +8,6 @@ keeps z on the edges as the paper does, to check the node form against.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,6 +20,7 @@ from midst.graphs.neighbour_sums import NeighbourSum, arrange, neighbour_sum
 from midst.protocol.step import Terms, next_sums, next_x, next_z
 from midst.system import Sums, System
 from midst.types import Array, Branch
+from midst.workers import cores
 
 _BLOCK = 65_536  # numbers an array in a block: few enough for a cache, enough to outweigh the calls
 _LEAST_BLOCKS = 2  # blocks at least for each thread: less is not worth waking it
@@ -34,7 +34,8 @@ def node_form(system: System, dtype: DTypeLike = np.float64) -> Steps:
     blocks = cut(system.terms.s)
     order = arrange(system.graph)
     a = neighbour_sum(system.graph, blocks, order, dtype)
-    S, R = (sums.astype(dtype, copy=False) for sums in sums_at_start(system))
+    sums = sums_at_start(system.graph, system.start)
+    S, R = (each.astype(dtype, copy=False) for each in (sums.S, sums.R))
     terms, c, theta = _in_precision(system.terms, dtype), system.c.astype(dtype), system.theta
     if order is None:
         yield from carry(S, R, terms, c, theta, a, blocks)
@@ -105,7 +106,7 @@ class _Threads:
     """Does something with every block: in this thread, or where there are many in several, this one among them."""
 
     def __init__(self, blocks: int) -> None:
-        threads = max(1, min(_cores(), blocks // _LEAST_BLOCKS))
+        threads = max(1, min(cores(), blocks // _LEAST_BLOCKS))
         self._parts = [range(k, blocks, threads) for k in range(threads)]
         self._pool = None if threads == 1 else ThreadPoolExecutor(threads - 1)
 
@@ -126,11 +127,6 @@ class _Threads:
         take(own)
         for part in pending:
             part.result()
-
-
-def _cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _in_precision(terms: Terms, dtype: DTypeLike) -> Terms:
@@ -162,13 +158,12 @@ def edge_form(system: System) -> Steps:
         z = next_z(z, z[graph.reverse], -sign, x[graph.target], c, theta)
 
 
-def sums_at_start(system: System) -> tuple[Array, Array]:
-    """S(0) and R(0), the sums that `next_sums` carries on."""
-    graph = system.graph
-    if isinstance(system.start, Sums):
-        return system.start.S, system.start.R
-    signed = _column(graph.sign, system.z0) * system.z0
-    return _sum_by_source(signed, graph), _sum_by_source(signed[graph.reverse], graph)
+def sums_at_start(graph: Graph, start: Array | Sums) -> Sums:
+    """S(0) and R(0), the sums that `next_sums` carries on, from z(0)."""
+    if isinstance(start, Sums):
+        return start
+    signed = _column(graph.sign, start) * start
+    return Sums(_sum_by_source(signed, graph), _sum_by_source(signed[graph.reverse], graph))
 
 
 def _sum_by_source(on_edges: Array, graph: Graph) -> Array:

@@ -12,17 +12,18 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from midst.engines.arrays import sums_at_start
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.methods import CLOSE, Certified, Exact, Stop
+from midst.normals import FARTHEST, EdgeNormals
 from midst.objectives import Mean
 from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
-from midst.protocol.step import Terms
-from midst.system import RNG, Parameters, Streams, System, assemble, draw_z0, settle, streams
+from midst.protocol.step import Terms, make_terms
+from midst.system import RNG, Parameters, Sums, draw_z0, settle, streams, working_terms
 from midst.types import Array, Bools, Ints
 
 _PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product
@@ -46,24 +47,24 @@ class BatchSettings(NamedTuple):
         """Of the certificate, relative to the scale; of a run that does not end by it too."""
         return (self.stop if isinstance(self.stop, Certified) else Certified()).tolerance
 
-    def settle(self, problem: Problem, runs: Ints | int) -> Parameters:
-        """The parameters of some of the runs."""
+    def settle(self, part: Problem | Stack, runs: Ints) -> Parameters:
+        """The parameters of some of the runs; those that are the same for all stand once, but for mu and sigma."""
         c, mu, sigma = (None if given is None else given[runs] for given in (self.c, self.mu, self.sigma))
-        return settle(problem, c=c, theta=self.theta, mu=mu, sigma=sigma, force=self.force)
+        settled = settle(part, c=c, theta=self.theta, mu=mu, sigma=sigma, force=self.force)
+        return replace(settled, c=_once(settled.c), unit=_once(settled.unit))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Runs side by side, in working units; the last axis of every array is the run.
+    """Runs side by side, in working units; the last axis of every array is the run, or has one entry for all runs.
 
     Attributes:
-        graphs: one a run.
+        graphs: one for all runs, or one a run.
         present: which of the nodes there are; None: all.
         terms: the local objectives.
         c: convergence parameters.
         theta: averaging constant.
-        S: of the first iteration, and
-        R: likewise (see `step.next_sums`).
+        start: S(0) and R(0) (see `step.next_sums`), or what a device draws them from; None once they are on their way.
         whole_weights: weights, in units.
         needed_below: at least so many units of weight must have s ≤ x in a proof, and
         needed_above: so many s ≥ x.
@@ -72,16 +73,14 @@ class Batch:
         scale: the public one, in the units of the data.
         unit: the power of two that working units are multiples of.
         diameter: of the graphs; none where nobody waits for what all know.
-        answer: the lowest and the highest right answer, in the units of the data.
     """
 
-    graphs: tuple[Graph, ...]
+    graphs: Graph | tuple[Graph, ...]
     present: Bools | None
     terms: Terms
     c: Array
     theta: float
-    S: Array
-    R: Array
+    start: Sums | ToDraw | None
     whole_weights: Ints
     needed_below: Ints
     needed_above: Ints
@@ -90,7 +89,20 @@ class Batch:
     scale: Array
     unit: Array
     diameter: Ints
-    answer: Array
+
+
+class ToDraw(NamedTuple):
+    """What a device draws S(0) and R(0) from.
+
+    Attributes:
+        mu: the mean, in working units, one a run.
+        sigma: the standard deviation, likewise.
+        normals: of these runs.
+    """
+
+    mu: Array
+    sigma: Array
+    normals: EdgeNormals
 
 
 class Group(NamedTuple):
@@ -138,12 +150,13 @@ class Together(NamedTuple):
         """Of the graphs of some of the runs."""
         return np.full(len(which), self.problem.graph.diameter())
 
-    def prepare(self, chunk: Ints, group: Group, settings: BatchSettings, rngs: Sequence[np.random.Generator]) -> Batch:
-        """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
-        part = self.run(chunk)
-        parameters = settings.settle(part, chunk)
-        z0 = draw_z0(part, parameters, _OneARun(rngs))  # type: ignore[arg-type]
-        return _batch([part], [parameters], [assemble(part, parameters, z0)], settings, group)
+    def distances(self, which: Ints, values: Array) -> Array:
+        """How far answers of some of the runs are from right ones."""
+        return self.run(which).distance(values) if which.size else np.zeros(0)
+
+    def some(self, which: Ints, group: Group) -> Problem:
+        """Some of the runs of a group side by side."""
+        return self.run(which)
 
 
 class Apart(NamedTuple):
@@ -179,26 +192,16 @@ class Apart(NamedTuple):
 
     def diameters(self, which: Ints) -> Ints:
         """Of the graphs of some of the runs."""
-        return _diameters([self.problems[k].graph for k in which.tolist()])
+        return _diameters(tuple(self.problems[k].graph for k in which.tolist()), len(which))
 
-    def prepare(self, chunk: Ints, group: Group, settings: BatchSettings, rngs: Sequence[np.random.Generator]) -> Batch:
-        """Some of the runs of a group side by side, their z(0) drawn, one generator a run."""
-        problems = [self.problems[k] for k in chunk.tolist()]
-        parameters = [settings.settle(problem, k) for k, problem in zip(chunk.tolist(), problems, strict=True)]
-        systems = [
-            assemble(problem, settled, draw_z0(problem, settled, rng))
-            for problem, settled, rng in zip(problems, parameters, rngs, strict=True)
-        ]
-        return _batch(problems, parameters, systems, settings, group)
+    def distances(self, which: Ints, values: Array) -> Array:
+        """How far answers of some of the runs are from right ones."""
+        pairs = zip(which.tolist(), values.tolist(), strict=True)
+        return np.array([self.problems[k].distance(value) for k, value in pairs])
 
-
-class _OneARun(NamedTuple):
-    """Draws column k from the k-th generator."""
-
-    rngs: Sequence[np.random.Generator]
-
-    def standard_normal(self, shape: tuple[int, int]) -> Array:
-        return np.column_stack([rng.standard_normal(shape[0]) for rng in self.rngs])
+    def some(self, which: Ints, group: Group) -> Stack:
+        """Some of the runs of a group side by side."""
+        return Stack([self.problems[k] for k in which.tolist()], group)
 
 
 def source_of(problems: Problem | Sequence[Problem]) -> Together | Apart:
@@ -216,66 +219,144 @@ def source_of(problems: Problem | Sequence[Problem]) -> Together | Apart:
     return Apart(problems)
 
 
-def _batch(
-    problems: Sequence[Problem],
-    parameters: Sequence[Parameters],
-    systems: Sequence[System],
-    settings: BatchSettings,
-    group: Group,
-) -> Batch:
-    """Systems side by side: many of one number a node, or one of a coordinate a run."""
-    nodes = group.nodes
-    # A node that is not there has S = R = a = 0 and cd = 0 and keeps them; [low, high] is then [0, 0] / 1, so x = 0.
-    # With s = 1 above it, it is never inside; with no weight, it has no say in a proof.
-    local = [system.terms for system in systems]
-    terms = Terms(
-        s=_columns([part.s for part in local], nodes, 1.0),
-        above=_columns([part.above for part in local], nodes),
-        below=_columns([part.below for part in local], nodes),
-        weight=_columns([part.weight for part in local], nodes, 1.0),
-        cd=_columns([part.cd for part in local], nodes),
-        smooth=local[0].smooth,
-    )
-    starts = [sums_at_start(system) for system in systems]
-    needed = np.array([weights_needed(problem.objective, problem.whole_weights) for problem in problems]).T
-    runs = terms.s.shape[1]
-    unit, scale = (np.hstack([getattr(settled, name) for settled in parameters]) for name in ("unit", "scale"))
-    graphs = tuple(system.graph for system in systems for _ in range(np.size(system.c)))
-    sizes = np.array([graph.n for graph in graphs])
-    whole_weights = _columns([problem.whole_weights for problem in problems], nodes)
+class Stack:
+    """Problems side by side, as if they were the coordinates of one: for `settle`, `working_terms` and a batch.
+
+    A node that is not there has S = R = a = 0 and cd = 0 and keeps them; [low, high] is then [0, 0] / 1, so x = 0. With
+    s = 1 above it, it is never inside; with no weight, it has no say in a proof.
+    """
+
+    def __init__(self, problems: Sequence[Problem], group: Group) -> None:
+        """Copy what is needed of each.
+
+        Args:
+            problems: a number a node each, all of them quantiles or all means.
+            group: of which they are.
+        """
+        runs, nodes = len(problems), group.nodes
+        self.graphs = tuple(problem.graph for problem in problems)
+        self.present: Bools | None = None  # where not all nodes are
+        if group.padded:
+            self.present = np.arange(nodes)[:, None] < np.array([graph.n for graph in self.graphs])
+        self.objective = problems[0].objective
+        self.estimated = np.array([problem.estimated for problem in problems])
+        self.scale, self.centre = (np.array([getattr(each, name) for each in problems]) for name in ("scale", "centre"))
+        self.values, self.whole_weights = np.zeros((nodes, runs)), np.zeros((nodes, runs), np.int64)
+        self._degree, self._slopes = np.zeros((nodes, runs)), np.zeros((3, nodes, runs))
+        self.mean_weight, self.needed = np.zeros(runs), np.zeros((2, runs), np.int64)
+        weighing: dict[Any, Any] = {}  # what most of them have in common
+        for k, problem in enumerate(problems):
+            weights, unit, n = problem.whole_weights, problem.unit_weight, problem.graph.n
+            like = problem.objective, unit, weights.tobytes()
+            if like not in weighing:
+                needed = weights_needed(problem.objective, weights)
+                weighing[like] = problem.objective.slopes(weights, unit), problem.mean_weight, needed
+            self._slopes[:, :n, k], self.mean_weight[k], self.needed[:, k] = weighing[like]
+            self.values[:n, k], self.whole_weights[:n, k] = problem.values, weights
+            self._degree[:n, k] = problem.graph.degree
+
+    def terms(self, unit: Array, c: Array) -> Terms:
+        """All nodes' local objectives; see `Problem.terms`."""
+        here, smooth = self.present, isinstance(self.objective, Mean)
+        terms = make_terms(self._slopes, self.values / unit, c * self._degree, smooth)
+        if here is None:
+            return terms
+        return replace(terms, s=np.where(here, terms.s, 1.0), weight=np.where(here, terms.weight, 1.0))
+
+    def draw(self, parameters: Parameters, normals: EdgeNormals) -> Sums:
+        """S(0) and R(0), on the data as given."""
+        if any(graph.ends is None for graph in self.graphs):
+            return self._draw_each(parameters, normals)
+        outward = [graph.sign > 0 for graph in self.graphs]
+        run = np.repeat(np.arange(len(self.graphs)), [graph.edges for graph in self.graphs])
+        source, target = (
+            np.concatenate([getattr(graph, end)[out] for graph, out in zip(self.graphs, outward, strict=True)])
+            for end in ("source", "target")
+        )
+        low, high = normals.some(run).on(source, target)
+        low, high = parameters.mu[run] + parameters.sigma[run] * low, parameters.mu[run] - parameters.sigma[run] * high
+        shape = self.values.shape
+        at_source, at_target = (end * shape[1] + run for end in (source, target))
+
+        def add(sources: Array, targets: Array) -> Array:
+            total = np.bincount(at_source, sources, self.values.size).astype(np.float64, copy=False)
+            return (total + np.bincount(at_target, targets, self.values.size)).reshape(shape)
+
+        return Sums(add(low, high), add(high, low))
+
+    def _draw_each(self, parameters: Parameters, normals: EdgeNormals) -> Sums:
+        S, R = np.zeros_like(self.values), np.zeros_like(self.values)
+        for k, graph in enumerate(self.graphs):
+            one = replace(parameters, mu=parameters.mu[k], sigma=parameters.sigma[k])
+            sums = sums_at_start(graph, draw_z0(graph, one, normals.some(np.array(k))))
+            S[: graph.n, k], R[: graph.n, k] = sums.S, sums.R
+        return Sums(S, R)
+
+
+def make_batch(part: Problem | Stack, settings: BatchSettings, which: Ints, normals: EdgeNormals, draw: bool) -> Batch:
+    """Runs as they begin.
+
+    Args:
+        part: the runs: problems side by side, or one with a coordinate a run.
+        settings: of all runs.
+        which: the numbers of these.
+        normals: of all runs.
+        draw: S(0) and R(0); else a device will.
+    """
+    parameters, normals, runs = settings.settle(part, which), normals.some(which), len(which)
+    divisor = parameters.unit if isinstance(part.objective, Mean) else np.ones(1)  # from the data to working units
+    start: Sums | ToDraw
+    if draw:
+        start = _draw(part, parameters, normals) / divisor
+        largest = float(np.abs(start.S).max())
+    else:
+        assert isinstance(part, Problem), "runs on one graph"
+        start = ToDraw(parameters.mu / divisor, parameters.sigma / divisor, normals)
+        largest = float((np.abs(start.mu) + FARTHEST * start.sigma).max() * part.graph.degree.max())
+    terms, c = working_terms(part, parameters, largest)
+    graphs: Graph | tuple[Graph, ...]
+    if isinstance(part, Stack):
+        graphs, present, weights, needed = part.graphs, part.present, part.whole_weights, part.needed
+    else:
+        weights, present = part.whole_weights[:, None], None
+        graphs, needed = part.graph, np.array([weights_needed(part.objective, part.whole_weights)]).T
+    scale, unit = (np.broadcast_to(array, runs) for array in (parameters.scale, parameters.unit))
     return Batch(
         graphs=graphs,
-        present=np.arange(nodes)[:, None] < sizes if group.padded else None,
+        present=present,
         terms=terms,
-        c=np.hstack([system.c for system in systems]),
-        theta=parameters[0].theta,
-        S=_columns([S for S, _ in starts], nodes),
-        R=_columns([R for _, R in starts], nodes),
-        whole_weights=np.array(np.broadcast_to(whole_weights, terms.s.shape)),
+        c=c,
+        theta=parameters.theta,
+        start=start,
+        whole_weights=weights,
         needed_below=np.broadcast_to(needed[0], runs),
         needed_above=np.broadcast_to(needed[1], runs),
         tolerance=settings.tolerance * (scale / unit),
         close=CLOSE * (scale / unit),
         scale=scale,
         unit=unit,
-        diameter=_diameters(graphs) if isinstance(settings.stop, Exact) else np.zeros(runs, np.int64),
-        answer=np.column_stack([np.stack(problem.answer) for problem in problems]),
+        diameter=_diameters(graphs, runs) if isinstance(settings.stop, Exact) else np.zeros(runs, np.int64),
     )
 
 
-def _diameters(graphs: Sequence[Graph]) -> Ints:
-    """Of each; a graph that comes again is not measured again."""
+def _draw(part: Problem | Stack, parameters: Parameters, normals: EdgeNormals) -> Sums:
+    """S(0) and R(0), on the data as given."""
+    if isinstance(part, Stack):
+        return part.draw(parameters, normals)
+    return sums_at_start(part.graph, draw_z0(part.graph, parameters, normals))
+
+
+def _once(array: Array) -> Array:
+    """One entry for all runs, where it is the same in all."""
+    return array[:1] if (array == array[0]).all() else array
+
+
+def _diameters(graphs: Graph | tuple[Graph, ...], runs: int) -> Ints:
+    """Of each run's graph; one that comes again is not measured again."""
+    if isinstance(graphs, Graph):
+        return np.full(runs, graphs.diameter())
     found = {id(graph): graph.diameter() for graph in {id(graph): graph for graph in graphs}.values()}
     return np.array([found[id(graph)] for graph in graphs])
-
-
-def _columns(columns: Sequence[NDArray[Any]], nodes: int, absent: float = 0.0) -> NDArray[Any]:
-    """Side by side, with the same number for all nodes that are not there."""
-    padded = [
-        column if len(column) == nodes else np.pad(column, (0, nodes - len(column)), constant_values=absent)
-        for column in columns
-    ]
-    return np.ascontiguousarray(np.column_stack(padded))
 
 
 def join(graphs: Sequence[Graph], nodes: int) -> tuple[Array | None, tuple[Ints, Ints]]:
@@ -298,49 +379,46 @@ def some_of(part: Any, which: Bools) -> Any:
     """Some of the runs: of an array the last axis, of a tuple one a run, of a record those of its parts."""
     match part:
         case np.ndarray():
-            return part.compress(which, axis=-1)
+            return part if part.shape[-1] == 1 < len(which) else part.compress(which, axis=-1)
         case tuple():
             return tuple(one for one, here in zip(part, which, strict=True) if here)
-        case None | bool() | float():
+        case None | bool() | float() | Graph():
             return part
     return replace(part, **{entry.name: some_of(getattr(part, entry.name), which) for entry in fields(part)})
 
 
-def beside(part: Any, other: Any) -> Any:
-    """These runs and those, of whatever `some_of` takes."""
+def beside(part: Any, other: Any, runs: tuple[int, int] | None = None) -> Any:
+    """These runs and those, of whatever `some_of` takes.
+
+    Args:
+        part: these.
+        other: those.
+        runs: how many of each; not needed where no array has one entry for all.
+    """
     match part:
         case np.ndarray():
-            return np.concatenate([part, other], axis=-1)
+            if runs is None:
+                return np.concatenate([part, other], axis=-1)
+            if part.shape[-1] == other.shape[-1] == 1 < min(runs):
+                return part
+            each = zip((part, other), runs, strict=True)
+            return np.concatenate([np.broadcast_to(one, (*one.shape[:-1], count)) for one, count in each], axis=-1)
         case tuple():
             return part + other
-        case None | bool() | float():
+        case None | bool() | float() | Graph():
             return part
-    return replace(
-        part, **{entry.name: beside(getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
-    )
+    parts = {entry.name: (getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
+    return replace(part, **{name: beside(*both, runs) for name, both in parts.items()})
 
 
-def z0_streams(rng: RNG | Sequence[RNG], runs: int) -> list[np.random.Generator]:
-    """Each run's `streams(child).z0`; the other streams are not made."""
-    if isinstance(rng, Sequence):
-        if len(rng) != runs:
-            raise InputError(f"{len(rng)} generators for {runs} runs; give one a run, or one for all")
-        return [streams(one).z0 for one in rng]
-    try:
-        bits = np.random.default_rng(rng).bit_generator
-    except (TypeError, ValueError):
-        raise InputError("rng must be a non-negative whole number, a numpy Generator, or a sequence of them") from None
-    seed: Any = bits.seed_seq
-    first, stream = seed.n_children_spawned, Streams._fields.index("z0")
-    if isinstance(rng, np.random.Generator):
-        rng.spawn(runs)  # so that it does not give the same children again
-
-    def make(child: int) -> np.random.Generator:
-        key = (*seed.spawn_key, child, stream)
-        sequence = np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size)
-        return np.random.Generator(type(bits)(sequence))
-
-    return [make(first + k) for k in range(runs)]
+def edge_normals(rng: RNG | Sequence[RNG], runs: int) -> EdgeNormals:
+    """What z(0) is drawn from, in every run."""
+    if not isinstance(rng, Sequence):
+        return EdgeNormals.drawn(streams(rng).z0, shape=(runs,))
+    if len(rng) != runs:
+        raise InputError(f"{len(rng)} generators for {runs} runs; give one a run, or one for all")
+    keys = [EdgeNormals.drawn(streams(one).z0).key for one in rng]
+    return EdgeNormals(np.column_stack(keys), np.zeros(runs, np.uint64))
 
 
 def one_a_run(name: str, given: ArrayLike | None, runs: int) -> Array | None:

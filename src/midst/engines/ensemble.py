@@ -1,7 +1,7 @@
 """Many runs at once: other values, z(0), parameters and graphs in each, and no trace of any.
 
 Rules:
-- Run k is `solve(problem_k, method, rng=child_k)`: the same step (`step.py`), the same z(0), the same stop, and the
+- Run k is `solve(problem_k, method, rng=rng, run=k)`: the same step (`step.py`), the same z(0), the same stop, and the
   same search (`ensemble_search.py`), which has no iteration before it or follows one.
 - Arrays are (n, runs): a neighbour sum is then one matrix product, and every other operation goes along the runs.
 - As many runs are under way as have arrays that stay in the cache. One that is done is written to the result; when
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,24 +27,28 @@ from midst.engines.batches import (
     Batch,
     BatchSettings,
     Group,
+    Stack,
     Together,
     beside,
+    edge_normals,
     join,
+    make_batch,
     one_a_run,
     some_of,
     source_of,
-    z0_streams,
 )
 from midst.engines.ensemble_search import SearchStart, check, search_some
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.methods import After, Certified, Consensus, Exact, Method, MethodName, Search, Stop, choose_stop, make_method
+from midst.normals import EdgeNormals
 from midst.problems import Problem
 from midst.protocol.certificate import known_at, lie_within
 from midst.protocol.step import next_sums, next_x
-from midst.system import RNG, whole_number
+from midst.system import RNG, Sums, whole_number
 from midst.types import Array, Bools, Branch, Ints
+from midst.workers import cores
 
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
@@ -102,7 +106,7 @@ def solve_ensemble(
     *,
     rng: RNG | Sequence[RNG] = None,
     bounds: bool = True,
-    workers: int = 1,
+    workers: int | None = None,
     device: Literal["cpu", "gpu"] | None = None,
     dtype: DTypeLike = np.float64,
 ) -> EnsembleResult:
@@ -116,12 +120,13 @@ def solve_ensemble(
         method: `midst.Consensus(…)`, whose c, mu and sigma may be one a run, `midst.Search(…)`, or the name of one;
             consensus if not given. Its stop, if not given: exact where every run's answer is one of its values, else
             certified to 1e-6.
-        rng: a seed or a generator, of whose children `rng.spawn(runs)` each run gets one; or a sequence of one a run.
-            A search has no use for it.
+        rng: a seed or a generator; or a sequence of one a run. Run k has the z(0) of `solve(…, rng=rng, run=k)`, or of
+            `solve(…, rng=rng[k])`. A search has no use for it.
         bounds: keep `lower` and `upper`, a tenth of the time; without them these say nothing.
-        workers: threads; the result does not depend on it.
+        workers: threads, as many as there are cores if not given; the result does not depend on it.
         device: run all of them at once through JAX, on this kind of device (`gpu.py`); certificates are looked for
-            every 64 iterations. A search is not for it, but for one that ends an iteration: that is the CPU's.
+            every 64 iterations. A search is not for it, but for one that ends an iteration: that is the CPU's. z(0) has
+            the same numbers, but for a last bit now and then.
         dtype: of the numbers on the device. float32 is within about 1e-5 of the scale.
 
     Raises:
@@ -129,29 +134,29 @@ def solve_ensemble(
         MissingExtra: a device is asked for, and JAX is not installed.
     """
     source, method = source_of(problems), make_method(method)
-    workers = whole_number("workers", workers)
+    workers = whole_number("workers", cores() if workers is None else workers)
     if isinstance(method, Search):
         if device is not None:
             raise InputError("a search runs on the CPU; leave device= out")
         return _search(source, method, workers)
-    settings, drawn = _settings(source, method, bounds), z0_streams(rng, source.runs)
+    settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs)
     groups = source.groups()
-    result, starts = _blank(source.runs, groups[0].nodes, _fill), _Starts.blank(source.runs)
-
-    def work(share: Group) -> None:
-        def prepare(which: Ints) -> Batch:
-            return source.prepare(which, share, settings, [drawn[k] for k in which.tolist()])
-
-        if device is not None:
-            _run_on_device(share.runs, prepare(share.runs), settings, device, dtype, result, starts)
-        else:
-            _drive(prepare, share, settings, result, starts)
-        close = share.runs[starts.known[share.runs]]
-        if close.size:
-            _write_search(source, close, Search(), starts.of(close), result)
-
-    _in_threads(work, groups, workers if device is None else 1)
+    if device is not None:
+        result, starts = _run_on_device(source, groups, settings, normals, device, dtype)
+    else:
+        result, starts = _blank(source.runs, groups[0].nodes, _fill), _Starts.blank(source.runs)
+        _in_threads(lambda share: _drive(source, share, settings, normals, result, starts), groups, workers)
+    _in_threads(lambda share: _end(source, share.runs, starts, result), groups, workers)
     return result
+
+
+def _end(source: Together | Apart, which: Ints, starts: _Starts, result: EnsembleResult) -> None:
+    """The searches that end some of the runs; and how far off the others are."""
+    known = starts.known[which]
+    close, other = which[known], which[~known]
+    if close.size:
+        _write_search(source, close, Search(), starts.of(close), result)
+    result.error[other] = source.distances(other, result.value[other])
 
 
 def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> BatchSettings:
@@ -242,7 +247,7 @@ class _Nearing:
 
     @classmethod
     def begin(cls, batch: Batch) -> _Nearing:
-        runs = len(batch.c)
+        runs = len(batch.diameter)
         return cls(batch.diameter.copy(), np.full(runs, NEVER), np.zeros(runs), np.zeros(runs))
 
     def see(self, t: Ints, x: Array, batch: Batch) -> Bools:
@@ -323,11 +328,13 @@ class _RunningBatch:
 
     @classmethod
     def begin(cls, row: Ints, batch: Batch, stop: Stop) -> _RunningBatch:
-        x, branch = next_x(batch.S, batch.terms)
+        assert isinstance(batch.start, Sums), "drawn"
+        S, R = batch.start.S, batch.start.R
+        x, branch = next_x(S, batch.terms)
         running, seen = np.ones(len(row), np.bool_), _Seen.nothing(x.shape)
         t = np.zeros(len(row), np.int64)
         nearing = _Nearing.begin(batch) if isinstance(stop, Exact) else None
-        return cls(row, t, running, batch, batch.S, batch.R, x, branch, seen, nearing)
+        return cls(row, t, running, replace(batch, start=None), S, R, x, branch, seen, nearing)
 
     def step(self, neighbour_sum: Callable[[Array], Array]) -> None:
         batch = self.batch
@@ -346,13 +353,19 @@ class _RunningBatch:
 
 
 def _drive(
-    prepare: Callable[[Ints], Batch], share: Group, settings: BatchSettings, result: EnsembleResult, starts: _Starts
+    source: Together | Apart,
+    share: Group,
+    settings: BatchSettings,
+    normals: EdgeNormals,
+    result: EnsembleResult,
+    starts: _Starts,
 ) -> None:
     """Runs one after the other, so many at once, to their rows of the result."""
     at_once = max(1, _NUMBERS // share.nodes)
 
     def begin(which: Ints) -> _RunningBatch:
-        return _RunningBatch.begin(which, prepare(which), settings.stop)
+        batch = make_batch(source.some(which, share), settings, which, normals, draw=True)
+        return _RunningBatch.begin(which, batch, settings.stop)
 
     runs, waiting = begin(share.runs[:at_once]), share.runs[at_once:]
     neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
@@ -369,36 +382,51 @@ def _drive(
             runs = some_of(runs, runs.running)
             room = at_once - len(runs.row)
             if waiting.size:
-                runs, waiting = beside(runs, begin(waiting[:room])), waiting[room:]
+                new, waiting = begin(waiting[:room]), waiting[room:]
+                runs = beside(runs, new, (len(runs.row), len(new.row)))
             if not runs.row.size:
                 return
             neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
 
 
 def _run_on_device(
-    rows: Ints,
-    batch: Batch,
+    source: Together | Apart,
+    groups: Sequence[Group],
     settings: BatchSettings,
+    normals: EdgeNormals,
     kind: str,
     dtype: DTypeLike,
-    result: EnsembleResult,
-    starts: _Starts,
-) -> None:
-    """All runs at once through JAX."""
+) -> tuple[EnsembleResult, _Starts]:
+    """All runs at once through JAX: what is known of them before a search."""
     from midst.engines import gpu
 
-    end = gpu.DeviceRuns(batch, gpu.find_device(kind), dtype, settings.bounds).run(settings.last, settings.stop)
-    branch = np.zeros(end.x.shape, np.int8)
-    seen = _Seen(end.first_inside, end.lower, end.upper, branch, end.x, end.x)
-    running = np.zeros(len(rows), np.bool_)
-    nearing = None
-    if end.near is not None:
-        nearing = _Nearing(batch.diameter, np.where(end.near.known, end.t, NEVER), end.near.low, end.near.high)
-    _write(_RunningBatch(rows, end.t, running, batch, batch.S, batch.R, end.x, branch, seen, nearing), result, starts)
+    device, starts = gpu.find_device(kind), _Starts.blank(source.runs)
+    result = None
+    for group in groups:
+        part, rows = source.some(group.runs, group), group.runs
+        draw = isinstance(part, Stack) or not gpu.can_draw(part.graph)
+        batch = make_batch(part, settings, rows, normals, draw)
+        *ended, near = gpu.DeviceRuns(batch, device, dtype, settings.bounds).run(settings.last, settings.stop)
+        if near is not None:
+            starts.known[rows], starts.low[rows], starts.high[rows] = near.known, near.low, near.high
+            starts.scale[rows] = batch.scale
+        columns = dict(zip(gpu.DeviceOutcome._fields, ended, strict=False))
+        if len(groups) == 1:  # all runs, in order: the large arrays are those of the result
+            rounds, probes, error = columns["iterations"].copy(), np.zeros(len(rows), np.int64), np.zeros(len(rows))
+            return EnsembleResult(**columns, rounds=rounds, probes=probes, error=error), starts
+        result = result or _blank(source.runs, groups[0].nodes, _fill)
+        for name, column in columns.items():
+            whole = getattr(result, name)
+            whole[(rows, slice(column.shape[1])) if column.ndim == 2 else rows] = column
+        result.rounds[rows] = columns["iterations"]
+    assert result is not None, "there are runs"
+    return result, starts
 
 
-def sum_in_each(graphs: Sequence[Graph], nodes: int) -> Callable[[Array], Array]:
-    """The neighbour sum of a (nodes, runs) array, run k on graph k, which may be smaller."""
+def sum_in_each(graphs: Graph | Sequence[Graph], nodes: int) -> Callable[[Array], Array]:
+    """The neighbour sum of a (nodes, runs) array, run k on graph k, which may be smaller, or all on one."""
+    if isinstance(graphs, Graph):
+        return sum_over_neighbours(graphs)
     alike = all(graph is graphs[0] or (graph.is_complete and graphs[0].is_complete) for graph in graphs)
     if alike and all(graph.n == nodes for graph in graphs):
         return sum_over_neighbours(graphs[0])
@@ -423,7 +451,8 @@ def _holds(x: Array, batch: Batch) -> Bools:
     close = spread <= batch.tolerance
     if close.any():
         k = np.flatnonzero(close)
-        x, s, whole_weights = x[:, k], batch.terms.s[:, k], batch.whole_weights[:, k]
+        x, s, whole_weights = x[:, k], batch.terms.s[:, k], batch.whole_weights
+        whole_weights = whole_weights if whole_weights.shape[1] == 1 else whole_weights[:, k]
         if batch.terms.smooth:
             off = np.abs((whole_weights * (x - s)).sum(axis=0) / whole_weights.sum(axis=0))
             close[k] = spread[k] + off <= batch.tolerance[k]
@@ -445,12 +474,10 @@ def _write(runs: _RunningBatch, result: EnsembleResult, starts: _Starts) -> None
             nearing.high * batch.unit,
             batch.scale,
         )
-    low, high = batch.answer
     result.value[to] = value
     result.iterations[to] = result.rounds[to] = runs.t + 1
     result.certified[to] = _holds(x, batch) & (nearing is None)  # what a search ends, its totals prove
     result.spread[to] = (highest - lowest) * batch.unit
-    result.error[to] = np.maximum(np.maximum(low - value, value - high), 0.0)
     lower, upper = runs.seen.bounds()
     columns = (runs.seen.first_inside, lower * batch.unit, upper * batch.unit, x * batch.unit)
     for rows, column in zip((result.first_inside, result.lower, result.upper, result.x), columns, strict=True):

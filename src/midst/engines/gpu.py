@@ -27,8 +27,10 @@ from midst.engines.batches import Batch, join
 from midst.errors import InputError, MissingExtra
 from midst.graphs import Graph
 from midst.methods import Certified, Exact, Stop
+from midst.normals import edge_words, normal_pairs
 from midst.protocol.certificate import known_at
 from midst.protocol.step import Terms, next_sums, next_x
+from midst.system import Sums
 
 try:
     import jax
@@ -218,6 +220,38 @@ def lists_of(graph: Graph) -> np.ndarray[Any, np.dtype[np.int32]]:
     place = np.arange(graph.source.size) - graph.first_edges[graph.source]
     lists[place, graph.source] = graph.target
     return lists
+
+
+@partial(jax.jit, static_argnames="nodes")
+def draw_sums(lists: Any, key: Any, runs: Any, mu: Any, sigma: Any, *, nodes: int) -> tuple[Any, Any]:
+    """S(0) and R(0) of runs on one graph, (n, runs), as `system.draw_z0` draws them edge by edge.
+
+    Args:
+        lists: the neighbours of each node, (width, n) or wider; a missing one is no node.
+        key: see `EdgeNormals`.
+        runs: likewise.
+        mu: of each run.
+        sigma: likewise.
+        nodes: how many there are.
+    """
+    i = jnp.arange(lists.shape[1])
+
+    def add(k: Any, sums: tuple[Any, Any]) -> tuple[Any, Any]:
+        j = lists[k]
+        first, second = normal_pairs(key, edge_words(jnp.minimum(i, j), jnp.maximum(i, j))[:, None], runs)
+        outward, here = (i < j)[:, None], (j < nodes)[:, None]
+        mine, other = jnp.where(outward, first, -second), jnp.where(outward, -second, first)
+        S, R = sums
+        return S + jnp.where(here, mu + sigma * mine, 0.0), R + jnp.where(here, mu + sigma * other, 0.0)
+
+    blank = jnp.zeros((lists.shape[1], len(runs)))
+    S, R = lax.fori_loop(0, len(lists), add, (blank, blank))
+    return S, R
+
+
+def can_draw(graph: Graph) -> bool:
+    """Whether a device draws z(0) of runs on this graph by itself: by lists of neighbours."""
+    return graph.ends is not None and int(graph.degree.max()) <= _WIDEST
 
 
 @partial(jax.jit, static_argnames=("program", "steps"))
@@ -587,23 +621,45 @@ def _keep(left: Any, after: DeviceState, before: DeviceState) -> DeviceState:
 
 
 class DeviceOutcome(NamedTuple):
-    """Where each run ended, on the host: (n, runs), or one a run.
+    """How the runs ended, on the host, in the units of the data: (runs,), or (runs, n).
 
     Attributes:
-        t: its last iteration.
-        x: there.
+        iterations: how many were run.
+        certified: whether the test of `certificate.py` holds; false where a search is to end the run.
+        value: the middle of the last x.
+        spread: max x − min x.
+        x: the last one; not a number for nodes that a run has not.
         first_inside: see `DeviceState`.
         lower: likewise.
         upper: likewise.
-        near: how it ended, where a search was to end it.
+        near: how it ended, where a search is to end it.
     """
 
-    t: Any
+    iterations: Any
+    certified: Any
+    value: Any
+    spread: Any
     x: Any
     first_inside: Any
     lower: Any
     upper: Any
     near: Near | None
+
+
+@partial(jax.jit, static_argnames=("nodes", "runs", "bounds"))
+def read_out(state: DeviceState, unit: Any, present: Any, *, nodes: int, runs: int, bounds: bool) -> tuple[Any, ...]:
+    """The last five of an outcome but `near`, a row a run; and the least and the greatest x."""
+    here = None if present is None else present[:nodes, :runs]
+
+    def rows(array: Any, absent: float, units: Any = None) -> Any:
+        array = (array[:, None] if array.ndim == 1 else array)[:nodes, :runs]
+        array = array if units is None else array.astype(np.float64) * units[:runs]
+        return (array if here is None else jnp.where(here, array, absent)).T
+
+    x = rows(state.x, jnp.nan, unit)
+    ends = jnp.nanmin(x, axis=1), jnp.nanmax(x, axis=1)
+    between = (rows(state.lower, -jnp.inf, unit), rows(state.upper, jnp.inf, unit)) if bounds else ()
+    return *ends, x, rows(state.first_inside, NEVER).astype(np.int64), *between
 
 
 class DeviceRuns:
@@ -618,7 +674,7 @@ class DeviceRuns:
             dtype: of all numbers.
             bounds: keep lower and upper up to date, where leaving them out saves time: in the kernels.
         """
-        graphs, terms = batch.graphs, batch.terms
+        terms, graphs = batch.terms, (batch.graphs,) if isinstance(batch.graphs, Graph) else batch.graphs
         self._batch, self._dtype, self._device = batch, np.dtype(dtype), device
         self._n, self._count = n, count = terms.s.shape
         shared = all(graph is graphs[0] for graph in graphs)
@@ -634,7 +690,8 @@ class DeviceRuns:
         interpret, nodes = device.platform == "cpu", n if self._large else None
         self._program = DeviceProgram(batch.theta, terms.smooth, small, nodes, bounds, interpret)
         neighbours = None if small.lists else self._lists(graphs[:1] if shared else graphs)
-        self._arrays = self._broadcast(terms), self.put(self._pad_runs(batch.c)), neighbours
+        self._arrays = self._broadcast(terms), self._put_runs(batch.c), neighbours
+        self._graph = graphs[0]
 
     def run(self, last: int, stop: Stop) -> DeviceOutcome:
         """Every run to its end.
@@ -644,12 +701,27 @@ class DeviceRuns:
             stop: when a run ends; one that a search ends, when that may begin.
         """
         with jax.enable_x64(True):
-            mode = "constant" if self._large else "edge"
-            S, R = (self.put(self._pad(sums, mode)) for sums in (self._batch.S, self._batch.R))
+            S, R = self._start()
             state = begin(S, Terms(*(*self._arrays[0], self._program.smooth)), R)
             if isinstance(stop, Exact):
                 return self._fetch(*self._run_close(state, last - 1))
             return self._fetch(*self._run_on(state, last - 1, isinstance(stop, Certified)))
+
+    def _start(self) -> tuple[Any, Any]:
+        """S(0) and R(0), brought there or drawn there."""
+        start = self._batch.start
+        if isinstance(start, Sums):
+            mode = "constant" if self._large else "edge"
+            return self.put(self._pad(start.S, mode)), self.put(self._pad(start.R, mode))
+        assert start is not None
+        mu, sigma = (self._put_runs(part, np.float64) for part in (start.mu, start.sigma))
+        key, runs = self.put(start.normals.key), self._put_runs(start.normals.runs)
+        if start.normals.key.ndim == 2:
+            key = self._put_runs(start.normals.key)
+        lists = self._arrays[2] if self._large else self.put(lists_of(self._graph))
+        S, R = draw_sums(lists, key, runs, mu, sigma, nodes=self._n)
+        S, R = (sums.astype(self._dtype) for sums in (S, R))
+        return (S[:, 0], R[:, 0]) if self._large else (S, R)
 
     def _run_on(self, state: DeviceState, final: int, watch: bool) -> tuple[DeviceState, Any]:
         left, at = jnp.ones(self._size[1], np.bool_), jnp.full(self._size[1], final)
@@ -670,7 +742,7 @@ class DeviceRuns:
 
     def _run_close(self, state: DeviceState, final: int) -> tuple[DeviceState, Any, Near]:
         batch, program = self._batch, self._program
-        close, diameter = (self.put(self._pad_runs(array)) for array in (batch.close, batch.diameter))
+        close, diameter = (self._put_runs(array) for array in (batch.close, batch.diameter))
         first, alike = int(batch.diameter.min()), bool((batch.diameter == batch.diameter[0]).all())
         if final < first:
             none = jnp.zeros(self._size[1], np.bool_)
@@ -691,45 +763,57 @@ class DeviceRuns:
         batch, s = self._batch, self._arrays[0][0]
         return Test(
             s=s[: self._n, None] if self._large else s,
-            whole_weights=self.put(self._pad_runs(batch.whole_weights)),
+            whole_weights=self._put_runs(batch.whole_weights),
             present=self._present(),
-            below=self.put(self._pad_runs(batch.needed_below)),
-            above=self.put(self._pad_runs(batch.needed_above)),
-            tolerance=self.put(self._pad_runs(batch.tolerance)),
+            below=self._put_runs(batch.needed_below),
+            above=self._put_runs(batch.needed_above),
+            tolerance=self._put_runs(batch.tolerance),
         )
 
     def _present(self) -> Any:
-        return None if self._batch.present is None else self.put(self._pad_runs(self._batch.present))
+        return None if self._batch.present is None else self._put_runs(self._batch.present)
 
     def _advance(self, state: DeviceState, t: int, steps: int) -> DeviceState:
         """From iteration t to t + steps."""
         return self._program.advance(state, jnp.int32(t), steps, self._arrays)
 
     def _fetch(self, state: DeviceState, at: Any, near: Near | None = None) -> DeviceOutcome:
-        def back(array: Any) -> Any:
-            array = np.array(array)
-            return (array[:, None] if self._large else array)[: self._n, : self._count]
-
-        first, last = back(state.first_inside).astype(np.int64), np.array(at)[: self._count].astype(np.int64)
+        certified = jnp.zeros(self._count, np.bool_)
+        if near is None:
+            x = state.x[: self._n, None] if self._large else state.x
+            certified = holds(x, self._make_test(), smooth=self._program.smooth)[: self._count]
+        unit, bounds = self._put_runs(self._batch.unit, np.float64), self._program.bounds
+        least, most, *rows = jax.device_get(
+            read_out(state, unit, self._present(), nodes=self._n, runs=self._count, bounds=bounds)
+        )
+        if not bounds:
+            rows += [np.broadcast_to(end, (self._count, self._n)) for end in (-np.inf, np.inf)]
+        iterations = np.array(at)[: self._count].astype(np.int64) + 1
         if near is not None:
             known, _, low, high = (np.array(part)[: self._count] for part in near)
-            near = Near(known.astype(np.bool_), last, low.astype(np.float64), high.astype(np.float64))
-        return DeviceOutcome(last, back(state.x), first, back(state.lower), back(state.upper), near)
+            low, high = (end.astype(np.float64) * self._batch.unit for end in (low, high))
+            near = Near(known.astype(np.bool_), iterations - 1, low, high)
+        middle, (x, first, lower, upper) = least / 2 + most / 2, rows
+        return DeviceOutcome(iterations, np.array(certified), middle, most - least, x, first, lower, upper, near)
 
-    def put(self, array: Any) -> Any:
+    def put(self, array: Any, dtype: Any = None) -> Any:
         """An array on the device, numbers in the precision asked for."""
         array = np.asarray(array)
         with jax.enable_x64(True):
-            return jax.device_put(array.astype(self._dtype) if array.dtype.kind == "f" else array, self._device)
+            return jax.device_put(
+                array.astype(dtype or self._dtype, copy=False) if array.dtype.kind == "f" else array, self._device
+            )
 
-    def _pad_runs(self, array: Any) -> Any:
-        """To whole programs, by repeating the last run."""
+    def _put_runs(self, array: Any, dtype: Any = None) -> Any:
+        """Whole programs of them, by repeating the last run; or the one entry for all."""
+        array = np.broadcast_to(array, (*array.shape[:-1], self._count))
         room = [(0, 0)] * (array.ndim - 1) + [(0, self._size[1] - self._count)]
-        return np.pad(array, room, mode="edge")
+        return self.put(np.pad(array, room, mode="edge"), dtype)
 
     def _pad(self, array: Any, mode: str = "edge") -> Any:
         """To whole programs: runs by repeating the last, nodes by ones of no consequence."""
-        room = [(0, whole - here) for whole, here in zip(self._size, array.shape, strict=True)]
+        size = self._size if array.shape[1] == self._count else (self._size[0], 1)  # one entry for all runs
+        room = [(0, whole - here) for whole, here in zip(size, array.shape, strict=True)]
         padded = np.pad(array, room, mode=mode)  # type: ignore[call-overload]
         return padded[:, 0] if self._large else padded
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.graphs.neighbour_sums import sum_over_neighbours
+from midst.normals import EdgeNormals
 from midst.objectives import Mean, Quantile
 from midst.privacy.observations import Branches, Heard, Public, Shifted, Spans
 from midst.protocol.step import next_sums
-from midst.system import streams
+from midst.system import noise_on_edges, streams
 from midst.trace import Segments, Trace
 from midst.types import Array, Bools
 
@@ -173,7 +174,7 @@ class TraceReader:
             return None
         if self.smooth or trace.segments is None or 0 not in self._kept:
             return None
-        noise = streams(trace.seed).z0.standard_normal((len(trace.graph.source), *trace.x.shape[2:]))
+        noise = noise_on_edges(trace.graph, EdgeNormals.drawn(streams(trace.seed).z0, shape=trace.x.shape[2:]))
         column = noise.reshape(len(noise), -1)[:, self._coordinate]
         z0 = np.asarray(self.public.mu * trace.graph.sign + self.public.sigma * column)
         return z0 if self._explains_first(z0) else None

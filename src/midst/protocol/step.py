@@ -77,6 +77,8 @@ class Terms:
 def make_terms(slopes: Iterable[Array], s: Array, cd: Array, smooth: bool) -> Terms:
     """The terms of an f with these slopes, left and right, and curvature at s; of one node, or of all."""
     left, right, curvature = slopes
+    if not np.any(curvature):  # the same for all runs and coordinates of a node
+        return Terms(s, -right, left, cd, cd, smooth)
     return Terms(s, curvature * s - right, curvature * s + left, curvature + cd, cd, smooth)
 
 

@@ -64,7 +64,7 @@ def _together(task: Task, group: range, same: Graph | None) -> list[Row]:
         made = [cell.make_graph(one.graph) for one in drawn]
         runs = [Problem(graph, own, objective=objective) for graph, own in zip(made, values, strict=True)]
     method = cell.make_method(runs if isinstance(runs, Problem) else runs[0], task.options)
-    result = solve_ensemble(runs, method, rng=[_child(task, k) for k in group])
+    result = solve_ensemble(runs, method, rng=[_child(task, k) for k in group], workers=1)
     return [
         {
             "rounds": int(result.rounds[k]),
