@@ -80,7 +80,8 @@ def solve(
         problem: what is to be found, by whom.
         method: `Consensus(…)`, the paper's iteration, or `Search(…)`, by which nobody is exposed; or the name of one.
         engine: of the iteration "arrays" (node form), "float32" (the same in single precision), "edges" (z on every
-            edge) or "reference" (nodes and messages); of a search "arrays" or "reference" (participants, with masks).
+            edge), "reference" (nodes and messages) or "gpu" (for large graphs; no iteration is recorded); of a search
+            "arrays" or "reference" (participants, with masks).
         rng: a seed or a generator from which z(0) is drawn, or noise.
         run: which run of an ensemble (`solve_ensemble`) with this rng has this z(0).
         record: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
@@ -93,7 +94,7 @@ def solve(
         NotCertified: the iteration did not come to its stop within `limit` iterations. A search always does.
     """
     chosen = make_method(method)
-    known = SEARCHES if isinstance(chosen, Search) else ENGINES
+    known = [*SEARCHES] if isinstance(chosen, Search) else [*ENGINES, "gpu"]
     if engine not in known:
         raise InputError(f"there is no engine {engine!r} for {chosen.name}; try one of {', '.join(known)}")
     record = check_record(record)
@@ -101,7 +102,10 @@ def solve(
         if chosen.noise is not None:
             return _with_noise(problem, chosen.arity, chosen.noise, engine, rng, keep_values)
         return _by_search(problem, chosen, engine, keep_values)
-    result, missed = _by_consensus(problem, chosen, engine, rng, run, record, keep_values, progress)
+    if engine == "gpu":
+        result, missed = _by_device(problem, chosen, rng, run, record, keep_values)
+    else:
+        result, missed = _by_consensus(problem, chosen, engine, rng, run, record, keep_values, progress)
     if throw and missed is not None:
         raise NotCertified(missed, result)
     return result
@@ -249,12 +253,58 @@ def _by_consensus(
     result = _result(problem, trace, value, found, rounds, certificate, exposed)
     if result.certified or isinstance(stop, After):
         return result, None
-    wanted = "a certificate" if rules is None else "x close enough for a search"
-    spread, needed = (float(np.max(each * unit)) for each in (x.max(axis=0) - x.min(axis=0), tolerance * scale))
-    advice = "try a larger limit, another c, or public bounds closer to the data"
-    return result, (
-        f"{wanted} was not reached in {t + 1:,} iterations (spread {spread:.3g}, tolerance {needed:.3g}); {advice}"
+    return result, _what_is_missing(result, rules is not None, x, unit, tolerance * scale)
+
+
+def _what_is_missing(result: Result, searched: bool, x: Array, unit: Array, tolerance: Array) -> str:
+    wanted = "x close enough for a search" if searched else "a certificate"
+    spread, needed = (float(np.max(each * unit)) for each in (x.max(axis=0) - x.min(axis=0), tolerance))
+    return (
+        f"{wanted} was not reached in {result.iterations:,} iterations (spread {spread:.3g}, tolerance {needed:.3g});"
+        " try a larger limit, another c, or public bounds closer to the data"
     )
+
+
+def _by_device(
+    problem: Problem, method: Consensus, rng: RNG, run: int, record: Record, keep_values: bool
+) -> tuple[Result, str | None]:
+    """The same on a device, where no iteration is recorded."""
+    from midst.engines.large import LargeRun
+
+    if record not in ("auto", "none"):
+        raise InputError("engine 'gpu' records no iteration; leave record out, or try engine='arrays'")
+    stop = choose_stop(problem, method.stop)
+    rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
+    parameters = settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma, force=method.force)
+    end = LargeRun(problem, method, stop, EdgeNormals.drawn(streams(rng).z0, run, (1,)))
+    unit, scale = parameters.unit, parameters.scale / parameters.unit
+    tolerance = CLOSE if rules else stop.tolerance if isinstance(stop, Certified) else Certified().tolerance
+    found = None
+    if rules is not None and end.close:
+        opening = opening_thresholds(problem.keys, end.low, end.high, float(parameters.scale))
+        found = _search(problem, replace(rules, opening=(opening,)), "arrays")
+    nothing = (0, problem.graph.n)
+    trace = _trace(
+        problem,
+        found,
+        keep_values,
+        parameters=parameters.to_dict(),
+        iterations=end.iterations,
+        t=np.empty(0, np.int64),
+        x=np.empty(nothing),
+        branch=np.empty(nothing, np.int8),
+        seed=int(rng) if isinstance(rng, int | np.integer) and run == 0 else None,
+    )
+    exposed = tuple(np.flatnonzero(end.inside).tolist())
+    if found is not None:
+        return _result(problem, trace, found.value, found, end.iterations + 1, None, exposed), None  # z(0) takes one
+    prover = Prover(problem.objective, problem.whole_weights, problem.values / unit, tolerance * scale)
+    x = end.x
+    certificate = None if rules is not None else prover.certificate(x, unit)
+    result = _result(problem, trace, _middle(x, unit), None, end.iterations, certificate, exposed)
+    if result.certified or isinstance(stop, After):
+        return result, None
+    return result, _what_is_missing(result, rules is not None, x, unit, tolerance * scale)
 
 
 def _start(

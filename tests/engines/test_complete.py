@@ -162,6 +162,6 @@ def test_audits():
     result = solve(Problem(BARE, RNG.normal(size=30)), FEW, rng=1)
     for init in ("clear", "sealed"):
         leakage = audit(result.trace, midst.Adversary(init=init), midst.priors.Normal(0, 1))
-        assert 0 < leakage.exposed_count <= len(result.exposed)  # who was inside in the last iteration alone is not seen
+        assert 0 < leakage.exposed_count <= len(result.exposed)  # nobody sees who was inside in the last one
     with pytest.raises(InputError, match=r"knows some of z\(0\), which this trace has not; run with record='audit'"):
         audit(result.trace, midst.Adversary(corrupt=[1], eavesdrops=False), midst.priors.Normal(0, 1))

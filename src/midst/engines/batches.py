@@ -204,10 +204,19 @@ class Apart(NamedTuple):
         return Stack([self.problems[k] for k in which.tolist()], group)
 
 
+def column_of(problem: Problem) -> Problem:
+    """A problem with a number a node as one with a coordinate."""
+    part = copy(problem)
+    part.values, part.scale, part.centre = (held[..., None] for held in (part.values, part.scale, part.centre))
+    part.bounds = None if part.bounds is None else (part.bounds[0][..., None], part.bounds[1][..., None])
+    part.__dict__.pop("answer", None)  # which would have another shape
+    return part
+
+
 def source_of(problems: Problem | Sequence[Problem]) -> Together | Apart:
     """The runs that were asked for, checked to go together."""
     if isinstance(problems, Problem):
-        return Apart([problems]) if problems.values.ndim == 1 else Together(problems)
+        return Together(column_of(problems) if problems.values.ndim == 1 else problems)
     problems = list(problems)
     if not problems or not all(isinstance(problem, Problem) for problem in problems):
         raise InputError("an ensemble is a midst.Problem with a coordinate a run, or a sequence of problems")

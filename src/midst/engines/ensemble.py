@@ -406,7 +406,8 @@ def _run_on_device(
         part, rows = source.some(group.runs, group), group.runs
         draw = isinstance(part, Stack) or not gpu.can_draw(part.graph)
         batch = make_batch(part, settings, rows, normals, draw)
-        *ended, near = gpu.DeviceRuns(batch, device, dtype, settings.bounds).run(settings.last, settings.stop)
+        there = gpu.DeviceRuns(batch, device, dtype, settings.bounds)
+        *ended, near = there.fetch(there.run(settings.last, settings.stop))
         if near is not None:
             starts.known[rows], starts.low[rows], starts.high[rows] = near.known, near.low, near.high
             starts.scale[rows] = batch.scale

@@ -31,6 +31,7 @@ from midst.normals import edge_words, normal_pairs
 from midst.protocol.certificate import known_at
 from midst.protocol.step import Terms, next_sums, next_x
 from midst.system import Sums
+from midst.types import Array, Bools
 
 try:
     import jax
@@ -214,12 +215,28 @@ class Neighbours(NamedTuple):
         return x.sum(axis=0) - x
 
 
-def lists_of(graph: Graph) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """The neighbours of each node, one a row of (width, n): so a warp of nodes reads its k-th neighbours at once."""
-    lists = np.full((int(graph.degree.max()), graph.n), graph.n, np.int32)
-    place = np.arange(graph.source.size) - graph.first_edges[graph.source]
-    lists[place, graph.source] = graph.target
-    return lists
+def lists_of(graph: Graph, device: Any = None, size: int | None = None) -> Any:
+    """The neighbours of each node, one a row of (width, n): so a warp of nodes reads its k-th neighbours at once.
+
+    Args:
+        graph: who talks to whom.
+        device: where to.
+        size: how long a row is: n if not given. A missing neighbour is the last node of longer rows, or n.
+    """
+    with jax.enable_x64(True):
+        target, first = (
+            jax.device_put(array, device) for array in (graph.target.astype(np.int32, copy=False), graph.first_edges)
+        )
+        return _make_lists(target, first, width=int(graph.degree.max()), size=size or graph.n)
+
+
+@partial(jax.jit, static_argnames=("width", "size"))
+def _make_lists(target: Any, first: Any, *, width: int, size: int) -> Any:
+    nodes = len(first) - 1
+    missing = np.int32(nodes if size == nodes else size - 1)
+    place, k = first[:-1], jnp.arange(width)[:, None]
+    lists = jnp.where(k < first[1:] - place, target[jnp.minimum(place + k, len(target) - 1)], missing)
+    return jnp.pad(lists, ((0, 0), (0, size - nodes)), constant_values=missing)
 
 
 @partial(jax.jit, static_argnames="nodes")
@@ -620,6 +637,20 @@ def _keep(left: Any, after: DeviceState, before: DeviceState) -> DeviceState:
     return kept
 
 
+class DeviceEnd(NamedTuple):
+    """How the runs ended, on the device, in working units.
+
+    Attributes:
+        state: of each run's last iteration.
+        at: which that was.
+        near: how it ended, where a search is to end it.
+    """
+
+    state: DeviceState
+    at: Any
+    near: Near | None = None
+
+
 class DeviceOutcome(NamedTuple):
     """How the runs ended, on the host, in the units of the data: (runs,), or (runs, n).
 
@@ -693,8 +724,8 @@ class DeviceRuns:
         self._arrays = self._broadcast(terms), self._put_runs(batch.c), neighbours
         self._graph = graphs[0]
 
-    def run(self, last: int, stop: Stop) -> DeviceOutcome:
-        """Every run to its end.
+    def run(self, last: int, stop: Stop) -> DeviceEnd:
+        """Every run to its end, on the device.
 
         Args:
             last: iterations at most.
@@ -704,8 +735,8 @@ class DeviceRuns:
             S, R = self._start()
             state = begin(S, Terms(*(*self._arrays[0], self._program.smooth)), R)
             if isinstance(stop, Exact):
-                return self._fetch(*self._run_close(state, last - 1))
-            return self._fetch(*self._run_on(state, last - 1, isinstance(stop, Certified)))
+                return DeviceEnd(*self._run_close(state, last - 1))
+            return DeviceEnd(*self._run_on(state, last - 1, isinstance(stop, Certified)))
 
     def _start(self) -> tuple[Any, Any]:
         """S(0) and R(0), brought there or drawn there."""
@@ -718,7 +749,7 @@ class DeviceRuns:
         key, runs = self.put(start.normals.key), self._put_runs(start.normals.runs)
         if start.normals.key.ndim == 2:
             key = self._put_runs(start.normals.key)
-        lists = self._arrays[2] if self._large else self.put(lists_of(self._graph))
+        lists = self._arrays[2] if self._large else lists_of(self._graph, self._device)
         S, R = draw_sums(lists, key, runs, mu, sigma, nodes=self._n)
         S, R = (sums.astype(self._dtype) for sums in (S, R))
         return (S[:, 0], R[:, 0]) if self._large else (S, R)
@@ -777,7 +808,20 @@ class DeviceRuns:
         """From iteration t to t + steps."""
         return self._program.advance(state, jnp.int32(t), steps, self._arrays)
 
-    def _fetch(self, state: DeviceState, at: Any, near: Near | None = None) -> DeviceOutcome:
+    def fetch(self, end: DeviceEnd) -> DeviceOutcome:
+        """All of it, on the host."""
+        with jax.enable_x64(True):
+            return self._fetch(*end)
+
+    def inside(self, end: DeviceEnd) -> Bools:
+        """Which nodes of the one run ever sent their own value, on the host."""
+        return np.asarray(end.state.first_inside != NEVER).reshape(-1)[: self._n]
+
+    def last_x(self, end: DeviceEnd) -> Array:
+        """The last x of the one run, in working units, on the host."""
+        return np.asarray(end.state.x, np.float64).reshape(-1)[: self._n]
+
+    def _fetch(self, state: DeviceState, at: Any, near: Near | None) -> DeviceOutcome:
         certified = jnp.zeros(self._count, np.bool_)
         if near is None:
             x = state.x[: self._n, None] if self._large else state.x
@@ -821,7 +865,12 @@ class DeviceRuns:
         rest = (terms.above, terms.below, terms.weight, terms.cd)
         if not self._large:
             return tuple(self.put(self._pad(part)) for part in (terms.s, *rest))
-        kept = [part[:1, 0] if (part == part[0]).all() else self._pad(part) for part in rest]
+        # A node that is not there has to stay at x = 0: with no slopes that pull, and a weight to divide by.
+        ways = ("constant", "constant", "edge", "edge")
+        kept = [
+            part[:1, 0] if (part == part[0]).all() else self._pad(part, way)
+            for part, way in zip(rest, ways, strict=True)
+        ]
         return tuple(map(self.put, (self._pad(terms.s, "constant"), *kept)))
 
     def _lists(self, graphs: Sequence[Graph]) -> Any:
@@ -837,10 +886,8 @@ class DeviceRuns:
             return Neighbours()
         if graph.degree.max() > _WIDEST:
             return Neighbours(ends=(self.put(graph.source), self.put(graph.target)))
-        lists = lists_of(graph)
-        if not self._large:
-            return Neighbours(lists=self.put(lists))
-        last = self._size[0] - 1
-        return self.put(
-            np.pad(np.where(lists == n, last, lists), ((0, 0), (0, self._size[0] - n)), constant_values=last)
+        return (
+            lists_of(graph, self._device, self._size[0])
+            if self._large
+            else Neighbours(lists=lists_of(graph, self._device))
         )

@@ -27,6 +27,8 @@ class TraceReader:
     """One coordinate of a trace."""
 
     def __init__(self, trace: Trace, coordinate: int) -> None:
+        if not len(trace.t):
+            raise InputError("no iteration of this run was recorded; run with record='audit'")
         self._trace = trace
         self._coordinate = coordinate
         objective = trace.objective
