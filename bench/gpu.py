@@ -14,6 +14,7 @@ import os
 import statistics
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy wants some of the memory too
@@ -23,12 +24,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from midst import Certified, Exact, Problem, graphs
+from midst import Certified, Consensus, Exact, Problem, Search, graphs, solve, solve_ensemble
 from midst.engines import gpu
 from midst.engines.arrays import carry, cut
-from midst.engines.batches import BatchSettings, source_of
+from midst.engines.batches import BatchSettings, Together, edge_normals, make_batch
+from midst.engines.ensemble_search import SearchStart, search_some
 from midst.graphs.neighbour_sums import neighbour_sum
 from midst.protocol.step import Terms
+from midst.workers import cores
 
 MEDIAN = {"above": -1.0, "below": 1.0}
 rows: list[dict[str, object]] = []
@@ -153,17 +156,14 @@ def memory_bound(kind, runs, steps):
 
 
 def to_the_end(kind, runs, device, stop):
-    """Every run of an ensemble to its end, on the device from the first iteration to the last; without the search."""
+    """Every run of an ensemble to its end, on the device from z(0) to the last iteration; without the search."""
     rng = np.random.default_rng(0)
     problem = Problem(graphs.make(kind, 15, rng=1), rng.normal(size=(15, runs)), scale=1)
-    source = source_of(problem)
-    (group,) = source.groups()
     settings = BatchSettings(None, None, None, theta=0.5, force=False, stop=stop, last=10**6, bounds=False)
-    batch = source.prepare(group.runs, group, settings, [rng] * runs)
+    batch = make_batch(problem, settings, np.arange(runs), edge_normals(1, runs), draw=False)
     there = gpu.DeviceRuns(batch, device, bounds=False)
-    ends = []
-    took = seconds(lambda: ends.append(there.run(10**6, stop)) or jnp.zeros(()), 3)
-    iterations = ends[-1].t + 1
+    took = seconds(lambda: there.run(10**6, stop), 3)
+    iterations = there.fetch(there.run(10**6, stop)).iterations
     report(
         f"ensemble {kind}-15 float64, to the end: {stop}",
         float(iterations.sum()) / took,
@@ -172,6 +172,86 @@ def to_the_end(kind, runs, device, stop):
         median_iterations=float(np.median(iterations)),
         last=int(iterations.max()),
     )
+
+
+# What a user calls
+
+
+def ensemble_call(kind, runs):
+    """`solve_ensemble(…, device="gpu")`, from the call to the answer; and where the time goes."""
+    graph, values = graphs.make(kind, 15, rng=1), np.random.default_rng(0).normal(size=(15, runs))
+
+    def call(seed):
+        return solve_ensemble(Problem(graph, values, bounds=(-8, 8)), Consensus(stop=Exact()), rng=seed, device="gpu")
+
+    start = time.perf_counter()
+    call(0)
+    first = time.perf_counter() - start
+    times = []
+    for seed in range(1, 8):
+        start = time.perf_counter()
+        result = call(seed)
+        times.append(time.perf_counter() - start)
+    assert result.certified.all()
+    assert not result.error.any()
+    name = f"solve_ensemble, {kind}-15, Consensus(stop=Exact()), device='gpu', {runs:,} runs"
+    took = statistics.median(times)
+    report(name, runs / took, "runs/s", seconds=took, first_call=first, **stages(graph, values))
+
+
+def stages(graph, values):
+    """The same one after the other, in milliseconds."""
+    marks, parts = [time.perf_counter()], {}
+
+    def mark(name):
+        marks.append(time.perf_counter())
+        parts[name] = 1e3 * (marks[-1] - marks[-2])
+
+    runs, stop = values.shape[1], Exact()
+    problem = Problem(graph, values, bounds=(-8, 8))
+    mark("problem_ms")
+    settings = BatchSettings(None, None, None, theta=0.5, force=False, stop=stop, last=10**6, bounds=True)
+    batch = make_batch(problem, settings, np.arange(runs), edge_normals(1, runs), draw=False)
+    mark("prepare_ms")
+    there = gpu.DeviceRuns(batch, gpu.find_device("gpu"))
+    jax.block_until_ready(there._arrays)
+    mark("copy_ms")
+    end = jax.block_until_ready(there.run(10**6, stop))
+    mark("draw_and_run_ms")
+    out = there.fetch(end)
+    mark("fetch_ms")
+    start = SearchStart(out.near.low, out.near.high, batch.scale)
+    parts_of = np.array_split(np.arange(runs), cores())
+
+    def search(which):
+        search_some(Together(problem), which, Search(), SearchStart(*(part[which] for part in start)))
+
+    with ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(search, parts_of))
+    mark("search_ms")
+    return parts
+
+
+def large_call(name, graph):
+    """`solve(…, engine="gpu")` of one large graph, after the graph is there."""
+    values = np.random.default_rng(0).normal(size=graph.n)
+    start = time.perf_counter()
+    problem = Problem(graph, values, bounds=(-8, 8))
+    graph.diameter()
+    made = time.perf_counter() - start
+    times = []
+    for seed in range(2):
+        start = time.perf_counter()
+        result = solve(problem, Consensus(stop=Exact()), engine="gpu", rng=seed)
+        times.append(time.perf_counter() - start)
+    assert result.certified
+    more = {"first_call": times[0], "problem_and_diameter": made, "iterations": result.iterations}
+    name = f"solve, {name}, {graph.n:,} nodes, Consensus(stop=Exact()), engine='gpu'"
+    report(name, times[-1], "s", **more, rounds=result.rounds, exposed=len(result.exposed), peak_GB=peak())
+
+
+def peak():
+    return jax.devices()[0].memory_stats()["peak_bytes_in_use"] / 1e9
 
 
 # Large graphs
@@ -266,6 +346,7 @@ def product(name, lists, n, dtype):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="small sizes, to see whether everything runs")
+    parser.add_argument("--only", choices=["calls", "kernels"], help="what a user calls, or what runs on the device")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
@@ -273,6 +354,21 @@ def main():
         sys.exit("bench/gpu.py: no GPU here")
     print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}", flush=True)
     quick = options.quick
+    if options.only != "kernels":
+        calls(quick)
+    if options.only != "calls":
+        kernels(quick)
+    if options.out:
+        options.out.write_text(json.dumps(rows, indent=1))
+
+
+def calls(quick):
+    for kind in ("ring", "rgg", "complete"):
+        ensemble_call(kind, 1_000 if quick else 100_000)
+    large_call("random, degree 8", graphs.regular(100_000 if quick else 5_000_000, 8, rng=1))
+
+
+def kernels(quick):
     copy = copy_bandwidth(10**7 if quick else 5 * 10**8)
     runs, steps = (2**14, 200) if quick else (2**20, 2000)
     for dtype in (jnp.float64, jnp.float32):
@@ -299,8 +395,6 @@ def main():
                     large(kind, n, dtype, copy, bounds, plain=main_case, cusparse=main_case)
                 except Exception as error:
                     print(f"FAILED {kind} {dtype.__name__} {bounds=}: {error!r:.400}")
-    if options.out:
-        options.out.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

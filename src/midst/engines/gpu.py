@@ -414,26 +414,12 @@ def _small_kernel(t_ref: Any, s_ref: Any, *refs: Any, program: DeviceProgram, st
 
 
 def _finish_kernel(last_ref: Any, close_ref: Any, s_ref: Any, *refs: Any, program: DeviceProgram, epoch: int) -> None:
-    """A run that has ended is written at once; its thread goes on, to no effect, until all 128 have."""
+    """A run that has ended stays as it is; its thread goes on, to no effect, until all 128 have."""
     nodes = range(len(program.small.lists))
     mine = pl.ds(pl.program_id(0) * _RUNS, _RUNS)
     given, out = refs[: len(refs) // 2 - 4], refs[len(refs) // 2 :]
     step, last, close = _small_step(s_ref, mine, program), last_ref[0], close_ref[mine]
     rounding = _ROUNDING * float(np.finfo(s_ref.dtype).eps)
-
-    def write(which: Any, known: int, t: Any, state: Registers, low: Any, high: Any) -> None:
-        for ref, rows in zip(out[:-4], state, strict=True):
-            for i in nodes:
-                ref[i, mine] = jnp.where(which, rows[i], ref[i, mine])
-        about = jnp.full_like(which, known, np.int32), jnp.full_like(which, t, np.int32), low, high
-        for ref, row in zip(out[-4:], about, strict=True):
-            ref[mine] = jnp.where(which, row, ref[mine])
-
-    def end(t: Any, state: Registers, left: Any, near: Any, low: Any, high: Any) -> Any:
-        """The iteration before a sample: with its messages, the sample before is known. Which runs go on."""
-        ended = left * near
-        pl.when(jnp.max(ended) > 0)(lambda: write(ended > 0, 1, t, state, low, high))
-        return left - ended
 
     def sample(state: Registers, near: Any, low: Any, high: Any) -> tuple[Any, ...]:
         """An iteration whose largest and smallest x are told on."""
@@ -444,27 +430,41 @@ def _finish_kernel(last_ref: Any, close_ref: Any, s_ref: Any, *refs: Any, progra
         low, high = jnp.where(found, least, low), jnp.where(found, most, high)
         return jnp.where(found, 1, near), low, high
 
+    def ends(t: Any, left: Any, near: Any) -> Any:
+        """The iteration before a sample: with its messages, the sample before is known."""
+        return left * near * jnp.where((t + 2) % epoch == 0, 1, 0)
+
     def going(now: tuple[Any, ...]) -> Any:
         t, left = now[:2]
         return (t < last) & (jnp.max(left) > 0)
 
     def iteration(now: tuple[Any, ...]) -> tuple[Any, ...]:
-        t, left, *about, state = now
-        due = (t + 2) % epoch == 0  # the next one is sampled
         # The order matters: runs end on the x of iteration t, before the step, and only then the x of t + 1 is sampled.
-        left = lax.cond(due, lambda left, *about: end(t, state, left, *about), lambda left, *about: left, left, *about)
-        state = step(t, state)
-        about = lax.cond(due, lambda *about: sample(state, *about), lambda *about: about, *about)
-        return t + 1, left, *about, state
+        t, left, at, near, low, high, state = now
+        ended = ends(t, left, near)
+        left, at = left - ended, jnp.where(ended > 0, t, at)
+        after = step(t, state)
+        state = tuple(
+            tuple(jnp.where(left > 0, new, old) for new, old in zip(*rows, strict=True))
+            for rows in zip(after, state, strict=True)
+        )
+        about = lax.cond(
+            (t + 2) % epoch == 0, lambda *about: sample(state, *about), lambda *about: about, near, low, high
+        )
+        return t + 1, left, at, *about, state
 
     begun = tuple(tuple(ref[i, mine] for i in nodes) for ref in given)
     nobody, nothing = jnp.zeros(_RUNS, np.int32), jnp.zeros(_RUNS, s_ref.dtype)
-    t, left, *about, state = lax.while_loop(
-        going, iteration, (jnp.int32(0), nobody + 1, nobody, nothing, nothing, begun)
+    t, left, at, near, low, high, state = lax.while_loop(
+        going, iteration, (jnp.int32(0), nobody + 1, nobody, nobody, nothing, nothing, begun)
     )
     # The loop may have run out just before a sample, where those that came close in the last one end as any other.
-    left = jnp.where((t + 2) % epoch == 0, end(t, state, left * ((t + 2) % epoch == 0), *about), left)
-    pl.when(jnp.max(left) > 0)(lambda: write(left > 0, 0, t, state, *about[1:]))
+    known, at = 1 - left + ends(t, left, near), jnp.where(left > 0, t, at)
+    for ref, rows in zip(out[:-4], state, strict=True):
+        for i in nodes:
+            ref[i, mine] = rows[i]
+    for ref, row in zip(out[-4:], (known, at, low, high), strict=True):
+        ref[mine] = row
 
 
 # A large graph: a node a thread

@@ -21,6 +21,8 @@ from itertools import chain
 
 from nacl import bindings as sodium
 
+from midst.protocol.hashes import hash_parts
+
 ORDER = 2**252 + 27742317777372353535851937790883648493  # L: of the group
 POINT_BYTES = SCALAR_BYTES = 32
 IDENTITY = bytes([1]) + bytes(31)
@@ -34,11 +36,6 @@ Alternatives = Sequence[Sequence[Point]]  # "of one of these lists every point i
 
 class Invalid(Exception):  # noqa: N818
     """Bytes that are no point or no scalar, or a proof that proves nothing."""
-
-
-def hash_parts(*parts: bytes) -> bytes:
-    """64 bytes; no two lists of parts give the same."""
-    return hashlib.blake2b(b"".join(len(part).to_bytes(4, "big") + part for part in parts)).digest()
 
 
 def multiply(k: int, point: Point) -> Point:

@@ -26,7 +26,7 @@ from functools import lru_cache
 from math import ceil, inf, isqrt, sqrt
 
 from midst.errors import InputError
-from midst.protocol.commitments import hash_parts
+from midst.protocol.hashes import hash_parts
 
 DrawBytes = Callable[[int], bytes]  # so many bytes that nobody else can guess
 

@@ -44,12 +44,12 @@ from midst.protocol.commitments import (
     decode_points,
     decode_scalars,
     encode_scalars,
-    hash_parts,
     multiply,
     proof_length,
     prove_one_of,
     subtract,
 )
+from midst.protocol.hashes import hash_parts
 from midst.protocol.search import Cells, ClippedSum, KeySum, OwnValues, Question, contribution
 
 CellPlace = tuple[int, int, int]  # coordinate, and the ends of a bracket or cell
