@@ -1395,11 +1395,18 @@ _SEEDS = [
         (_SEALED + "test_a_seed_repeats_what_is_sampled",),
     ),
     Bug(
-        "Sobol points without their seed",
+        "shifts of the points without their seed",
         "privacy/enumeration.py",
-        "_sobol(points, np.random.default_rng([seed, k]))",
-        "_sobol(points, np.random.default_rng())",
+        "np.random.default_rng(seed).random((repeats",
+        "np.random.default_rng().random((repeats",
         (_SEALED + "test_a_seed_repeats_what_is_sampled",),
+    ),
+    Bug(
+        "intervals of one Gaussian with the factor of another",
+        "privacy/enumeration.py",
+        "self.factors[self.which[at], :count, :count]",
+        "self.factors[self.which[at[0]], :count, :count][None].repeat(len(at), 0)",
+        (_SEALED + "test_rows_together_are_rows_one_by_one",),
     ),
     Bug(
         "an estimate without its seed",
