@@ -1884,6 +1884,13 @@ _LEDGERS = [
         (_LEDGER + "test_there_must_be_a_file_and_a_folder",),
     ),
     Bug(
+        "other values, another scale",
+        "problems.py",
+        "        other._refuse_far_values()\n",
+        "        other._known = _Known(None, other.values, other.objective)\n        other._refuse_far_values()\n",
+        ("tests/test_problems.py::test_what_is_read_off_the_values_stays_that_of_the_first",),
+    ),
+    Bug(
         "digests can be linked",
         "dp/ledger.py",
         "salt or secrets.token_bytes(32)",
@@ -1913,8 +1920,8 @@ _MANY_SEARCHES = [
     Bug(
         "many runs: thresholds by key are uneven",
         "engines/searching.py",
-        "each * j + rest * j // np.uint64(count + 1)",
-        "each * j",
+        "each * np.uint64(j) + rest * np.uint64(j) // parts",
+        "each * np.uint64(j)",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
@@ -1953,6 +1960,27 @@ _MANY_SEARCHES = [
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
+        "many runs: probes by key are counted of runs that have ended",
+        "engines/searching.py",
+        "probes[which] += some",
+        "probes[which] += 1",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: two values with the weight of one are taken for it",
+        "engines/searching.py",
+        "found[k] = up_to[after, np.arange(len(k))] == self.below[k] + self.inside[k]",
+        "found[k] = up_to[after, np.arange(len(k))] <= self.below[k] + self.inside[k]",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: a value alone is not asked about as a tie",
+        "engines/searching.py",
+        "(runs.tie_probes < TIE_PROBES) | (runs.way < ways.last)",
+        "(runs.way < ways.last)",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
         "many runs: the multiple before is not round",
         "engines/searching.py",
         "for k in (near, near - 1.0):",
@@ -1969,8 +1997,8 @@ _MANY_SEARCHES = [
     Bug(
         "one search: values without weight count",
         "engines/searching.py",
-        "-1)[weights > 0].T\n    counted = weights[weights > 0]",
-        "-1).T\n    counted = weights + 0",
+        "    if not weights.all():\n        columns",
+        "    if False:\n        columns",
         (_SEARCHING + "test_search_of_values_is_that_of_their_participants",),
     ),
     Bug(

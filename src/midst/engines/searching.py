@@ -122,8 +122,9 @@ def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState
     Returns:
         Where the search ends, and every step.
     """
-    columns = keys.reshape(len(keys), -1)[weights > 0].T
-    counted = weights[weights > 0]
+    columns, counted = keys.reshape(len(keys), -1).T, weights
+    if not weights.all():
+        columns, counted = columns[:, weights > 0], weights[weights > 0]
     alike = bool((counted == counted[0]).all())
     answer = _answers_alike(rules, columns, int(counted[0])) if alike else _answers_by_weight(columns, counted)
     search, steps = SearchState.begin(rules), []
