@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -264,7 +265,7 @@ def search_prepared(
 
 def _open(runs: _RunningSearches, opening: Words, ways: _Ways, result: FoundKeys) -> _RunningSearches:
     """The first probe of runs whose thresholds are given; those that need none are left out."""
-    _write(runs, ways, result)
+    _write(runs, result)
     runs = some_of(runs, runs.running)
     runs.fold(runs.inner(_signed(opening[runs.row].T)), ways, opened=True)
     return runs
@@ -445,8 +446,14 @@ def _drive(
 ) -> None:
     """Runs one after the other, so many at once, to their rows of the result."""
     under_way, begun = begin(0, min(at_once, runs)), min(at_once, runs)
+    alone: list[_RunningSearches] = []  # put aside, until they are enough
     while True:
-        _write(under_way, ways, result)
+        _write(under_way, result)
+        alone += _take_alone(under_way)
+        last = begun == runs and not under_way.running.any()
+        if alone and (last or sum(len(each.row) for each in alone) >= at_once):
+            _narrow_down(reduce(beside, alone), ways, result)
+            alone = []
         if under_way.running.sum() <= _SHARE_RUNNING * len(under_way.running):
             under_way = some_of(under_way, under_way.running)
             room = min(at_once - len(under_way.row), runs - begun)
@@ -458,7 +465,7 @@ def _drive(
         under_way.fold(under_way.inner(ways.place(under_way)), ways)
 
 
-def _write(runs: _RunningSearches, ways: _Ways, result: FoundKeys) -> None:
+def _write(runs: _RunningSearches, result: FoundKeys) -> None:
     """Those that have become known, to their rows of the result."""
     done = runs.done()
     if done.any():
@@ -466,16 +473,22 @@ def _write(runs: _RunningSearches, ways: _Ways, result: FoundKeys) -> None:
         result.keys[known.row] = unsigned(known.answers())
         result.probes[known.row] = known.steps + (known.b - known.a != 1)
         runs.running = runs.running & ~done
+
+
+def _take_alone(runs: _RunningSearches) -> list[_RunningSearches]:
+    """Those whose bracket holds one value, of which no sum is asked, without the others; they run no longer here."""
     alone = runs.alone()
-    if alone.any():
-        _narrow_down(some_of(runs, alone).without_others(), ways, result)
-        runs.running = runs.running & ~alone
+    if not alone.any():
+        return []
+    taken: _RunningSearches = some_of(runs, alone).without_others()
+    runs.running = runs.running & ~alone
+    return [taken]
 
 
 def _narrow_down(runs: _RunningSearches, ways: _Ways, result: FoundKeys) -> None:
     """Searches of one value each to their end, by probes that leave as much inside as before: none of them halves."""
     while True:
-        _write(runs, ways, result)
+        _write(runs, result)
         if not (runs.running & ((runs.tie_probes < TIE_PROBES) | (runs.way < ways.last))).any():
             break
         runs.fold(runs.inner(ways.place(runs)), ways)
