@@ -1927,8 +1927,8 @@ _MANY_SEARCHES = [
     Bug(
         "many runs: the sum is no step",
         "engines/searching.py",
-        "known.steps + (known.b - known.a != 1)",
-        "known.steps",
+        "runs.steps[k] + (runs.b[k] - runs.a[k] != 1)",
+        "runs.steps[k]",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
@@ -1941,8 +1941,8 @@ _MANY_SEARCHES = [
     Bug(
         "many runs: values of no weight are answers",
         "engines/searching.py",
-        "(self.up_to[1:] <= self.below)",
-        "(self.up_to[1:] < self.below)",
+        "(self.up_to[1:, k] <= self.below[k])",
+        "(self.up_to[1:, k] < self.below[k])",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
@@ -1969,8 +1969,8 @@ _MANY_SEARCHES = [
     Bug(
         "many runs: two values with the weight of one are taken for it",
         "engines/searching.py",
-        "found[k] = up_to[after, np.arange(len(k))] == self.below[k] + self.inside[k]",
-        "found[k] = up_to[after, np.arange(len(k))] <= self.below[k] + self.inside[k]",
+        "k[self.up_to[place + 1, k] == self.below[k] + self.inside[k]]",
+        "k[self.up_to[place + 1, k] <= self.below[k] + self.inside[k]]",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(

@@ -323,30 +323,35 @@ class _RunningSearches:
         one_key = self.b - self.a == 1  # where the difference wraps, it is not 1 either
         return np.asarray(self.running & ((self.inside == self.unit) | one_key))
 
-    def first_inside(self) -> Ints:
-        """The place of the first value inside; of values with weights, of the first that has any."""
-        return self.below.astype(np.int64) if self.up_to is None else (self.up_to[1:] <= self.below).sum(axis=0)
+    def first_inside(self, k: Ints) -> Ints:
+        """Of runs k, the place of the first value inside; of values with weights, of the first that has any."""
+        if self.up_to is None:
+            return self.below[k].astype(np.int64)
+        return np.asarray((self.up_to[1:, k] <= self.below[k]).sum(axis=0))
 
-    def answers(self) -> Ints:
-        """The keys of those that are known."""
-        place = np.minimum(self.first_inside(), len(self.keys) - 1)  # of one key, it may be the last edge
-        return np.where(self.b - self.a == 1, self.b, self.keys[place, np.arange(len(place))])
+    def answers(self, k: Ints) -> Ints:
+        """The keys of runs k, which are known."""
+        place = np.minimum(self.first_inside(k), len(self.keys) - 1)  # of one key, it may be the last edge
+        return np.where(self.b[k] - self.a[k] == 1, self.b[k], self.keys[place, k])
 
-    def alone(self) -> Bools:
+    def alone(self) -> Ints:
         """Those whose bracket holds one value, of which no sum is asked."""
         if self.up_to is None or len(self.keys) == 1:
-            return np.zeros(len(self.row), np.bool_)
+            return np.empty(0, np.int64)
         k = np.flatnonzero(self.running & (self.unit == 0))
-        up_to, found = self.up_to[:, k], np.zeros(len(self.row), np.bool_)
-        after = (up_to <= self.below[k]).sum(axis=0)  # the first place with more weight up to it than below
-        found[k] = up_to[after, np.arange(len(k))] == self.below[k] + self.inside[k]
-        return found
+        place = np.minimum(self.first_inside(k), len(self.keys) - 1)
+        return np.asarray(k[self.up_to[place + 1, k] == self.below[k] + self.inside[k]])
 
-    def without_others(self) -> _RunningSearches:
-        """The same of runs that are `alone`, with that one value."""
-        place = self.first_inside()
-        up_to = np.stack([self.below, self.below + self.inside])
-        return replace(self, keys=self.keys[place, np.arange(len(place))][None], up_to=up_to)
+    def without_others(self, k: Ints) -> _RunningSearches:
+        """Runs k, which are `alone`, with that one value."""
+        which = np.zeros(len(self.row), np.bool_)
+        which[k] = True
+        some: _RunningSearches = some_of(replace(self, keys=self.row, up_to=None), which)
+        some.keys, some.up_to = (
+            self.keys[self.first_inside(k), k][None],
+            np.stack([some.below, some.below + some.inside]),
+        )
+        return some
 
     def inner(self, placed: Ints) -> Ints:
         """Thresholds with those left out that are not inside the bracket; where none is, its middle."""
@@ -468,20 +473,21 @@ def _drive(
 def _write(runs: _RunningSearches, result: FoundKeys) -> None:
     """Those that have become known, to their rows of the result."""
     done = runs.done()
-    if done.any():
-        known: _RunningSearches = some_of(runs, done)
-        result.keys[known.row] = unsigned(known.answers())
-        result.probes[known.row] = known.steps + (known.b - known.a != 1)
+    k = np.flatnonzero(done)
+    if k.size:
+        result.keys[runs.row[k]] = unsigned(runs.answers(k))
+        result.probes[runs.row[k]] = runs.steps[k] + (runs.b[k] - runs.a[k] != 1)
         runs.running = runs.running & ~done
 
 
 def _take_alone(runs: _RunningSearches) -> list[_RunningSearches]:
     """Those whose bracket holds one value, of which no sum is asked, without the others; they run no longer here."""
-    alone = runs.alone()
-    if not alone.any():
+    k = runs.alone()
+    if not k.size:
         return []
-    taken: _RunningSearches = some_of(runs, alone).without_others()
-    runs.running = runs.running & ~alone
+    taken = runs.without_others(k)
+    runs.running = runs.running.copy()
+    runs.running[k] = False
     return [taken]
 
 
