@@ -28,6 +28,7 @@ bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes ben
 	$(BIN)/python -m bench.ping
 	$(BIN)/python -m bench.network
 	$(BIN)/python -m bench.search
+	$(BIN)/python -m bench.calls
 	$(BIN)/python -m bench.verify
 	$(BIN)/python -m bench.mpyc
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.sparse import csgraph
 
 from midst import graphs
 from midst.errors import InputError, MissingExtra
@@ -606,3 +607,46 @@ def test_make_passes_options():
     assert make("ba", 10, rng=1, m=3).edges == 3 + 3 * 6
     assert same(make("er", 30, rng=1, p=0.05, connected=False), graphs.erdos_renyi(30, 0.05, 1, connected=False))
     assert same(make("ring", np.int32(5), rng=1), graphs.ring(5))
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 17])
+def test_a_ring_is_that_of_its_edges(n):
+    assert_same(graphs.ring(n), graphs.from_edges(n, [(i, (i + 1) % n) for i in range(n)]))
+
+
+@pytest.mark.parametrize("n", [2, 3, 17])
+def test_a_path_is_that_of_its_edges(n):
+    assert_same(graphs.path(n), graphs.from_edges(n, [(i, i + 1) for i in range(n - 1)]))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 2), (2, 1), (2, 2), (1, 7), (7, 1), (3, 5), (6, 4)])
+def test_a_grid_is_that_of_its_edges(rows, columns):
+    node = np.arange(rows * columns).reshape(rows, columns)
+    pairs = [*zip(node[:, :-1].flat, node[:, 1:].flat, strict=True), *zip(node[:-1].flat, node[1:].flat, strict=True)]
+    positions = [(column, row) for row in range(rows) for column in range(columns)]
+    assert_same(graphs.grid(rows, columns), graphs.from_edges(rows * columns, np.array(pairs), positions=positions))
+
+
+def assert_same(graph, other):
+    assert (graph.n, graph.edges) == (other.n, other.edges)
+    for name in ("source", "target", "reverse", "sign", "degree", "positions"):
+        np.testing.assert_array_equal(getattr(graph, name), getattr(other, name))
+        assert getattr(graph, name) is None or getattr(graph, name).dtype == getattr(other, name).dtype
+    assert not graph.source.flags.writeable
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_diameter_of_a_large_graph_is_twice_the_way_from_a_node_of_highest_degree(seed):
+    rng = np.random.default_rng(seed)
+    graph = graphs.barabasi_albert(2_100, int(rng.integers(1, 3)), rng=rng) if seed % 2 else graphs.tree(2_100, rng=rng)
+    hops = csgraph.dijkstra(graph.adjacency(), unweighted=True, indices=int(graph.degree.argmax()))
+    assert graph.is_connected
+    assert graph.diameter() == 2 * hops.max()
+
+
+def test_a_large_graph_that_falls_apart():
+    graph = graphs.from_edges(301, [(i, i + 1) for i in range(299)])
+    assert not graph.is_connected
+    assert [len(part) for part in graph.components()] == [300, 1]
+    with pytest.raises(InputError, match="2 components"):
+        graph.diameter()

@@ -72,3 +72,16 @@ def test_bad_tau(tau):
 def test_bad_side():
     with pytest.raises(InputError, match="side must be"):
         Quantile(0.5, "left")
+
+
+@given(st.integers(1, 12), st.integers(1, 4), st.sampled_from((0, 0.25, 1 / 3, 0.5, 0.9, 1)), st.integers(0, 2**32 - 1))
+def test_answers_of_values_that_weigh_alike_are_those_by_order(n, weight, tau, seed):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 6, (n, 3)).astype(float)
+    for side in ("low", "high", "any"):
+        objective = Quantile(tau, side)
+        alike = objective.answer(values, np.full(n, weight))
+        # one more value of no weight takes the way by order of all
+        more = np.concatenate([values, [[-7.0, 2.5, 99.0]]])
+        by_order = objective.answer(more, np.array([weight] * n + [0]))
+        np.testing.assert_array_equal(alike, by_order)

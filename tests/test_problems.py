@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from midst import InputError, Problem, Quantile, graphs
+from midst import InputError, Mean, Problem, Quantile, graphs
 from midst.problems import binary_unit, check_values
 
 SECRET = 48151.623  # a value that must never be seen in an error or a repr
@@ -146,3 +150,26 @@ def test_repr_shows_no_value():
 
 def test_check_values_takes_what_numpy_takes():
     assert check_values(range(3)).tolist() == [0, 1, 2]
+
+
+def test_what_is_read_off_the_values_stays_that_of_the_first():
+    values = np.random.default_rng(5).normal(size=9)
+    problem, untouched = (Problem(graphs.ring(9), values) for _ in range(2))
+    other = untouched.with_values(100 * values)  # nobody has asked yet
+    assert other.scale == problem.scale == untouched.scale
+    assert other.centre == problem.centre
+    for each in (problem.scale, problem.centre):
+        assert not each.flags.writeable
+
+
+@given(st.integers(2, 30), st.sampled_from((None, 0, 0.3, 0.5, 1)), st.integers(0, 2**32 - 1))
+def test_scale_and_centre_are_those_by_order(n, tau, seed):
+    values = np.random.default_rng(seed).normal(size=(n, 2)) * 10.0 ** np.arange(2)
+    objective = Mean() if tau is None else Quantile(tau)
+    problem = Problem(graphs.complete(n), values, objective=objective)
+    share = 0.5 if tau is None else float(tau)
+    ranked = np.sort(values, axis=0)
+    low, high = ranked[int(max(share - 0.25, 0) * (n - 1))], ranked[math.ceil(min(share + 0.25, 1) * (n - 1))]
+    width = np.where(high > low, high - low, np.maximum(np.abs(low), np.abs(high)))
+    np.testing.assert_array_equal(problem.scale, np.exp2(np.round(np.log2(width))))
+    np.testing.assert_array_equal(problem.centre, np.rint((low + high) / 2 / problem.scale) * problem.scale)

@@ -83,8 +83,17 @@ class Quantile:
 
     def answer(self, values: NDArray[Any], whole_weights: Ints) -> tuple[NDArray[Any], NDArray[Any]]:
         """The lowest and the highest right answer, for each coordinate, from the sorted values or keys."""
-        total = int(whole_weights.sum())
+        total, weight = int(whole_weights.sum()), int(whole_weights[0])
         tau = self.exact_tau(total)
+        if weight and (whole_weights == weight).all():  # two ranks, which need no order of all
+            exact_tau = tau * total
+            ranks = (
+                -(-exact_tau.numerator // exact_tau.denominator) - 1,
+                exact_tau.numerator // exact_tau.denominator,
+            )
+            places = [min(max(rank // weight, 0), len(values) - 1) for rank in ranks]
+            low, high = np.partition(values, places, axis=0)[places]
+            return np.asarray(low), np.asarray(high)
         order = np.argsort(values, axis=0, kind="stable")
         ranked = np.take_along_axis(values, order, axis=0)
         heaped = np.cumsum(whole_weights[order], axis=0)

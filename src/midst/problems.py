@@ -50,8 +50,6 @@ class Problem:
         whole_weights: each node's weight as a whole number of `unit_weight`.
         unit_weight: the public unit of the weights.
         bounds: public: a lower and an upper bound, each one number or one a coordinate; None where not given.
-        scale: public, positive: about how far values lie from each other; one number, or one a coordinate.
-        centre: public: about where the values lie; like `scale`.
         public: "given", or "estimated" where scale and centre were read off the values, as only a simulation can.
         keys: how a search orders numbers: every float by itself, or multiples of the public resolution.
     """
@@ -107,8 +105,8 @@ class Problem:
         self._refuse_far_values()
         known = _public_knowledge(self.values.shape[1:], scale, self.bounds)
         self.public = "estimated" if known is None else "given"
-        self.scale, self.centre = known or _estimate(self.values, self.objective)
-        for held in (self.values, self.owners, self.whole_weights, self.scale, self.centre, *(self.bounds or ())):
+        self._known = _Known(known, self.values, self.objective)
+        for held in (self.values, self.owners, self.whole_weights, *(self.bounds or ())):
             if held is not None:
                 held.setflags(write=False)
 
@@ -117,6 +115,16 @@ class Problem:
         coordinates = "" if self.values.ndim == 1 else f", {self.values.shape[1]} coordinates"
         lists = "" if self.owners is None else f", {len(self.values):,} values in lists"
         return f"<Problem: {self.title} over {self.graph!r}{weighted}{coordinates}{lists}>"
+
+    @cached_property
+    def scale(self) -> Array:
+        """Public, positive: about how far values lie from each other; one number, or one a coordinate."""
+        return self._known.both[0]
+
+    @cached_property
+    def centre(self) -> Array:
+        """Public: about where the values lie; like `scale`."""
+        return self._known.both[1]
 
     @property
     def total(self) -> int:
@@ -207,11 +215,10 @@ class Problem:
 
     def _refuse_far_values(self) -> None:
         """Refuse values outside the public bounds, or too far from zero for the public resolution."""
-        if self.bounds is not None:
-            ends = zip(*(np.atleast_1d(end).tolist() for end in self.bounds), strict=True)
-            for each in set(ends):
-                first_bracket(self.keys, each)  # which refuses bounds that do not fit the resolution
         low, high = self.keys.ends if self.bounds is None else self.bounds
+        first_bracket(self.keys, (float(np.min(low)), float(np.max(high))))  # raises where the resolution does not fit
+        if (self.values.min(axis=0) >= low).all() and (self.values.max(axis=0) <= high).all():
+            return
         outside = np.flatnonzero(((self.values < low) | (self.values > high)).reshape(len(self.values), -1).any(axis=1))
         if len(outside):
             node = outside[0] if self.owners is None else self.owners[outside[0]]
@@ -229,6 +236,23 @@ class Problem:
         slopes = (part[column] for part in self.objective.slopes(self.whole_weights, self.unit_weight))
         s = self.values / unit
         return make_terms(slopes, s, c * self.graph.degree[column], isinstance(self.objective, Mean))
+
+
+class _Known:
+    """Scale and centre: as given, or read off the values of the problem that was made first, once they are asked for.
+
+    Problems that are copied from each other share it: what is public stays as it is.
+    """
+
+    def __init__(self, known: tuple[Array, Array] | None, values: Array, objective: Objective) -> None:
+        self._given, self._values, self._objective = known, values, objective
+
+    @cached_property
+    def both(self) -> tuple[Array, Array]:
+        found = self._given or _estimate(self._values, self._objective)
+        for each in found:
+            each.setflags(write=False)
+        return found
 
 
 def binary_unit(scale: Array) -> Array:
@@ -303,6 +327,8 @@ def _are_lists(values: Any) -> bool:
 
 
 def _refuse_non_finite(array: Array, what: str) -> None:
+    if np.isfinite(array.min()) and np.isfinite(array.max()):  # neither is a number where one of all is none
+        return
     bad = np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
     if len(bad):
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
@@ -386,10 +412,9 @@ def _estimate(values: Array, objective: Objective) -> tuple[Array, Array]:
     Robust, because one outlier should not set c for everybody; rounded, because nobody would know it better than that.
     """
     tau = float(objective.tau) if isinstance(objective, Quantile) else 0.5
-    ranked = np.sort(values, axis=0)
     last = len(values) - 1
-    low = ranked[int(np.floor(max(tau - 0.25, 0) * last))]
-    high = ranked[int(np.ceil(min(tau + 0.25, 1) * last))]
+    ends = int(np.floor(max(tau - 0.25, 0) * last)), int(np.ceil(min(tau + 0.25, 1) * last))
+    low, high = np.partition(values, ends, axis=0)[list(ends)]
     width = 2 * np.minimum(high / 2 - low / 2, _LARGEST)
     magnitude = np.maximum(np.abs(low), np.abs(high))
     scales = np.where(width > 1e-12 * magnitude, width, magnitude)

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst import graphs
-from midst.dp.joint import least_variance
 from midst.engines import ENGINES, SEARCHES
 from midst.engines.searching import Searched
 from midst.errors import InputError, NotCertified
@@ -162,6 +161,8 @@ def _noisy_rules(problem: Problem, arity: int, promise: JointNoise) -> NoisyRule
     Raises:
         InputError: a search with noise cannot find this, or there are too few values.
     """
+    from midst.dp.joint import least_variance  # a second, with all that accounts for noise
+
     if problem.bounds is None or problem.values.ndim > 1 or not (problem.whole_weights == 1).all():
         raise InputError("noise needs public bounds and a resolution, and single numbers that all count alike")
     bracket, n = problem.brackets[0], problem.graph.n

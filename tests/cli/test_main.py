@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from ast import literal_eval
 from pathlib import Path
 
 import click
@@ -48,21 +49,42 @@ def fail_with(monkeypatch: pytest.MonkeyPatch) -> object:
     return run
 
 
-def test_help_imports_nothing_heavy() -> None:
-    script = """
+HEAVY = {"numpy", "scipy", "pandas", "networkx", "cryptography", "matplotlib", "rich", "jax", "zenoh", "pyarrow"}
+SHOW_HELP = """
 import sys
+import click
 from midst.cli import main
-try:
-    main(["--help"])
-except SystemExit as done:
-    assert done.code == 0
-print(sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "scipy", "rich", "matplotlib", "networkx"}))
+
+def show(command, path):
+    print(*path)
+    try:
+        main([*path, "--help"])
+    except SystemExit as done:
+        assert done.code == 0
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            show(command.get_command(context, name), [*path, name])
+"""
+AND_TELL = """
+print(sorted({name.partition(".")[0] for name in sys.modules}))
 print(sorted(name for name in sys.modules if name.startswith("midst")))
 """
-    done = python("-c", script)
-    heavy, own = done.stdout.splitlines()[-2:]
-    assert heavy == "[]"
-    assert own == "['midst', 'midst._version', 'midst.cli', 'midst.errors']"
+
+
+def test_help_of_midst_imports_no_command() -> None:
+    done = python("-c", f"{SHOW_HELP}show(None, []){AND_TELL}")
+    every, own = map(literal_eval, done.stdout.splitlines()[-2:])
+    assert not HEAVY & set(every)
+    assert own == ["midst", "midst._version", "midst.cli", "midst.errors"]
+
+
+def test_help_of_every_command_imports_nothing_heavy() -> None:
+    # All in one process: what any of them imports is there in the end.
+    done = python("-c", f"{SHOW_HELP}show(main, []){AND_TELL}")
+    shown = done.stdout.splitlines()
+    assert not HEAVY & set(literal_eval(shown[-2])), done.stdout
+    assert {*cli.COMMANDS, "keys init", "charter new", "ledger show"} <= set(shown)
 
 
 def test_help_names_every_command_and_exit_code() -> None:

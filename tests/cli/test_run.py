@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import networkx as nx
 import numpy as np
@@ -18,8 +19,15 @@ from click.testing import CliRunner, Result
 from scipy import sparse
 
 import midst
-from midst.cli import main
+from midst.cli import main, options, paper
 from midst.cli import run as run_module
+from midst.engines import ENGINES
+from midst.graphs import KINDS
+from midst.methods import METHODS
+from midst.objectives import TAUS, Side
+from midst.protocol.search import SPACING_ORDERS
+from midst.studies.paper.gallery import FIGURES
+from midst.studies.paper.runs import StudySettings
 from midst.system import streams
 from midst.trace import load as load_trace
 
@@ -362,10 +370,22 @@ def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (done.exit_code, done.stdout, done.stderr) == (2, "", "midst: error: run.npz cannot be written\n")
 
 
+def test_what_options_offer_is_what_there_is() -> None:
+    assert (*TAUS, "mean") == run_module.OBJECTIVES
+    assert set(run_module.SIDES) == set(get_args(Side))
+    assert run_module.METHODS == METHODS
+    assert tuple(SPACING_ORDERS) == run_module.SPACINGS
+    assert tuple(ENGINES) == run_module.ENGINES
+    assert f"A kind ({', '.join(KINDS)})" in " ".join(options.GRAPH_HELP.split())
+    assert tuple(FIGURES) == paper.FIGURES
+    defaults = {option.name: option.default for option in paper.command.params}
+    assert (defaults["runs"], defaults["seed"]) == (StudySettings.runs, StudySettings.seed)
+
+
 def test_missing_matplotlib_is_said_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)  # type: ignore[arg-type]
     monkeypatch.delitem(sys.modules, "midst.plots.results", raising=False)
-    monkeypatch.setattr(run_module, "solve", None)
+    monkeypatch.setattr("midst.solving.solve", None)
     done = invoke(*RUN, "--nodes", "5", "--plot", "run.png")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == "midst: error: matplotlib is not installed; try: pip install 'midst[plot]'\n"

@@ -23,7 +23,7 @@ from midst import (
     graphs,
     solve,
 )
-from midst.engines import ensemble, ensemble_search
+from midst.engines import ensemble, ensemble_search, searching
 from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.engines.searching import search_values
 from midst.methods import CLOSE, opening_thresholds, openings, rules_of
@@ -367,3 +367,36 @@ def test_runs_that_cannot_all_be_exact():
     result = solve_ensemble([SCALAR, EVEN], rng=1)
     assert result.certified.all()
     assert not result.probes.any()
+
+
+@given(
+    st.integers(2, 16),
+    st.integers(1, 60),
+    st.sampled_from(["none", "bounds", "of each"]),
+    st.booleans(),
+    st.sampled_from([None, "0.01", "1"]),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=60, deadline=None)
+def test_workers_and_blocks_change_no_search(n, runs, bounded, weighted, resolution, seed):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.normal(size=(n, runs)) * 10.0 ** rng.integers(-2, 3), int(rng.integers(0, 4)))
+    ends = {"none": None, "bounds": (values.min() - 1, values.max() + 1), "of each": (values.min(0) - 1, values.max(0))}
+    weights = rng.integers(0, 4, n) + (np.arange(n) == 0) if weighted else None
+    problem = Problem(graphs.complete(n), values, bounds=ends[bounded], weights=weights, resolution=resolution)
+    plain = [
+        solve(Problem(graphs.complete(n), column, bounds=each, weights=weights, resolution=resolution), "search")
+        for column, each in zip(
+            values.T, [None] * runs if bounded == "none" else np.column_stack(problem.bounds).tolist(), strict=True
+        )
+    ]
+    for workers, numbers, least in ((1, 480_000, 1_000), (3, 1, 7), (2, 50, 1)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(searching, "_NUMBERS", numbers)
+            patch.setattr(searching, "_LEAST_AT_ONCE", least)
+            found = solve_ensemble(problem, "search", workers=workers)
+        assert found.value.tolist() == [one.value for one in plain]
+        assert found.probes.tolist() == [one.probes for one in plain]
+        assert found.rounds.tolist() == [one.rounds for one in plain]
+        assert found.error.tolist() == [one.error for one in plain]
+        assert not found.exposed.any()

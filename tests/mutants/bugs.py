@@ -1395,11 +1395,18 @@ _SEEDS = [
         (_SEALED + "test_a_seed_repeats_what_is_sampled",),
     ),
     Bug(
-        "Sobol points without their seed",
+        "shifts of the points without their seed",
         "privacy/enumeration.py",
-        "_sobol(points, np.random.default_rng([seed, k]))",
-        "_sobol(points, np.random.default_rng())",
+        "np.random.default_rng(seed).random((repeats",
+        "np.random.default_rng().random((repeats",
         (_SEALED + "test_a_seed_repeats_what_is_sampled",),
+    ),
+    Bug(
+        "intervals of one Gaussian with the factor of another",
+        "privacy/enumeration.py",
+        "self.factors[self.which[at], :count, :count]",
+        "self.factors[self.which[at[0]], :count, :count][None].repeat(len(at), 0)",
+        (_SEALED + "test_rows_together_are_rows_one_by_one",),
     ),
     Bug(
         "an estimate without its seed",
@@ -1877,6 +1884,13 @@ _LEDGERS = [
         (_LEDGER + "test_there_must_be_a_file_and_a_folder",),
     ),
     Bug(
+        "other values, another scale",
+        "problems.py",
+        "        other._refuse_far_values()\n",
+        "        other._known = _Known(None, other.values, other.objective)\n        other._refuse_far_values()\n",
+        ("tests/test_problems.py::test_what_is_read_off_the_values_stays_that_of_the_first",),
+    ),
+    Bug(
         "digests can be linked",
         "dp/ledger.py",
         "salt or secrets.token_bytes(32)",
@@ -1906,15 +1920,15 @@ _MANY_SEARCHES = [
     Bug(
         "many runs: thresholds by key are uneven",
         "engines/searching.py",
-        "each * j + rest * j // np.uint64(count + 1)",
-        "each * j",
+        "each * np.uint64(j) + rest * np.uint64(j) // parts",
+        "each * np.uint64(j)",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
         "many runs: the sum is no step",
         "engines/searching.py",
-        "known.steps + (known.b - known.a != 1)",
-        "known.steps",
+        "runs.steps[k] + (runs.b[k] - runs.a[k] != 1)",
+        "runs.steps[k]",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
@@ -1927,8 +1941,8 @@ _MANY_SEARCHES = [
     Bug(
         "many runs: values of no weight are answers",
         "engines/searching.py",
-        "(self.up_to[1:] <= self.below)",
-        "(self.up_to[1:] < self.below)",
+        "(self.up_to[1:, k] <= self.below[k])",
+        "(self.up_to[1:, k] < self.below[k])",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
@@ -1943,6 +1957,27 @@ _MANY_SEARCHES = [
         "engines/searching.py",
         "runs.running & runs.tied & (runs.tie_probes < TIE_PROBES)",
         "runs.running & runs.tied",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: probes by key are counted of runs that have ended",
+        "engines/searching.py",
+        "probes[which] += some",
+        "probes[which] += 1",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: two values with the weight of one are taken for it",
+        "engines/searching.py",
+        "k[self.up_to[place + 1, k] == self.below[k] + self.inside[k]]",
+        "k[self.up_to[place + 1, k] <= self.below[k] + self.inside[k]]",
+        (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
+    ),
+    Bug(
+        "many runs: a value alone is not asked about as a tie",
+        "engines/searching.py",
+        "(runs.tie_probes < TIE_PROBES) | (runs.way < ways.last)",
+        "(runs.way < ways.last)",
         (_SEARCHING + "test_many_runs_are_each_the_plain_search",),
     ),
     Bug(
@@ -1962,8 +1997,8 @@ _MANY_SEARCHES = [
     Bug(
         "one search: values without weight count",
         "engines/searching.py",
-        "-1)[weights > 0].T\n    counted = weights[weights > 0]",
-        "-1).T\n    counted = weights + 0",
+        "    if not weights.all():\n        columns",
+        "    if False:\n        columns",
         (_SEARCHING + "test_search_of_values_is_that_of_their_participants",),
     ),
     Bug(

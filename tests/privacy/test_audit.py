@@ -16,7 +16,7 @@ import midst
 from midst import graphs
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import reconstruct
-from midst.privacy.audit import Leakage, _jackknife, audit
+from midst.privacy.audit import Leakage, _jackknife, audit, audit_together
 from midst.privacy.priors import Normal, Uniform
 from midst.privacy.views import view
 
@@ -250,3 +250,19 @@ def test_large_graphs():
         audit(trace, SEALED)
     bound = audit(trace, Adversary((0,), eavesdrops=False))
     assert "clear" in bound.notes[0]
+
+
+def test_without_attacks_nothing_else_changes():
+    problem = midst.Problem(midst.graphs.ring(7), np.random.default_rng(3).normal(size=7))
+    traces = [midst.solve(problem, "consensus", rng=seed, record="audit").trace for seed in (3, 4)]
+    sealed = Adversary(init="sealed")
+    for attacked, not_attacked in (
+        (audit(traces[0], sealed), audit(traces[0], sealed, attacks=False)),
+        (audit_together(traces, sealed), audit_together(traces, sealed, attacks=False)),
+    ):
+        assert attacked.kind == not_attacked.kind == "upper bound"
+        assert attacked.mean_at_least >= 0
+        assert math.isnan(not_attacked.mean_at_least)
+        assert not_attacked.to_dict()["totals"]["bits_at_least_per_node"] is None
+        for name in ("bits", "floor", "excess", "lower", "upper", "exposed", "exposed_at"):
+            np.testing.assert_array_equal(getattr(attacked, name), getattr(not_attacked, name))

@@ -6,10 +6,23 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from midst import InputError
-from midst.privacy.priors import Density, Laplace, Normal, Samples, Uniform, parse_prior, prior_of_each
+from midst.privacy.priors import (
+    Density,
+    Laplace,
+    Normal,
+    Samples,
+    Uniform,
+    cut_normal,
+    log_mass_of_one,
+    log_normal_mass,
+    parse_prior,
+    prior_of_each,
+)
 
 GRID = np.linspace(-6, 6, 4001)
 PRIORS = {
@@ -98,3 +111,22 @@ def test_parsing():
     assert parse_prior(" uniform:-1,2.5 ") == Uniform(-1, 2.5)
     assert parse_prior("laplace:1,2") == Laplace(1, 2)
     assert prior_of_each([Normal(), Uniform()], 2) == [Normal(), Uniform()]
+
+
+ENDS = st.one_of(st.floats(-60, 60), st.floats(allow_nan=False), st.sampled_from([-math.inf, math.inf, 0.0]))
+
+
+@given(ENDS, st.one_of(ENDS, st.floats(1e-14, 1e-3)), st.booleans())
+def test_the_mass_of_one_interval_is_that_of_many(a, b, near):
+    b = a + b if near else b
+    np.testing.assert_array_equal(log_mass_of_one(a, b), log_normal_mass(np.array(a), np.array(b)))
+
+
+@given(st.floats(-30, 30), st.floats(1e-3, 60), st.floats(0.001, 0.999))
+def test_a_cut_normal_has_its_share_below_the_point(a, width, share):
+    mass, point = (float(each) for each in cut_normal(np.array(a), np.array(a + width), np.array(share)))
+    assert mass == log_mass_of_one(a, a + width)
+    assert a <= point <= a + width
+    # in a tail a step of the last digit of the point is a share too
+    slack = 1e-6 + 4e-15 * (1 + abs(point)) * (1 + abs(point))
+    assert math.exp(log_mass_of_one(a, point) - mass) == pytest.approx(share, abs=slack)

@@ -161,11 +161,11 @@ def test_a_run_too_short_for_a_sealed_audit_is_counted_as_if_z0_were_known(monke
 
     real, asked = planner.audit, []
 
-    def sometimes(trace, adversary, prior):
+    def sometimes(trace, adversary, prior, **options):
         asked.append(adversary.init)
         if adversary.init == "sealed":
             raise TooShort("two nodes were inside from iteration 1 to the end")
-        return real(trace, adversary, prior)
+        return real(trace, adversary, prior, **options)
 
     monkeypatch.setattr(planner, "audit", sometimes)
     setting = planner.Setting(graphs.ring(5), Normal(0, 1), Adversary(init="sealed"))

@@ -11,7 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import click
 
 if TYPE_CHECKING:
+    import asyncio
+
     from midst.net.charter import Charter
     from midst.net.identity.keys import Identity
 
@@ -75,6 +76,8 @@ def command(charter_file: Path, name: str, key_file: Path, wait: float, as_json:
 
 def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Iterator[Line]:
     """All checks, as they are made."""
+    from asyncio import run
+
     from midst.cli.charter import UNVERIFIED, expectations
     from midst.cli.noise import accuracy, require_promise
     from midst.net.charter import check_identity, read_charter
@@ -111,7 +114,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
         yield Line("warning", "neighbours", "not called, since they would refuse this certificate")
         return
     yield from _check_trusted(charter, name, identity, now)
-    yield from asyncio.run(_meet(charter, identity, number, wait))
+    yield from run(_meet(charter, identity, number, wait))
 
 
 # Files and clock
@@ -170,20 +173,20 @@ class _Calls:
     Attributes:
         charter: whose participants are meant.
         awaited: neighbours that are not done with.
+        done: set when nobody is awaited any more.
         linked_to: neighbours with which there was a link.
         troubles: the latest kind and text of trouble, by neighbour; None for somebody unknown.
         charters: in what the neighbours' charters differ, where they have said so.
         clocks: what is to be said about the neighbours' clocks.
-        done: set when nobody is awaited any more.
     """
 
     charter: Charter
     awaited: set[int]
+    done: asyncio.Event
     linked_to: set[int] = field(default_factory=set)
     troubles: dict[int | None, tuple[str, str]] = field(default_factory=dict)
     charters: dict[int, list[str]] = field(default_factory=dict)
     clocks: dict[int, str] = field(default_factory=dict)
-    done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def linked(self, j: int) -> None:
         """Both ends know each other."""
@@ -219,6 +222,8 @@ class _Calls:
 
 async def _meet(charter: Charter, identity: Identity, number: int, wait: float) -> list[Line]:
     """Bind, dial, be dialled, and listen, for as long as it takes or `wait` seconds."""
+    import asyncio
+
     import numpy as np
 
     from midst.errors import InputError
@@ -231,7 +236,7 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
     any_value = np.array([min(max(0.0, low), high) for low, high in charter.column_ranges])  # none is sent
     setup = make_setup(charter, identity.name, any_value, CertifiedNotary(charter, identity))
     transport = make_transport("tls", Endpoint(charter, identity, number, largest_frame(setup, "tls")))
-    calls = _Calls(charter, set(charter.neighbours(identity.name)))
+    calls = _Calls(charter, set(charter.neighbours(identity.name)), asyncio.Event())
     address = charter.participants[number].address
     try:
         await transport.open(calls)
@@ -257,6 +262,8 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
 
 async def _find_names(charter: Charter, number: int) -> list[Line]:
     """Whether the hosts of the neighbours that are dialled can be found."""
+    from asyncio import get_running_loop
+
     from midst.net.charter import split_address
     from midst.net.transports.transport import dials
 
@@ -267,7 +274,7 @@ async def _find_names(charter: Charter, number: int) -> list[Line]:
             continue
         host, port = split_address(address)
         try:
-            await asyncio.get_running_loop().getaddrinfo(host, port)
+            await get_running_loop().getaddrinfo(host, port)
         except OSError:
             advice = "check the name in the charter, and this host's name service"
             lines.append(Line("problem", charter.names[j], f"no host is called {host}; {advice}"))

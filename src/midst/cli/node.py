@@ -13,7 +13,6 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shlex
@@ -27,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from midst.errors import Aborted, InputError
-from midst.types import Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from midst.net.setup import Setup
     from midst.net.transports.making import TransportName
     from midst.net.transports.transport import Transport
+    from midst.types import Array
 
 _A_FILE = click.Path(path_type=Path)
 _LONGEST_COMMAND = 60.0  # seconds
@@ -112,6 +111,8 @@ def command(
     The journal makes it safe to kill and to start again: the same command goes on where it was. Exit code 4 means that
     the run was aborted, and the message says because of whom.
     """
+    import asyncio
+
     from midst.cli.noise import require_promise
     from midst.net.charter import check_identity, read_charter, split_address
     from midst.net.identity.keys import load_identity
@@ -237,6 +238,8 @@ async def _run(
     explore: bool,
     account: NodeAccount | None,
 ) -> Answer | Aborted:
+    from asyncio import sleep
+
     from midst.net.answer import Answer
     from midst.net.events import End
     from midst.net.session import resume
@@ -255,7 +258,7 @@ async def _run(
         if feed is not None:
             answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
             feed.publish(End(setup.number, answer, error))
-            await asyncio.sleep(_LAST_LOOK)
+            await sleep(_LAST_LOOK)
         return ending
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from numpy.random import Generator
-
-from midst import graphs
 from midst.errors import InputError
-from midst.graphs import KINDS, Graph
 
-GRAPH_HELP = f"""A kind ({", ".join(KINDS)}), with options as in rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of
-edges, .graphml, .npz."""
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from midst.graphs import Graph
+
+GRAPH_HELP = """A kind (ring, complete, path, star, tree, grid, rgg, er, ws, ba, regular), with options as in
+rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of edges, .graphml, .npz."""
 _SWITCHES = {"true": True, "false": False}
 
 
@@ -32,6 +34,9 @@ def parse_bounds(text: str | None) -> tuple[float, float] | None:
 
 def read_graph(spec: str, nodes: int | None, rng: Generator) -> Graph:
     """The graph of `KIND`, `KIND:name=number,…` or a file."""
+    from midst import graphs
+    from midst.graphs import KINDS
+
     kind, _, options = spec.partition(":")
     if kind not in KINDS and (Path(spec).exists() or "." in kind or "/" in kind):
         loaded = graphs.load(spec)

@@ -11,14 +11,17 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from midst.cli.terminal import task_bar
 from midst.errors import InputError
-from midst.studies.paper.gallery import FIGURES, Plate, check_folder, make, publish, show_measured
-from midst.studies.paper.runs import StudySettings
 
+if TYPE_CHECKING:
+    from midst.studies.paper.gallery import Plate
+
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "beyond")  # of the gallery, which takes time to load
 _A_FOLDER = click.Path(path_type=Path, readable=False)  # whether it can be written is for midst to say
 _EXAMPLES = """\b
 Examples:
@@ -29,8 +32,8 @@ Examples:
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
 @click.argument("figures", nargs=-1, metavar="[" + "|".join(FIGURES) + "]...")
 @click.option("--out", type=_A_FOLDER, default="figures", show_default=True, help="A folder.")
-@click.option("--runs", type=int, default=StudySettings.runs, show_default=True, help="Of each experiment.")
-@click.option("--seed", type=int, default=StudySettings.seed, show_default=True, help="Of everything random.")
+@click.option("--runs", type=int, default=100, show_default=True, help="Of each experiment.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of everything random.")
 @click.option("--workers", type=int, metavar="N", help="Processes; of no effect on the numbers. Default: all cores.")
 @click.option("--json", "as_json", is_flag=True, help="Write the claims to stdout as one JSON object.")
 def command(figures: tuple[str, ...], out: Path, runs: int, seed: int, workers: int | None, as_json: bool) -> None:
@@ -38,6 +41,9 @@ def command(figures: tuple[str, ...], out: Path, runs: int, seed: int, workers: 
 
     Writes for each figure a picture (PNG, PDF), its data (CSV) and its claims (claims.json, and a table as text).
     """
+    from midst.studies.paper.gallery import check_folder, make, publish
+    from midst.studies.paper.runs import StudySettings
+
     names = _names(figures)
     settings = StudySettings(runs, seed, (os.cpu_count() or 1) if workers is None else workers)
     check_folder(out)
@@ -65,6 +71,8 @@ def _names(asked: tuple[str, ...]) -> list[str]:
 
 def _report(plate: Plate) -> str:
     """A line a claim, and one for where in its range it fails."""
+    from midst.studies.paper.gallery import show_measured
+
     lines = [f"{plate.name}: {plate.entry()['title']}"]
     for claim in plate.claims:
         value, interval = show_measured(claim)

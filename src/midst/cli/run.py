@@ -15,30 +15,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
 
-from midst.cli.account import open_account
 from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph
-from midst.cli.values import read_numbers, read_parties, read_values
-from midst.columns import Missing
-from midst.dp.joint import Claim, parse_claim
-from midst.dp.mechanisms import privatise
-from midst.engines import ENGINES
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
-from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_stop
-from midst.objectives import TAUS, Mean, Objective, Quantile, Side
-from midst.privacy.priors import parse_prior
-from midst.problems import Problem
-from midst.protocol.noise import JointNoise
-from midst.protocol.search import SPACING_ORDERS
-from midst.result import Result
-from midst.solving import Progress, solve
-from midst.system import streams
-from midst.types import Array
+
+if TYPE_CHECKING:
+    from midst.columns import Missing
+    from midst.dp.joint import Claim
+    from midst.methods import Method, MethodName
+    from midst.objectives import Objective, Side
+    from midst.problems import Problem
+    from midst.protocol.noise import JointNoise
+    from midst.result import Result
+    from midst.solving import Progress
+    from midst.types import Array
+
+# What options offer, as the modules that mean it do, which take time to load (`tests/cli/test_run.py` compares them).
+OBJECTIVES = ("median", "maximum", "minimum", "mean")
+SIDES = ("low", "high", "midpoint", "any")
+METHODS: tuple[MethodName, ...] = ("consensus", "search")
+SPACINGS = ("rank", "value", "key")
+ENGINES = ("arrays", "float32", "edges", "reference")
 
 _METHOD = """The paper's iteration, which exposes who sends its own value; a search by masked sums, which exposes
 nobody; or both, to compare."""
@@ -51,7 +53,6 @@ _MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATISTICS = """Find these of all values together, in one session: median, quartiles, iqr, p95, mean, sum, count,
 variance, std, mad, trimmed:0.1, winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20."""
 _PRIOR = "For bits: of the ledger, or of statistics."
-_PRIOR = "For bits: of the ledger, or of statistics."
 _RECORD = "Which iterations to keep; K: every K-th."
 _EXAMPLES = """\b
 Examples:
@@ -62,7 +63,6 @@ Examples:
   midst run --graph ring --values lists.txt --pooled --method search --dp joint:eps=1,delta=1e-6 \\
       --bounds 0:100 --resolution 1
   midst run --graph ring --values-dir sites --column los --statistics median,p95,mean --bounds 0:365"""
-SIDES = ("low", "high", "midpoint", "any")
 _OF_SEARCH = ("arity", "spacing")
 _A_FILE = click.Path(path_type=Path)
 
@@ -78,7 +78,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
 @click.option("--statistics", metavar="NAME,…", help=_STATISTICS)
 @click.option("--weights", metavar="FILE|-", help="One number a line. Default: 1 each.")
-@click.option("--objective", type=click.Choice([*TAUS, "mean"]), help="What to find. Default: the median.")
+@click.option("--objective", type=click.Choice(OBJECTIVES), help="What to find. Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
 @click.option("--side", type=click.Choice(SIDES), help="Where there are two answers. Default: low.")
 @click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
@@ -86,7 +86,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--resolution", metavar="R", help="Public: exact answers are those of the values rounded to it.")
 @click.option("--method", type=click.Choice([*METHODS, "both"]), default="consensus", show_default=True, help=_METHOD)
 @click.option("--arity", type=int, metavar="K", help="Thresholds a probe of a search, from 1 to 7. Default: 3.")
-@click.option("--spacing", type=click.Choice(list(SPACING_ORDERS)), help="Where a search places them. Default: rank.")
+@click.option("--spacing", type=click.Choice(SPACINGS), help="Where a search places them. Default: rank.")
 @click.option("--c", type=float, help="Convergence parameter. Default: chosen from the public scale.")
 @click.option("--theta", type=float, default=0.5, show_default=True, help="Averaging constant, in (0, 1).")
 @click.option("--mu", type=float, help="Mean of z(0). Default: such that x(0) is near the public centre.")
@@ -97,17 +97,11 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--dp", metavar="SPEC", help=_DP)
 @click.option("--ledger", metavar="FILE", help="Keep account of what is given away about one node's value.")
 @click.option("--ledger-node", type=int, default=0, show_default=True, metavar="NODE", help="Whose.")
-@click.option(
-    "--prior",
-    default="normal:0,1",
-    show_default=True,
-    metavar="KIND:A,B",
-    help="For bits: of the ledger, or of statistics.",
-)
+@click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help=_PRIOR)
 @click.option("--over-budget", is_flag=True, help="Run even past the ledger's budget.")
 @click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Of the answer, relative to the scale.")
 @click.option("--limit", type=int, default=1_000_000, show_default=True, help="Give up after so many iterations.")
-@click.option("--engine", type=click.Choice(list(ENGINES)), default="arrays", show_default=True)
+@click.option("--engine", type=click.Choice(ENGINES), default="arrays", show_default=True)
 @click.option("--record", default="auto", show_default=True, metavar="all|auto|audit|none|K", help=_RECORD)
 @click.option("--save", type=_A_FILE, metavar="FILE.npz", help="Write the record of the run.")
 @click.option("--keep-values", is_flag=True, help="Put the private values into that record.")
@@ -147,6 +141,9 @@ def command(
     **parameters: Any,
 ) -> None:
     """Find a median, a quantile, a mean, or many statistics at once, over a graph."""
+    from midst.cli.values import read_parties, read_values
+    from midst.protocol.noise import JointNoise
+
     if statistics is not None:
         from midst.cli.describing import describe_parties
 
@@ -163,7 +160,11 @@ def command(
     noiseless = _read_problem(graph, nodes, numbers, weights, seed, public)
     mechanism = _noise(dp, method, plot)
     noise = mechanism if isinstance(mechanism, JointNoise) else None
-    problem = noiseless if isinstance(mechanism, JointNoise | None) else privatise(noiseless, mechanism, seed)
+    problem = noiseless
+    if not isinstance(mechanism, JointNoise | None):
+        from midst.dp.mechanisms import privatise
+
+        problem = privatise(noiseless, mechanism, seed)
     names: tuple[MethodName, ...] = METHODS if method == "both" else (method,)
     if len(names) > 1 and (save is not None or ledger is not None):
         raise InputError("--save and --ledger are of one run; leave them out, or choose one --method")
@@ -172,6 +173,9 @@ def command(
     methods = {name: _method(name, problem, parameters, noise, alone=len(names) == 1) for name in names}
     account = None
     if ledger is not None:
+        from midst.cli.account import open_account
+        from midst.privacy.priors import parse_prior
+
         account = open_account(ledger, noiseless, ledger_node, parse_prior(prior), mechanism, over_budget)
     kept: Any = int(record) if record.isdecimal() else record
     results, failure = _solve(problem, methods, engine, seed, kept, keep_values, parameters["iterations"])
@@ -222,6 +226,8 @@ def _check_files(
 
 
 def _objective(name: str | None, quantile: float | None, side: Side | None) -> Objective:
+    from midst.objectives import TAUS, Mean, Quantile
+
     if name is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
     if side is not None and name in ("mean", "maximum", "minimum"):
@@ -233,7 +239,12 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
 
 def _noise(spec: str | None, method: str, plot: Path | None) -> Claim | None:
     """The noise that is asked for."""
-    claim = None if spec is None else parse_claim(spec)
+    if spec is None:
+        return None
+    from midst.dp.joint import parse_claim
+    from midst.protocol.noise import JointNoise
+
+    claim = parse_claim(spec)
     if isinstance(claim, JointNoise):
         if method != "search":
             raise InputError("--dp joint:… is noise on the totals of a search; give --method search")
@@ -246,6 +257,8 @@ def _method(
     name: MethodName, problem: Problem, parameters: dict[str, Any], noise: JointNoise | None, alone: bool
 ) -> Method:
     """The method with its parameters; where it is alone, those of the other one must not be given."""
+    from midst.methods import Consensus, Search, make_stop
+
     given = click.get_current_context().get_parameter_source
     others = [each for each in parameters if (each in _OF_SEARCH) != (name == "search")]
     for other in others if alone else ():
@@ -267,6 +280,10 @@ def _read_problem(
     public: dict[str, Any],
 ) -> Problem:
     """Graph, values and weights, read or drawn."""
+    from midst.cli.values import read_numbers
+    from midst.problems import Problem
+    from midst.system import streams
+
     drawn = streams(seed)
     network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
@@ -283,6 +300,8 @@ def _solve(
     iterations: int | None,
 ) -> tuple[dict[MethodName, Result], NotCertified | None]:
     """A result by each method, and what failed."""
+    from midst.solving import solve
+
     results, failure = {}, None
     for name, how in sorted(methods.items(), reverse=True):  # the search first: it refuses before anything is run
         try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from midst.workers import TaskProgress
+if TYPE_CHECKING:
+    from midst.workers import TaskProgress
 
 _WIDTH = 120  # of a table that goes to a file or a pipe
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from midst.errors import InputError
-from midst.types import Array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from midst.net.events import End, Event
     from midst.net.local import Party
     from midst.net.transports.making import TransportName
+    from midst.types import Array
 
 _EXAMPLES = """\b
 Examples:

@@ -1,27 +1,27 @@
-"""Runs of an ensemble that a search ends: their keys, brackets and ranks, as `searching.search_runs` takes them.
+"""Runs of an ensemble that a search ends: their keys, brackets and ranks, as `searching.search_prepared` takes them.
 
 Rules:
 - Everything is in the units of the data: values, bounds, and the x at which a search begins.
-- A run is what `SearchState` makes of its values, probe by probe. What `search_runs` has no arithmetic for (public
+- A run is what `SearchState` makes of its values, probe by probe. What it has no arithmetic for (public
   quantiles, the midpoint of two values) is left to `SearchState` itself, a run after the other.
-- Values are sorted some runs at a time, so that they stay in the cache. Where one problem has all runs, nothing is done
-  run by run.
+- Values are sorted when their runs begin, some at a time, so that they stay in the cache; what sorting says is the
+  answer is read off then. Where one problem has all runs, nothing is done run by run, and no value is copied before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from midst.engines.batches import Apart, Together
-from midst.engines.searching import search_runs, search_values
+from midst.engines.searching import search_prepared, search_values, signed_keys, unsigned
 from midst.methods import Search, opening_thresholds, openings, rules_of, search_rules
 from midst.objectives import Quantile
 from midst.problems import Problem
-from midst.protocol.keys import MODULUS, Keys, Words, first_bracket
+from midst.protocol.keys import Keys, Words, first_bracket
 from midst.types import Array, Ints
 
 _NUMBERS = 1_000_000  # sorted at a time
@@ -91,27 +91,26 @@ class _Columns(NamedTuple):
 
     Attributes:
         kind: of the keys.
-        values: (n, runs), not a number where a run has fewer than n.
-        whole_weights: weights, in units: (n, 1) or (n, runs).
-        rank: the wanted one, (runs,) or one for all.
+        shape: values a run, and runs.
+        take: the values of runs from one to another, (n, some); not a number where a run has fewer than n.
+        whole_weights: weights, in units: (n, 1) or (n, runs); None where each is one.
+        rank: the wanted one, (runs,).
         bounds: lower and upper, (runs,) each; None where there are none.
     """
 
     kind: Keys
-    values: Array
-    whole_weights: Ints
+    shape: tuple[int, int]
+    take: Callable[[int, int], Array]
+    whole_weights: Ints | None
     rank: Ints
     bounds: tuple[Array, Array] | None
 
 
 def _columns_of(source: Together | Apart, which: Ints) -> Iterator[tuple[Ints, _Columns | None]]:
-    """The runs, some at a time: where they stand in `which`, and their values; None where several ranks are wanted."""
+    """Runs of one kind: where they stand in `which`, and their values; None where several ranks are wanted."""
     if isinstance(source, Together):
-        problem = source.problem
-        step = max(1, _NUMBERS // len(problem.values))
-        for start in range(0, len(which), step):
-            places = np.arange(start, min(start + step, len(which)))
-            yield places, _together(problem, which[places]) if problem.has_one_value else None
+        places = np.arange(len(which))
+        yield places, _together(source.problem, which) if source.problem.has_one_value else None
         return
     alike: dict[tuple[Keys, bool, bool], list[int]] = {}
     for place, k in enumerate(which.tolist()):
@@ -132,8 +131,21 @@ def _rank(problem: Problem) -> int:
 
 def _together(problem: Problem, which: Ints) -> _Columns:
     known = None if problem.bounds is None else (problem.bounds[0][which], problem.bounds[1][which])
-    whole_weights, rank = problem.whole_weights[:, None], np.array(_rank(problem))
-    return _Columns(problem.keys, problem.values[:, which], whole_weights, rank, known)
+    shape = len(problem.values), len(which)
+    weights = None if (problem.whole_weights == 1).all() else problem.whole_weights[:, None]
+    first = int(which[0]) if len(which) else 0
+    if len(which) and which[-1] - first == len(which) - 1:  # one after the other, as they are given
+        values = problem.values[:, first : first + len(which)]
+        return _Columns(problem.keys, shape, _slices(values), weights, np.full(len(which), _rank(problem)), known)
+
+    def take(start: int, stop: int) -> Array:
+        return np.asarray(problem.values[:, which[start:stop]])
+
+    return _Columns(problem.keys, shape, take, weights, np.full(len(which), _rank(problem)), known)
+
+
+def _slices(values: Array) -> Callable[[int, int], Array]:
+    return lambda start, stop: values[:, start:stop]
 
 
 def _apart(problems: Sequence[Problem]) -> _Columns:
@@ -146,34 +158,40 @@ def _apart(problems: Sequence[Problem]) -> _Columns:
         )
     bounds = np.array([problem.bounds for problem in problems if problem.bounds is not None])
     known = (bounds[:, 0], bounds[:, 1]) if bounds.size else None
-    return _Columns(problems[0].keys, values, whole_weights, np.array([*map(_rank, problems)]), known)
+    weights = None if ((whole_weights == 1) | np.isnan(values)).all() else whole_weights
+    return _Columns(problems[0].keys, (most, runs), _slices(values), weights, np.array([*map(_rank, problems)]), known)
 
 
 def _at_once(columns: _Columns, method: Search, start: SearchStart | None) -> FoundValues:
-    kind, rank, run = columns.kind, columns.rank, np.arange(columns.values.shape[1])
-    absent = np.isnan(columns.values)
-    if ((columns.whole_weights == 1) | absent).all():
-        ranked, weights = np.sort(columns.values, axis=0), None
-        place = np.broadcast_to(rank - 1, run.shape)
-    else:
-        order = np.argsort(columns.values, axis=0, kind="stable")
-        ranked = np.take_along_axis(columns.values, order, axis=0)
-        weights = np.take_along_axis(np.broadcast_to(columns.whole_weights, order.shape), order, axis=0)
-        place = np.argmax(np.cumsum(weights, axis=0) >= rank, axis=0)
-    keys: Words = kind.keys(np.nan_to_num(ranked) if absent.any() else ranked)
-    keys[np.isnan(ranked)] = MODULUS - 1  # above every bracket
-    found = search_runs(
+    kind, rank = columns.kind, columns.rank
+    right = np.zeros(columns.shape[1], np.uint64)
+
+    def prepare(first: int, stop: int) -> tuple[Ints, Ints | None]:
+        values, weights = columns.take(first, stop), None
+        if columns.whole_weights is None:
+            ranked, place = np.sort(values, axis=0), rank[first:stop] - 1
+        else:
+            order = np.argsort(values, axis=0, kind="stable")
+            each = columns.whole_weights[:, first:stop] if columns.whole_weights.shape[1] > 1 else columns.whole_weights
+            ranked = np.take_along_axis(values, order, axis=0)
+            weights = np.take_along_axis(np.broadcast_to(each, order.shape), order, axis=0)
+            place = np.argmax(np.cumsum(weights, axis=0) >= rank[first:stop], axis=0)
+        keys = signed_keys(kind, ranked)
+        right[first:stop] = unsigned(keys[place, np.arange(stop - first)])
+        return keys, weights
+
+    found = search_prepared(
         kind,
-        keys,
+        prepare,
+        columns.shape,
         *_brackets(columns),
         rank,
-        weights=weights,
         arity=method.arity,
         spacing=method.way,
         opening=None if start is None else openings(kind, *start),
     )
     value = kind.values(found.keys)
-    return FoundValues(value, found.probes, np.abs(value - kind.values(keys[place, run])))
+    return FoundValues(value, found.probes, np.abs(value - kind.values(right)))
 
 
 def _brackets(columns: _Columns) -> tuple[Words, Words]:

@@ -9,14 +9,17 @@ Rules:
   the result; when enough of them are, the others are copied together and the next ones join.
 - In `search_runs` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is then
   its own bits, those below the sign inverted where it is negative.
+- Where weights differ no sum is asked for, and a bracket is narrowed down to one key. Once one value is all that it
+  holds, the others are left out; once thresholds are placed by key and nothing else, probes are only counted.
 - A threshold that is left out is one at a: nothing lies between a and it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,8 +123,9 @@ def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState
     Returns:
         Where the search ends, and every step.
     """
-    columns = keys.reshape(len(keys), -1)[weights > 0].T
-    counted = weights[weights > 0]
+    columns, counted = keys.reshape(len(keys), -1).T, weights
+    if not weights.all():
+        columns, counted = columns[:, weights > 0], weights[weights > 0]
     alike = bool((counted == counted[0]).all())
     answer = _answers_alike(rules, columns, int(counted[0])) if alike else _answers_by_weight(columns, counted)
     search, steps = SearchState.begin(rules), []
@@ -172,6 +176,9 @@ class FoundKeys(NamedTuple):
     probes: Ints
 
 
+Prepare = Callable[[int, int], tuple[Ints, Ints | None]]  # of runs from one to another: keys in order, and weights
+
+
 def search_runs(
     kind: Keys,
     keys: Words,
@@ -198,7 +205,40 @@ def search_runs(
         spacing: the first way of placing them.
         opening: thresholds of the first probe, as keys, (runs, k).
     """
-    runs = keys.shape[1]
+
+    def prepare(start: int, stop: int) -> tuple[Ints, Ints | None]:
+        some = None if weights is None else weights[:, start:stop]
+        return np.ascontiguousarray(_signed(keys[:, start:stop])), some
+
+    return search_prepared(kind, prepare, keys.shape, a, b, ranks, arity=arity, spacing=spacing, opening=opening)
+
+
+def search_prepared(
+    kind: Keys,
+    prepare: Prepare,
+    shape: tuple[int, ...],
+    a: ArrayLike,
+    b: ArrayLike,
+    ranks: ArrayLike,
+    *,
+    arity: int = 3,
+    spacing: Spacing = "rank",
+    opening: Words | None = None,
+) -> FoundKeys:
+    """`search_runs` of values that are made ready some runs at a time.
+
+    Args:
+        kind: as there.
+        prepare: signed keys (`signed_keys`) and weights of some runs, in order as there.
+        shape: values a run, and runs.
+        a: as there.
+        b: as there.
+        ranks: as there.
+        arity: as there.
+        spacing: as there.
+        opening: as there.
+    """
+    n, runs = shape
     result = FoundKeys(np.zeros(runs, np.uint64), np.zeros(runs, np.int64))
     ends = [np.broadcast_to(_signed(np.asarray(end, np.uint64)), runs) for end in (a, b)]
     wanted = np.broadcast_to(np.asarray(ranks, np.int64), runs)
@@ -206,17 +246,18 @@ def search_runs(
 
     def begin(start: int, stop: int) -> _RunningSearches:
         which = slice(start, stop)
+        keys, weights = prepare(start, stop)
         started = _RunningSearches.begin(
             row=np.arange(start, stop),
-            keys=np.ascontiguousarray(_signed(keys[:, which])),
-            weights=None if weights is None else weights[:, which],
+            keys=keys,
+            weights=weights,
             a=ends[0][which],
             b=ends[1][which],
             rank=wanted[which],
         )
         return started if opening is None else _open(started, opening, ways, result)
 
-    at_once = max(_LEAST_AT_ONCE, _NUMBERS // max(1, len(keys)))
+    at_once = max(_LEAST_AT_ONCE, _NUMBERS // max(1, n))
     with np.errstate(over="ignore", invalid="ignore"):  # shares of a bracket as wide as all floats
         _drive(begin, runs, at_once, ways, result)
     return result
@@ -238,7 +279,8 @@ class _RunningSearches:
         row: which of the result they are.
         keys: of the values.
         up_to: weight of the first k values; None where each is one.
-        unit: the weight of every value that has any; 0 where they differ.
+        unit: the weight of every value that has any; 0 where they differ. What counts weight has its type: small
+            numbers where there are few values and each weighs one.
         running: which are not done.
         steps: questions answered so far.
         a, b, below, inside: as in `protocol.search.Bracket`, and
@@ -264,25 +306,52 @@ class _RunningSearches:
     def begin(cls, row: Ints, keys: Ints, weights: Ints | None, a: Ints, b: Ints, rank: Ints) -> _RunningSearches:
         count, zeros = len(row), np.zeros(len(row), np.int64)
         if weights is None:
-            up_to, unit, inside = None, np.ones(count, np.int64), _count(keys, b)
+            up_to, inside = None, _count(keys, b)
+            unit, rank = np.ones_like(inside), rank.astype(inside.dtype)
         else:
             up_to = np.concatenate([zeros[None], np.cumsum(weights, axis=0)])
             most = weights.max(axis=0)
             same = ((weights == 0) | (weights == most)).all(axis=0)
             unit, inside = np.where(same, most, 0), up_to[-1]
         flags, small = np.zeros(count, np.bool_), np.zeros(count, np.int8)
-        return cls(row, keys, up_to, unit, ~flags, zeros, a, b, zeros, inside, rank, small, flags, small)
+        return cls(
+            row, keys, up_to, unit, ~flags, zeros, a, b, np.zeros_like(inside), inside, rank, small, flags, small
+        )
 
     def done(self) -> Bools:
         """Those that are known: a bracket of one key, or of one value, of which the sum is asked."""
         one_key = self.b - self.a == 1  # where the difference wraps, it is not 1 either
         return np.asarray(self.running & ((self.inside == self.unit) | one_key))
 
-    def answers(self) -> Ints:
-        """The keys of those that are known."""
-        # Of values with weights, the first one inside that has any.
-        place = self.below if self.up_to is None else (self.up_to[1:] <= self.below).sum(axis=0)
-        return np.where(self.b - self.a == 1, self.b, self.keys[place, np.arange(len(place))])
+    def first_inside(self, k: Ints) -> Ints:
+        """Of runs k, the place of the first value inside; of values with weights, of the first that has any."""
+        if self.up_to is None:
+            return self.below[k].astype(np.int64)
+        return np.asarray((self.up_to[1:, k] <= self.below[k]).sum(axis=0))
+
+    def answers(self, k: Ints) -> Ints:
+        """The keys of runs k, which are known."""
+        place = np.minimum(self.first_inside(k), len(self.keys) - 1)  # of one key, it may be the last edge
+        return np.where(self.b[k] - self.a[k] == 1, self.b[k], self.keys[place, k])
+
+    def alone(self) -> Ints:
+        """Those whose bracket holds one value, of which no sum is asked."""
+        if self.up_to is None or len(self.keys) == 1:
+            return np.empty(0, np.int64)
+        k = np.flatnonzero(self.running & (self.unit == 0))
+        place = np.minimum(self.first_inside(k), len(self.keys) - 1)
+        return np.asarray(k[self.up_to[place + 1, k] == self.below[k] + self.inside[k]])
+
+    def without_others(self, k: Ints) -> _RunningSearches:
+        """Runs k, which are `alone`, with that one value."""
+        which = np.zeros(len(self.row), np.bool_)
+        which[k] = True
+        some: _RunningSearches = some_of(replace(self, keys=self.row, up_to=None), which)
+        some.keys, some.up_to = (
+            self.keys[self.first_inside(k), k][None],
+            np.stack([some.below, some.below + some.inside]),
+        )
+        return some
 
     def inner(self, placed: Ints) -> Ints:
         """Thresholds with those left out that are not inside the bracket; where none is, its middle."""
@@ -306,7 +375,7 @@ class _RunningSearches:
         # known is then a threshold with a weight: those below the rank can only raise a, the others only lower b.
         weight = np.stack([_count(self.keys, edge) for edge in thresholds])
         if self.up_to is not None:
-            weight = self.up_to.take(weight * len(self.row) + np.arange(len(self.row)))
+            weight = self.up_to.take(weight * np.int64(len(self.row)) + np.arange(len(self.row)))
         low = weight < self.rank
         above = self.below + self.inside
         self.a, self.b = np.where(low, thresholds, self.a).max(axis=0), np.where(low, self.b, thresholds).min(axis=0)
@@ -353,21 +422,27 @@ class _Ways:
         """Of the way through the bracket, by rank or by value."""
         if self.spacing == "value":
             return self.even
-        f = ((runs.rank - runs.below) - 0.5) / runs.inside
-        d = np.sqrt(f * (1.0 - f) / runs.inside)
-        return np.where(runs.way == 0, f + d * self.steps, self.even)
+        first = runs.way == 0
+        if not first.any():
+            return self.even
+        inside = runs.inside.astype(np.float64)
+        f = ((runs.rank - runs.below) - 0.5) / inside
+        d = np.sqrt(f * (1.0 - f) / inside)
+        shares = d * self.steps
+        shares += f
+        return shares if first.all() else np.where(first, shares, self.even)
 
     def _split(self, a: Ints, b: Ints, f: Array) -> Ints:
         """`Keys.split`; what is no number is above or below all brackets."""
         if isinstance(self.kind, Floats):
-            value = _floats(a + 1) * (1.0 - f) + _floats(b) * f
-            bits = (value + 0.0).view(np.int64)
-            return bits ^ ((bits >> 63) & _LOW_BITS)
+            value = _floats(a + 1) * (1.0 - f)
+            value += _floats(b) * f
+            return _of_floats(value)
         return np.floor((a + 1).astype(np.float64) * (1.0 - f) + b.astype(np.float64) * f).astype(np.int64)
 
     def _round(self, a: Ints, b: Ints) -> Ints:
         """The keys of the roundest numbers in brackets."""
-        low, high = (self.kind.values(_unsigned(ends)) for ends in (a + 1, b))
+        low, high = (self.kind.values(unsigned(ends)) for ends in (a + 1, b))
         return _signed(self.kind.keys(roundest_of(low, high)))
 
 
@@ -376,8 +451,14 @@ def _drive(
 ) -> None:
     """Runs one after the other, so many at once, to their rows of the result."""
     under_way, begun = begin(0, min(at_once, runs)), min(at_once, runs)
+    alone: list[_RunningSearches] = []  # put aside, until they are enough
     while True:
         _write(under_way, result)
+        alone += _take_alone(under_way)
+        last = begun == runs and not under_way.running.any()
+        if alone and (last or sum(len(each.row) for each in alone) >= at_once):
+            _narrow_down(reduce(beside, alone), ways, result)
+            alone = []
         if under_way.running.sum() <= _SHARE_RUNNING * len(under_way.running):
             under_way = some_of(under_way, under_way.running)
             room = min(at_once - len(under_way.row), runs - begun)
@@ -392,19 +473,58 @@ def _drive(
 def _write(runs: _RunningSearches, result: FoundKeys) -> None:
     """Those that have become known, to their rows of the result."""
     done = runs.done()
-    if not done.any():
-        return
-    known: _RunningSearches = some_of(runs, done)
-    result.keys[known.row] = _unsigned(known.answers())
-    result.probes[known.row] = known.steps + (known.b - known.a != 1)
-    runs.running = runs.running & ~done
+    k = np.flatnonzero(done)
+    if k.size:
+        result.keys[runs.row[k]] = unsigned(runs.answers(k))
+        result.probes[runs.row[k]] = runs.steps[k] + (runs.b[k] - runs.a[k] != 1)
+        runs.running = runs.running & ~done
 
 
-def _count(keys: Ints, edge: Ints) -> Ints:
+def _take_alone(runs: _RunningSearches) -> list[_RunningSearches]:
+    """Those whose bracket holds one value, of which no sum is asked, without the others; they run no longer here."""
+    k = runs.alone()
+    if not k.size:
+        return []
+    taken = runs.without_others(k)
+    runs.running = runs.running.copy()
+    runs.running[k] = False
+    return [taken]
+
+
+def _narrow_down(runs: _RunningSearches, ways: _Ways, result: FoundKeys) -> None:
+    """Searches of one value each to their end, by probes that leave as much inside as before: none of them halves."""
+    while True:
+        _write(runs, result)
+        if not (runs.running & ((runs.tie_probes < TIE_PROBES) | (runs.way < ways.last))).any():
+            break
+        runs.fold(runs.inner(ways.place(runs)), ways)
+    left: _RunningSearches = some_of(runs, runs.running)
+    result.keys[left.row] = unsigned(left.keys[0])
+    result.probes[left.row] = left.steps + _count_probes_by_key(left.a, left.b, left.keys[0], ways.arity)
+
+
+def _count_probes_by_key(a: Ints, b: Ints, key: Ints, count: int) -> Ints:
+    """After how many probes by key all that is left of brackets is a key of each."""
+    # All ends are told from a: then none is negative, and a bracket of all keys is no special case.
+    width, place = (b - a).view(np.uint64), (key - a).view(np.uint64)
+    probes, which = np.zeros(len(a), np.int64), np.arange(len(a))
+    while (some := width > 1).any():
+        if some.sum() <= _SHARE_RUNNING * len(some):
+            which, width, place, some = which[some], width[some], place[some], some[some]
+        probes[which] += some
+        low, high = np.zeros_like(width), width
+        for edge in _shares_of(width, count):
+            below = edge < place
+            low, high = np.where(below, edge, low), np.where(below, high, np.minimum(edge, high))
+        width, place = high - low, place - low
+    return probes
+
+
+def _count(keys: Ints, edge: Ints) -> Any:
     """How many keys of each run are at or below its edge."""
     rows, runs = keys.shape
     if rows <= _FEW:
-        return np.asarray((keys <= edge).view(np.int8).sum(axis=0, dtype=np.int8), np.int64)
+        return (keys <= edge).view(np.int8).sum(axis=0, dtype=np.int8)
     flat, at, run = keys.reshape(-1), np.zeros(runs, np.int64), np.arange(runs)
     step = 1 << (rows.bit_length() - 1)
     while step:
@@ -416,19 +536,42 @@ def _count(keys: Ints, edge: Ints) -> Ints:
 
 
 def _by_key(a: Ints, b: Ints, count: int) -> Ints:
-    """The keys a + ⌊(b − a)·j / (count + 1)⌋, without a product that is too large."""
-    width = (b - a).view(np.uint64)
-    each = width // np.uint64(count + 1)
-    rest = width - each * np.uint64(count + 1)
-    j = np.arange(1, count + 1, dtype=np.uint64)[:, None]
-    return a + (each * j + rest * j // np.uint64(count + 1)).view(np.int64)
+    """The keys a + ⌊(b − a)·j / (count + 1)⌋."""
+    return np.stack([a + share.view(np.int64) for share in _shares_of((b - a).view(np.uint64), count)])
+
+
+def _shares_of(width: Words, count: int) -> Iterator[Words]:
+    """⌊width·j / (count + 1)⌋ for j = 1, …, count, without a product that is too large."""
+    parts = np.uint64(count + 1)
+    each = width // parts
+    rest = width - each * parts
+    for j in range(1, count + 1):
+        yield each * np.uint64(j) + rest * np.uint64(j) // parts
+
+
+def signed_keys(kind: Keys, values: Array) -> Ints:
+    """The keys of numbers as `search_prepared` takes them; of what is no number, the largest."""
+    absent = np.isnan(values)
+    keys = _of_floats(values) if isinstance(kind, Floats) else _signed(kind.keys(np.where(absent, 0.0, values)))
+    keys[absent] = np.iinfo(np.int64).max
+    return keys
+
+
+def _of_floats(values: Array) -> Ints:
+    """The signed keys of floats."""
+    bits = (values + 0.0).view(np.int64)
+    below = bits >> 63
+    below &= _LOW_BITS
+    bits ^= below
+    return bits
 
 
 def _signed(keys: Words) -> Ints:
     return (keys ^ np.uint64(SIGN)).view(np.int64)
 
 
-def _unsigned(keys: Ints) -> Words:
+def unsigned(keys: Ints) -> Words:
+    """Signed keys as keys."""
     return keys.view(np.uint64) ^ np.uint64(SIGN)
 
 

@@ -26,7 +26,15 @@ _DRAWS = 100  # how often a random graph is drawn before giving up on a connecte
 def ring(n: int) -> Graph:
     """A cycle through all nodes in order."""
     n = _room("ring", whole("n", n, 3))
-    return from_edges(n, _chords(n, np.arange(n)), name="ring")
+    # Edges in order, with no array made that is not kept: of node i, to i − 1 and to i + 1.
+    target = np.arange(2 * n)
+    source = target >> 1
+    target &= 1
+    target <<= 1
+    target += source
+    target -= 1
+    target[:2], target[-2:] = (1, n - 1), (0, n - 2)
+    return Graph(n, (source, target), "ring")
 
 
 def complete(n: int, *, listed: bool | None = None) -> Graph:
@@ -50,7 +58,7 @@ def complete(n: int, *, listed: bool | None = None) -> Graph:
 def path(n: int) -> Graph:
     """A line through all nodes in order."""
     n = _room("path", whole("n", n, 2))
-    return from_edges(n, _chords(n, np.arange(n - 1)), name="path")
+    return Graph(n, _lattice(1, n), "path")
 
 
 def star(n: int) -> Graph:
@@ -79,11 +87,18 @@ def grid(rows: int, columns: int) -> Graph:
     """A rectangular lattice, numbered row by row; positions are (column, row)."""
     rows, columns = whole("rows", rows, 1), whole("columns", columns, 1)
     n = _room("grid", whole("rows × columns", rows * columns, 2))
-    node = np.arange(n).reshape(rows, columns)
-    along = np.column_stack([node[:, :-1].ravel(), node[:, 1:].ravel()])
-    down = np.column_stack([node[:-1].ravel(), node[1:].ravel()])
-    positions = np.column_stack([node.ravel() % columns, node.ravel() // columns])
-    return from_edges(n, np.concatenate([along, down]), name="grid", positions=positions)
+    place = np.empty((rows, columns, 2))
+    place[:, :, 0], place[:, :, 1] = np.arange(columns), np.arange(rows)[:, None]
+    return Graph(n, _lattice(rows, columns), "grid", positions=place.reshape(n, 2))
+
+
+def _lattice(rows: int, columns: int) -> tuple[Ints, Ints]:
+    """The edges of a lattice in order: of each node, to the one above, before, after and below it, if there is one."""
+    n = rows * columns
+    near = np.arange(n)[:, None] + np.array([-columns, -1, 1, columns])
+    there = np.ones((rows, columns, 4), np.bool_)
+    there[0, :, 0] = there[:, 0, 1] = there[:, -1, 2] = there[-1, :, 3] = False
+    return np.repeat(np.arange(n), there.reshape(n, 4).sum(axis=1)), near[there.reshape(n, 4)]
 
 
 def rgg(n: int, radius: float | None = None, rng: Seed = None, *, connected: bool = True) -> Graph:

@@ -120,7 +120,21 @@ class Graph:
     @cached_property
     def is_connected(self) -> bool:
         """Whether every node reaches every other."""
+        if self.ends is not None and self.n > _SMALL:
+            return self._reach[0] == self.n
         return self.ends is None or bool((self._component_of_each() == 0).all())
+
+    @cached_property
+    def _reach(self) -> tuple[int, int]:
+        """How many nodes one of highest degree reaches, itself included, and over how many edges at most."""
+        from scipy.sparse import csgraph
+
+        hub = int(self.degree.argmax())
+        order, before = csgraph.breadth_first_order(self._matrix(np.broadcast_to(1.0, self.target.size)), hub)
+        node, hops, towards = int(order[-1]), 0, before.data  # the last that is reached is the farthest
+        while node != hub:
+            node, hops = towards[node], hops + 1
+        return len(order), hops
 
     def _component_of_each(self) -> Ints:
         """The component of each node, by number."""
@@ -187,21 +201,23 @@ class Graph:
         self.require_connected()
         if self.n <= _SMALL:
             return self._gossip[0]
+        if self.n > _EXACT:
+            return 2 * self._reach[1]
         from scipy.sparse import csgraph
 
-        exact = self.n <= _EXACT
-        starts = None if exact else [int(self.degree.argmax())]
-        hops = int(csgraph.dijkstra(self.adjacency(), unweighted=True, indices=starts).max())
-        return hops if exact else 2 * hops
+        return int(csgraph.dijkstra(self.adjacency(), unweighted=True).max())
 
     def adjacency(self) -> sparse.csr_array:
         """The adjacency matrix of zeros and ones."""
+        return self._matrix(np.ones(self.target.size))
+
+    def _matrix(self, ones: Array) -> sparse.csr_array:
         from scipy import sparse
 
         # Copies, since scipy may reorder what it is given in place; of half the size where that is enough.
         index = np.int32 if self.target.size < 2**31 else np.int64
         where = self.target.astype(index), self.first_edges.astype(index)
-        return sparse.csr_array((np.ones(self.target.size), *where), shape=(self.n, self.n))
+        return sparse.csr_array((ones, *where), shape=(self.n, self.n))
 
     def to_networkx(self) -> nx.Graph[Any]:
         """The same graph for networkx; its nodes are the labels, or 0..n-1. Positions are left behind."""

@@ -132,7 +132,7 @@ class Leakage:
     @property
     def mean_at_least(self) -> float:
         """Bits a node that the best attack here achieves."""
-        return float(np.nanmean(self.at_least))
+        return float(np.nanmean(self.at_least)) if np.isfinite(self.at_least).any() else math.nan
 
     @property
     def mean_floor(self) -> float:
@@ -184,7 +184,7 @@ class Leakage:
                 "never_exposed_share": 1 - self.exposed_count / self.honest,
                 "bits": self.total_bits,
                 "bits_per_node": self.mean_bits,
-                "bits_at_least_per_node": self.mean_at_least,
+                "bits_at_least_per_node": _number(self.mean_at_least),
                 "floor_per_node": _number(self.mean_floor),
                 "excess_per_node": _number(self.mean_excess),
                 "resolution": float(self.resolution[0]) if same else self.resolution.tolist(),
@@ -200,6 +200,7 @@ def audit(
     resolution: float | None = None,
     *,
     coordinate: int | None = None,
+    attacks: bool = True,
 ) -> Leakage:
     """What a run gave away.
 
@@ -210,6 +211,7 @@ def audit(
         resolution: the width of the cells to which values are told apart; a thousandth of each prior's scale if not
             given.
         coordinate: which coordinate, where the values are vectors: a vector is audited a coordinate at a time.
+        attacks: whether to attack where bits are an upper bound, for `at_least`; not a number where not.
 
     Raises:
         InputError: the trace lacks what is needed (the message says which `record` brings it), the prior gives no
@@ -220,11 +222,16 @@ def audit(
     leakage = measure(view(trace, stronger, coordinate), prior, resolution)
     if stronger == adversary:
         return leakage
-    return _as_bound(leakage, adversary, _achieve(trace, adversary, coordinate, prior, leakage.resolution))
+    return _as_bound(leakage, adversary, trace, coordinate, prior, attacks)
 
 
-def _as_bound(leakage: Leakage, adversary: Adversary, achieved: Array) -> Leakage:
+def _as_bound(
+    leakage: Leakage, adversary: Adversary, trace: Trace, coordinate: int | None, prior: Priors | None, attacks: bool
+) -> Leakage:
     """The report on a stronger adversary as a bound on what this one learns."""
+    achieved = np.full(trace.graph.n, np.nan)
+    if attacks:
+        achieved = _achieve(trace, adversary, coordinate, prior, leakage.resolution)
     init = leakage.adversary.init
     note = f"upper bound on average over runs: as if the adversary were an eavesdropper, z(0) {init}"
     return replace(leakage, adversary=adversary, kind="upper bound", at_least=achieved, notes=(note, *leakage.notes))
@@ -251,6 +258,7 @@ def audit_together(
     resolution: float | None = None,
     *,
     coordinate: int | None = None,
+    attacks: bool = True,
 ) -> Leakage:
     """What several runs gave away together, of the same values of the same participants; see `audit`.
 
@@ -267,12 +275,12 @@ def audit_together(
         raise InputError("there is nothing to audit together; give at least one trace")
     adversary = Adversary() if adversary is None else adversary
     if len(traces) == 1:
-        return audit(traces[0], adversary, prior, resolution, coordinate=coordinate)
+        return audit(traces[0], adversary, prior, resolution, coordinate=coordinate, attacks=attacks)
     heard = adversary if all(map(is_search, traces)) else replace(adversary, eavesdrops=True, init="clear")
     leakage = measure(see_together([view(trace, heard, coordinate) for trace in traces]), prior, resolution)
     if heard == adversary:
         return leakage
-    return _as_bound(leakage, adversary, _achieve(traces[0], adversary, coordinate, prior, leakage.resolution))
+    return _as_bound(leakage, adversary, traces[0], coordinate, prior, attacks)
 
 
 def _stronger(trace: Trace, adversary: Adversary) -> Adversary:

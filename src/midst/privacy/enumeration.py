@@ -1,10 +1,10 @@
 """The joint weights of all hypotheses of one connected honest set, summed row by row.
 
 The sum runs over the product of the nodes' hypotheses, all rows at once. Rows that leave the same nodes inside at
-t = 0 share one conditional Gaussian; the probability of its box is closed for one interval (two on a bipartite set,
-where the last is tied to the others), by Gauss–Legendre quadrature for up to three more (error below 1e-6; 1e-4 on a
-bipartite set, whose integrand has corners), and by randomised Sobol points, with an error bar, beyond. See `sealed.py`
-for the weights themselves.
+t = 0 share one conditional Gaussian, and those that leave as many inside are integrated together. The probability of
+such a box is closed for one interval (two on a bipartite set, where the last is tied to the others), by Gauss–Legendre
+quadrature for up to three more (error below 1e-6; 1e-4 on a bipartite set, whose integrand has corners), and beyond by
+a lattice of points, shifted at random, several times for an error bar. See `sealed.py` for the weights themselves.
 """
 
 from __future__ import annotations
@@ -12,28 +12,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import log_ndtr, logsumexp, ndtri_exp
-from scipy.stats.qmc import Sobol
+from scipy.special import logsumexp
 
 from midst.errors import InputError
-from midst.privacy.priors import log_normal_mass
+from midst.privacy.priors import cut_normal, log_normal_mass
 from midst.types import Array, Ints
 
 _ROWS = 40_000  # joint hypotheses that are enumerated; beyond, they are sampled
 _SETS = 20_000  # sets of nodes inside at t = 0, times nodes: each needs its own conditional Gaussian
 _MOST_ROWS = 3_000_000  # and where enumeration was asked for
 _QUADRATURE = {0: 1, 1: 96, 2: 32, 3: 14}  # points a dimension
-_FEW = 8  # Sobol points of the first pass
-_DEEP = 23.0  # rows e^−23 ≈ 1e-10 below the heaviest are left at that
-_WORK = 50_000  # rows times points of the others
+_FEW = 8  # points of the first pass
+_DEEP = 23.0  # rows e^−23 ≈ 1e-10 below the heaviest are left at what they weigh at most
+_AT_FIRST = 256  # rows that are weighed before it is asked whether others may matter
+_WORK = 50_000  # rows times points of the others, at most
+_ERROR = 2e-3  # of a probability: no more points than make it this small
+_DIGITS = 60  # iterations after which a root is exact
+_NUMBERS = 30_000  # in an array at a time, which stays in the cache
 _LOG_2PI = math.log(2 * math.pi)
 
 
-Quadrature = Callable[[int], tuple[Array, Array]]
+Quadrature = Callable[
+    [int], tuple[Array, Array]
+]  # of a number of dimensions: points (repeats, points, dimensions), logs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,32 +108,55 @@ def enumerate_hypotheses(component: Component) -> Marginals:
         InputError: there are too many, or none fits what was observed.
     """
     rows, u, weight = _list(component)
-    low, high = _take(component.low, rows) - u, _take(component.high, rows) - u
-    weight = weight + _log_density_v(component, low, high, _gauss)
+    split = split_v(component, _take(component.low, rows) - u, _take(component.high, rows) - u)
+    every = np.flatnonzero(split.density > -np.inf)
+    weight = weight + split.density
+    weight[every] += split.log_boxes(every, _gauss)[:, 0]
     probability = _marginals(component, rows, weight)[1]
     return Marginals(probability, component.kept, [np.empty((0, len(p))) for p in probability], sampled=False)
 
 
 def integrate_hypotheses(component: Component, repeats: int = 8, seed: int = 0) -> Marginals:
-    """The same with boxes of many dimensions integrated over scrambled Sobol points, several times for an error bar.
+    """The same with boxes of many dimensions integrated over few points, several times for an error bar.
 
-    A first pass with few points finds the rows that matter; those get the more points the fewer they are.
+    A first pass finds the rows that matter. These get more points until the error is small, the more the fewer they
+    are.
 
     Raises:
         InputError: as `enumerate_hypotheses`.
     """
     rows, u, weight = _list(component)
-    low, high = _take(component.low, rows) - u, _take(component.high, rows) - u
-    rough = weight + _log_density_v(component, low, high, _sobol(_FEW, np.random.default_rng([seed, repeats])))
+    split = split_v(component, _take(component.low, rows) - u, _take(component.high, rows) - u)
+    shift = np.random.default_rng(seed).random((repeats, 1, max(split.most - 1, 0)))
+    weight = weight + split.density
+    rough = _weigh_roughly(weight, split, lattice(_FEW, shift[:1]))
     matter = np.flatnonzero(rough > rough.max() - _DEEP)
-    points = int(np.clip(2 ** int(math.log2(max(_WORK / max(len(matter), 1), 1))), 2 * _FEW, 1024))
-    found = []
-    for k in range(repeats):
-        rule = _sobol(points, np.random.default_rng([seed, k]))
-        fine = rough.copy()
-        fine[matter] = weight[matter] + _log_density_v(component, low[matter], high[matter], rule)
-        found.append(_marginals(component, rows, fine))
-    return pool(found, component.kept)
+    points, most = _FEW, min(1024, _WORK // max(len(matter), 1))
+    while True:
+        points *= 4
+        fine = np.repeat(rough[:, None], repeats, axis=1)
+        fine[matter] = weight[matter, None] + split.log_boxes(matter, lattice(points, shift))
+        found = pool([_marginals(component, rows, each) for each in fine.T], component.kept)
+        if 4 * points > most or _error(found) < _ERROR:
+            return found
+
+
+def _weigh_roughly(weight: Array, split: SplitV, rule: Quadrature) -> Array:
+    """Weights by few points; where a row cannot matter even if its intervals were certain, as if they were."""
+    rough, order = weight.copy(), np.argsort(-weight, kind="stable")
+    done, heaviest = 0, -np.inf
+    while done < len(order) and weight[order[done]] > heaviest - _DEEP:
+        some = order[done : max(2 * done, _AT_FIRST)]
+        some = some[weight[some] > -np.inf]
+        rough[some] += split.log_boxes(some, rule)[:, 0]
+        done, heaviest = max(2 * done, _AT_FIRST), max(heaviest, float(rough[some].max()))
+    return rough
+
+
+def _error(found: Marginals) -> float:
+    """The largest standard error of a probability."""
+    count = len(found.repeats[0])
+    return max(float(np.sqrt((count - 1) * each.var(axis=0).max())) for each in found.repeats)
 
 
 def pool(found: list[tuple[float, list[Array]]], kept: list[Ints]) -> Marginals:
@@ -194,93 +220,133 @@ def inconsistent() -> InputError:
     return InputError("no hypothesis fits the messages of this trace; was it made by this iteration?")
 
 
-def log_box_probability(mean: Array, cov: Array, low: Array, high: Array, tied: bool, rule: Quadrature) -> Array:
-    """Log P(low < X < high) of X ~ N(mean, cov), one row a case, by separation of variables (Genz).
+@dataclass(frozen=True, eq=False, repr=False)
+class SplitV:
+    """What was observed of V, row by row: points, of which there is a density, and intervals that are to be integrated.
 
-    With X = mean + L e, e standard normal and L triangular, e_1 is integrated over its interval, e_2 given e_1 over its
-    own, and so on; the last integral is closed.
-
-    Args:
-        mean: shape (rows, k).
-        cov: shape (k, k), common to all rows.
-        low: shape (rows, k).
-        high: likewise.
-        tied: whether cov has rank k − 1 only, as on a bipartite set; the last two intervals then bound one variable.
-        rule: the points and weights by which the integrals that are not closed are taken.
+    Attributes:
+        density: of the points, in logarithms.
+        count: how many intervals there are.
+        low: where they begin, from where V is expected given the points; the first `count` columns.
+        high: where they end.
+        which: the conditional Gaussian of the row.
+        factors: V = expected + factor · e, e standard normal, a triangular matrix for each Gaussian.
+        tied: whether the set is bipartite, and the last V of a row a function of the others.
     """
-    k = len(cov)
-    if tied and k == 1:
-        return np.where((low < mean) & (mean < high), 0.0, -np.inf)[:, 0]
-    # tied: the last X is a function of the others, so that its interval is a second one for the last free e
-    free = k - 1 if tied else k
-    factor = np.zeros((k, k))
-    factor[:free, :free] = np.linalg.cholesky(cov[:free, :free])
-    if tied:
-        factor[free, :free] = np.linalg.solve(factor[:free, :free], cov[free, :free])
-    probabilities, log_share = rule(free - 1)
-    e = np.zeros((len(mean), len(log_share), free))
-    total = np.broadcast_to(log_share, e.shape[:2]).copy()
-    low, high = (np.asarray(end - mean)[:, None, :] for end in (low, high))
-    for j in range(free):
-        shift = e[:, :, :j] @ factor[j, :j]
-        a, b = ((end[:, :, j] - shift) / factor[j, j] for end in (low, high))
-        if j == free - 1 and tied:
-            shift = e[:, :, :j] @ factor[free, :j]
-            ends = [(end[:, :, free] - shift) / factor[free, j] for end in (low, high)]
-            a, b = np.maximum(a, np.minimum(*ends)), np.minimum(b, np.maximum(*ends))
-        total += log_normal_mass(a, b)
-        if j < free - 1:
-            e[:, :, j] = truncated_normal(a, b, probabilities[:, j])
-    return np.asarray(logsumexp(total, axis=1))
+
+    density: Array
+    count: Ints
+    low: Array
+    high: Array
+    which: Ints
+    factors: Array
+    tied: bool
+
+    @property
+    def most(self) -> int:
+        """The largest number of intervals."""
+        return int(self.low.shape[1])
+
+    def log_boxes(self, rows: Ints, rule: Quadrature) -> Array:
+        """The probability of the intervals of some rows given their points, in logarithms, (rows, repeats)."""
+        repeats = len(rule(0)[0])
+        found = np.zeros((len(rows), repeats))
+        for count in np.unique(self.count[rows]).tolist():
+            places = np.flatnonzero(self.count[rows] == count)
+            if count == 0:
+                continue
+            step = max(1, _NUMBERS // (repeats * rule(count - 1 - self.tied)[0].shape[1] if count > self.tied else 1))
+            for start in range(0, len(places), step):
+                some = places[start : start + step]
+                at = rows[some]
+                factor = self.factors[self.which[at], :count, :count]
+                ends = self.low[at, :count], self.high[at, :count]
+                found[some] = log_box_probability(factor, *ends, self.tied, rule)
+        return found
 
 
-def truncated_normal(a: Array, b: Array, probability: Array) -> Array:
-    """The point below which a share `probability` of the standard normal cut to (a, b) lies."""
-    # in the upper tail Φ is 1 but for digits that are lost; its mirror image lies in the lower tail, where log Φ has
-    # them all
-    flip = a > 0
-    low, high = np.where(flip, -b, a), np.where(flip, -a, b)
-    probability = np.where(flip, 1 - probability, probability)
-    with np.errstate(divide="ignore"):
-        point = ndtri_exp(np.logaddexp(log_ndtr(low) + np.log1p(-probability), log_ndtr(high) + np.log(probability)))
-    point = np.clip(np.where(np.isnan(point), low, point), low, high)
-    return np.asarray(np.where(flip, -point, point))
-
-
-def _log_density_v(component: Component, low: Array, high: Array, rule: Quadrature) -> Array:
-    """Density of the points of V times the probability of its intervals given them, in logarithms, row by row."""
+def split_v(component: Component, low: Array, high: Array) -> SplitV:
+    """What is known of V given each row's hypotheses, V between `low` and `high`."""
     cov, mean, sides = component.cov_v, component.mean_v, component.sides
     inside = low < high
-    weight = np.full(len(low), -np.inf)
-    none_inside = ~inside.any(axis=1)
-    if sides is not None and none_inside.any():
-        fits = none_inside & (np.abs(low @ sides) < component.tolerance)
+    count = inside.sum(axis=1)
+    density = np.full(len(low), -np.inf)
+    if sides is not None and (count == 0).any():
+        fits = (count == 0) & (np.abs(low @ sides) < component.tolerance)
         if fits.any():  # an alternating sum that fits is no accident: nobody was inside at t = 0
             v = low[fits] - mean
-            weight[fits] = -0.5 * np.einsum("ri,ij,rj->r", v, np.linalg.pinv(cov, hermitian=True), v)
-            return weight
-    # one factorisation for all rows that leave the same nodes inside
-    patterns, which = np.unique(inside, axis=0, return_inverse=True)
-    for index, pattern in enumerate(patterns):
-        if sides is not None and not pattern.any():
+            density[fits] = -0.5 * np.einsum("ri,ij,rj->r", v, np.linalg.pinv(cov, hermitian=True), v)
+            none = np.zeros((len(low), 0))
+            return SplitV(density, np.zeros_like(count), none, none, np.zeros_like(count), np.zeros((1, 0, 0)), True)
+    _, first, which = np.unique(np.packbits(inside, axis=1), axis=0, return_index=True, return_inverse=True)
+    which, most = which.reshape(-1), int(count.max())
+    begin, end = np.zeros((len(low), most)), np.zeros((len(low), most))
+    factors = np.zeros((len(first), most, most))
+    by_pattern = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    for index, rows in enumerate(by_pattern):
+        # points before intervals: the factor of the whole is that of the points, what they say, and that of the rest
+        points, boxes = np.flatnonzero(~inside[first[index]]), np.flatnonzero(inside[first[index]])
+        if sides is not None and not len(boxes):
             continue
-        rows = np.flatnonzero(which.reshape(-1) == index)
-        points, boxes = np.flatnonzero(~pattern), np.flatnonzero(pattern)
-        v = low[np.ix_(rows, points)] - mean[points]
-        centre = np.broadcast_to(mean[boxes], (len(rows), len(boxes)))
-        rest = cov[np.ix_(boxes, boxes)]
-        weight[rows] = 0.0
-        if len(points):
-            solver = cho_factor(cov[np.ix_(points, points)], lower=True)
-            log_det = 2 * np.log(np.diag(solver[0])).sum()
-            weight[rows] = -0.5 * ((v.T * cho_solve(solver, v.T)).sum(axis=0) + log_det + len(points) * _LOG_2PI)
-            gain = cho_solve(solver, cov[np.ix_(points, boxes)])
-            centre = centre + v @ gain
-            rest = rest - cov[np.ix_(boxes, points)] @ gain
-        if len(boxes):
-            ends = (low[np.ix_(rows, boxes)], high[np.ix_(rows, boxes)])
-            weight[rows] += log_box_probability(centre, rest, *ends, sides is not None, rule)
-    return weight
+        at = np.concatenate([points, boxes])
+        factor, known = triangular(cov[np.ix_(at, at)]), len(points)
+        e = np.linalg.solve(factor[:known, :known], (low[np.ix_(rows, points)] - mean[points]).T)
+        density[rows] = -0.5 * (e**2).sum(axis=0) - np.log(np.diag(factor)[:known]).sum() - 0.5 * known * _LOG_2PI
+        centre = mean[boxes] + (factor[known:, :known] @ e).T
+        begin[rows, : len(boxes)] = low[np.ix_(rows, boxes)] - centre
+        end[rows, : len(boxes)] = high[np.ix_(rows, boxes)] - centre
+        factors[index, : len(boxes), : len(boxes)] = factor[known:, known:]
+    return SplitV(density, count, begin, end, which, factors, sides is not None)
+
+
+def log_box_probability(factor: Array, low: Array, high: Array, tied: bool, rule: Quadrature) -> Array:
+    """Log P(low < factor · e < high), e standard normal, one row a case, by separation of variables (Genz).
+
+    With a triangular factor, e_1 is integrated over its interval, e_2 given e_1 over its own, and so on; the last
+    integral is closed.
+
+    Args:
+        factor: shape (rows, k, k).
+        low: shape (rows, k).
+        high: likewise.
+        tied: whether the last entry is a function of the others; the last two intervals then bound one variable.
+        rule: the points and weights by which the integrals that are not closed are taken.
+
+    Returns:
+        Shape (rows, repeats), as many as the rule has.
+    """
+    k = low.shape[1]
+    if tied and k == 1:
+        repeats = len(rule(0)[0])
+        return np.repeat(np.where((low < 0) & (high > 0), 0.0, -np.inf), repeats, axis=1)
+    # tied: the last entry is a function of the others, so that its interval is a second one for the last free e
+    free = k - 1 if tied else k
+    places, log_share = rule(free - 1)
+    repeats, points = places.shape[:2]
+    shift = np.zeros((k, len(low), 1))  # of the entries from j on, by the e before
+    total = np.zeros((len(low), 1))
+    for j in range(free):
+        a, b = ((end[:, j, None] - shift[0]) / factor[:, j, j, None] for end in (low, high))
+        if j < free - 1:
+            mass, e = cut_normal(a, b, places[:, :, j].reshape(-1))
+            shift = shift[1:] + factor[:, j + 1 :, j].T[:, :, None] * e
+        else:
+            if tied:
+                ends = [(end[:, free, None] - shift[1]) / factor[:, free, j, None] for end in (low, high)]
+                a, b = np.maximum(a, np.minimum(*ends)), np.minimum(b, np.maximum(*ends))
+            mass = log_normal_mass(a, b)
+        total = total + mass
+    total = np.broadcast_to(total, (len(low), repeats * points)).reshape(len(low), repeats, points) + log_share
+    return np.asarray(logsumexp(total, axis=2))
+
+
+def triangular(cov: Array) -> Array:
+    """A Cholesky factor whose last pivot may be zero."""
+    factor = np.zeros_like(cov)
+    factor[:-1, :-1] = np.linalg.cholesky(cov[:-1, :-1])
+    factor[-1, :-1] = np.linalg.solve(factor[:-1, :-1], cov[-1, :-1])
+    factor[-1, -1] = np.sqrt(max(cov[-1, -1] - factor[-1, :-1] @ factor[-1, :-1], 0.0))
+    return factor
 
 
 def _gauss(dimensions: int) -> tuple[Array, Array]:
@@ -288,21 +354,28 @@ def _gauss(dimensions: int) -> tuple[Array, Array]:
     if dimensions not in _QUADRATURE:
         raise InputError("too many nodes may have been inside at t = 0 to enumerate; use method='auto' or 'sampled'")
     if dimensions == 0:
-        return np.zeros((1, 0)), np.zeros(1)
+        return np.zeros((1, 1, 0)), np.zeros(1)
     points, weights = np.polynomial.legendre.leggauss(_QUADRATURE[dimensions])
     axes = np.meshgrid(*[(points + 1) / 2] * dimensions, indexing="ij")
     shares = np.meshgrid(*[np.log(weights / 2)] * dimensions, indexing="ij")
-    return np.column_stack([axis.reshape(-1) for axis in axes]), np.sum(shares, axis=0).reshape(-1)
+    return np.column_stack([axis.reshape(-1) for axis in axes])[None], np.sum(shares, axis=0).reshape(-1)
 
 
-def _sobol(points: int, rng: np.random.Generator) -> Quadrature:
-    """Scrambled Sobol points, with which every integral is right on average."""
+def lattice(points: int, shift: Array) -> Quadrature:
+    """Multiples of a vector of irrational numbers, modulo 1, moved by each of some random shifts.
 
-    @cache
+    On average over shifts every integral is right.
+    """
+
     def rule(dimensions: int) -> tuple[Array, Array]:
-        if dimensions <= 1:
-            return _gauss(dimensions)
-        cube = Sobol(dimensions, rng=rng.spawn(1)[0]).random(points)
+        root = 1.0
+        for _ in range(
+            _DIGITS
+        ):  # root^(d + 1) = root + 1, the golden ratio's in d dimensions: its powers spread evenly
+            root = (1.0 + root) ** (1.0 / (dimensions + 1))
+        cube = (np.outer(np.arange(points), root ** -np.arange(1.0, dimensions + 1)) + shift[:, :, :dimensions]) % 1.0
+        # folded, so that nothing jumps where the cube ends
+        cube = 1.0 - np.abs(2.0 * cube - 1.0)
         return np.clip(cube, 1e-12, 1 - 1e-12), np.full(points, -math.log(points))
 
     return rule

@@ -165,9 +165,12 @@ def shifted_subgradients(public: Public, x: Array, S: Array, R: Array) -> Array:
     q = np.empty_like(x)
     unheard = np.isnan(x[0])
     deaf = neighbour_sum(unheard.astype(np.float64)) > 0  # to a neighbour, so that there is no S after the first
-    for t, now in enumerate(np.where(unheard, 0.0, x)):
-        q[t] = -S - cd * now
-        S, R = next_sums(S, R, now, neighbour_sum(now), cd, c, public.theta)
+    heard = np.where(unheard, 0.0, x)
+    sums = np.ascontiguousarray(neighbour_sum(heard.T).T)
+    for now, a, after in zip(heard, sums, q, strict=True):
+        after[:] = S
+        S, R = next_sums(S, R, now, a, cd, c, public.theta)
+    q = -q - cd * heard
     q[:, unheard] = np.nan
     q[1:, deaf] = np.nan
     return q

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from midst.privacy.enumeration import Component, Marginals, pool, truncated_normal
-from midst.privacy.priors import log_normal_mass
+from midst.privacy.enumeration import Component, Marginals, pool, triangular
+from midst.privacy.priors import cut_normal
 from midst.types import Array, Bools, Ints
 
 _PARTICLES = 4_000
@@ -84,7 +84,7 @@ class _Sweep:
         self._order = sorted(range(count), key=lambda k: (k == held, boxes[k]))
         at = np.ix_(self._order, self._order)
         self._cov_v = component.cov_v[at]
-        self._factor_u = _factor(component.cov_u[at])
+        self._factor_u = triangular(component.cov_u[at])
         self._factors_v: dict[int, Array] = {}
         self._sides = None if component.sides is None else component.sides[self._order]
         reach = [(float(u.min()), float(u.max())) for u in component.u]
@@ -187,9 +187,8 @@ class _Sweep:
         gain[opens] = 0.0
         if self._sides is None or self._open:  # else the alternating sum has told that nobody was inside
             drawn = np.flatnonzero(inside & ~opens)
-            cut = [(end[drawn] - mean[drawn]) / pivot[drawn] for end in (low, high)]
-            gain[drawn] = log_normal_mass(cut[0], cut[1])
-            e[drawn] = truncated_normal(cut[0], cut[1], rng.random(len(drawn)))
+            a, b = ((end[drawn] - mean[drawn]) / pivot[drawn] for end in (low, high))
+            gain[drawn], e[drawn] = cut_normal(a, b, rng.random(len(drawn)))
         else:
             fits = determined & ~inside & (np.abs(mean - low) < self._c.tolerance * (1 + len(self._order)))
             gain[fits] = 0.0
@@ -201,7 +200,7 @@ class _Sweep:
             factor = np.zeros_like(self._cov_v)
             rest = [k for k in range(len(self._order)) if k != without]
             cov = self._cov_v[np.ix_(rest, rest)]
-            factor[np.ix_(rest, rest)] = _factor(cov) if without < 0 else np.linalg.cholesky(cov)
+            factor[np.ix_(rest, rest)] = triangular(cov) if without < 0 else np.linalg.cholesky(cov)
             self._factors_v[without] = factor
         return self._factors_v[without]
 
@@ -224,15 +223,6 @@ def _write(rows: NDArray[Any], parent: Ints, i: int, column: NDArray[Any]) -> ND
     rows = rows[parent]
     rows[:, i] = column
     return rows
-
-
-def _factor(cov: Array) -> Array:
-    """A Cholesky factor whose last pivot may be zero."""
-    factor = np.zeros_like(cov)
-    factor[:-1, :-1] = np.linalg.cholesky(cov[:-1, :-1])
-    factor[-1, :-1] = np.linalg.solve(factor[:-1, :-1], cov[-1, :-1])
-    factor[-1, -1] = np.sqrt(max(cov[-1, -1] - factor[-1, :-1] @ factor[-1, :-1], 0.0))
-    return factor
 
 
 def _thin(alive: Ints, weight: Array, most: int, rng: np.random.Generator) -> tuple[Ints, Array]:

@@ -14,10 +14,10 @@ from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, logsumexp, ndtri
+from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 
 from midst.errors import InputError
-from midst.types import Array
+from midst.types import Array, Bools
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _NARROW = 1e-5  # below this width, in standard deviations, a mass is a density times a width (relative error < 1e-10)
@@ -42,17 +42,53 @@ class Prior(Protocol):
 
 def log_normal_mass(a: Array, b: Array) -> Array:
     """Log P(a < Z < b) of a standard normal, elementwise, without cancellation in the tails or in narrow intervals."""
+    low, high, _ = _below_zero(a, b)
+    return _log_mass(low, high, log_ndtr(low), log_ndtr(high))
+
+
+def log_mass_of_one(a: float, b: float) -> float:
+    """`log_normal_mass` of one interval, without the arrays: the same operations in the same order."""
+    low, high = (-b, -a) if a > 0 else (a, b)
+    width, middle = high - low, 0.5 * (low + high)
+    if not width > 0:
+        return -math.inf
+    if width * (1 + abs(middle)) < _NARROW:
+        return -0.5 * middle**2 - _LOG_ROOT_2PI + float(np.log(width))
+    top = float(log_ndtr(high))
+    share = -float(np.expm1(min(float(log_ndtr(low)) - top, 0.0)))
+    return top + float(np.log(share)) if share else -math.inf
+
+
+def cut_normal(a: Array, b: Array, probability: Array) -> tuple[Array, Array]:
+    """`log_normal_mass`, and the point below which a share `probability` of the normal cut to (a, b) lies."""
+    low, high, flip = _below_zero(a, b)
+    log_low, log_high = log_ndtr(low), log_ndtr(high)
+    probability = np.where(flip, 1 - probability, probability)
+    with np.errstate(divide="ignore"):
+        point = ndtri_exp(np.logaddexp(log_low + np.log1p(-probability), log_high + np.log(probability)))
+    point = np.clip(np.where(np.isnan(point), low, point), low, high)
+    return _log_mass(low, high, log_low, log_high), np.asarray(np.where(flip, -point, point))
+
+
+def _below_zero(a: Array, b: Array) -> tuple[Array, Array, Bools]:
+    """An interval, or its mirror image where it lies above 0, and whether it does.
+
+    In the upper tail Φ is 1 but for digits that are lost; in the lower tail log Φ has them all.
+    """
     a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
     flip = a > 0
-    low, high = np.where(flip, -b, a), np.where(flip, -a, b)
+    return np.where(flip, -b, a), np.where(flip, -a, b), flip
+
+
+def _log_mass(low: Array, high: Array, log_low: Array, log_high: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        top = log_ndtr(high)
-        wide = top + np.log(-np.expm1(np.minimum(log_ndtr(low) - top, 0.0)))
+        wide = log_high + np.log(-np.expm1(np.minimum(log_low - log_high, 0.0)))
         middle = 0.5 * (low + high)
         width = high - low
-        narrow = -0.5 * middle**2 - _LOG_ROOT_2PI + np.log(width)
-        mass = np.where(width * (1 + np.abs(middle)) < _NARROW, narrow, wide)
-    return np.asarray(np.where(high > low, mass, -np.inf))
+        narrow = width * (1 + np.abs(middle)) < _NARROW
+        if narrow.any():
+            wide = np.where(narrow, -0.5 * middle**2 - _LOG_ROOT_2PI + np.log(width), wide)
+    return np.asarray(np.where(width > 0, wide, -np.inf))
 
 
 @dataclass(frozen=True)
@@ -72,9 +108,7 @@ class Normal:
 
     def log_mass(self, lower: float, upper: float) -> float:
         """See `Prior`."""
-        return float(
-            log_normal_mass(np.array((lower - self.mean) / self.std), np.array((upper - self.mean) / self.std))
-        )
+        return log_mass_of_one((lower - self.mean) / self.std, (upper - self.mean) / self.std)
 
     def log_density(self, value: float) -> float:
         """See `Prior`."""

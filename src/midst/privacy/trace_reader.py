@@ -161,11 +161,12 @@ class TraceReader:
         neighbour_sum = sum_over_neighbours(public.graph)
         branch = np.array([self._branch(i) for i in range(public.graph.n)]).T
         value = np.array([self.branches(i).value or 0.0 for i in range(public.graph.n)])
-        subgradient = np.where(branch > 0, public.right, -public.left)
-        x = np.empty(branch.shape)
-        for t in range(public.iterations):
-            x[t] = np.where(branch[t] == 0, value, (-subgradient[t] - S) / public.cd)
-            S, R = next_sums(S, R, x[t], neighbour_sum(x[t]), public.cd, np.array(public.c), public.theta)
+        pull = -np.where(branch > 0, public.right, -public.left)
+        x, inside, cd, c = np.empty(branch.shape), branch == 0, public.cd, np.array(public.c)
+        for now, at_value, g in zip(x, inside, pull, strict=True):
+            np.divide(g - S, cd, out=now)
+            np.copyto(now, value, where=at_value)
+            S, R = next_sums(S, R, now, neighbour_sum(now), cd, c, public.theta)
         return x
 
     def _find_z0(self) -> Array | None:

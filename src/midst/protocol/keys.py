@@ -25,6 +25,7 @@ Words = NDArray[np.uint64]
 
 SIGN = 1 << 63
 MODULUS = 1 << 64
+_SIGN_BIT = np.int64(-SIGN)
 _FARTHEST = 1 << 61  # steps of a grid from zero: two keys can be added below the modulus
 _EXACT = 1 << 53  # whole numbers up to here are floats
 _LARGEST = float(np.finfo(np.float64).max)
@@ -50,8 +51,11 @@ class Floats:
 
     def keys(self, values: Array) -> Words:
         """The keys of many."""
-        bits = (values + 0.0).view(np.uint64)
-        return np.where(bits < SIGN, bits | np.uint64(SIGN), ~bits)
+        bits = np.asarray(values + 0.0).view(np.int64)
+        flips = np.asarray(bits >> 63)  # every bit of what is negative, and of the others the sign alone
+        flips |= _SIGN_BIT
+        flips ^= bits
+        return flips.view(np.uint64)
 
     def values(self, keys: Words) -> Array:
         """And back."""

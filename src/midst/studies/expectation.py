@@ -174,8 +174,8 @@ def _see(results: list[Result], method: Method, who: Adversary, prior: Prior) ->
     carried = _bytes(graph, first.iterations, probes, method.arity if isinstance(method, Search) else 3)
     if graph.n > _LARGEST:
         return _Seen(first, carried, None, None)
-    once = audit(first.trace, who, prior)
-    together = audit_together([each.trace for each in results], who, prior) if len(results) > 1 else once
+    once = audit(first.trace, who, prior, attacks=False)
+    together = audit_together([each.trace for each in results], who, prior, attacks=False) if len(results) > 1 else once
     return _Seen(first, carried, once, together)
 
 

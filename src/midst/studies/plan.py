@@ -206,11 +206,11 @@ def _observe(task: _Task) -> _Seen:
     results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(task.repeats)]
     traces = [result.trace for result in results]
     try:
-        once = audit(traces[0], setting.adversary, prior)
+        once = audit(traces[0], setting.adversary, prior, attacks=False)
     except TooShort:  # rare; whoever knows z(0) knows no less, so this is an upper bound
-        heard = audit(traces[0], replace(setting.adversary, init="clear"), prior)
+        heard = audit(traces[0], replace(setting.adversary, init="clear"), prior, attacks=False)
         once = replace(heard, adversary=setting.adversary, kind="upper bound")
-    together = audit_together(traces, setting.adversary, prior) if len(traces) > 1 else once
+    together = audit_together(traces, setting.adversary, prior, attacks=False) if len(traces) > 1 else once
     return _Seen(once, together, results[0].rounds)
 
 
