@@ -98,8 +98,8 @@ def ensemble(kind, dtype, runs, steps, half, bounds, check=False):
     on_device = [jnp.asarray(array, dtype) for array in (s, S, R)]
     c = jnp.ones(runs, dtype)
     cd = jnp.asarray(graph.degree, dtype)[:, None]
-    local = Terms(on_device[0], jnp.asarray(-1.0, dtype), jnp.asarray(1.0, dtype), cd, cd)
-    state = gpu.begin(on_device[1], local, on_device[2])
+    local = (on_device[0], jnp.asarray(-1.0, dtype), jnp.asarray(1.0, dtype), cd, cd)
+    state = gpu.begin(on_device[1], on_device[2], local)
     theta = 0.5 if half else 0.4  # at ½ the half difference of S and R is enough
     program = gpu.DeviceProgram(theta, small=small, bounds=bounds)
 
@@ -149,7 +149,7 @@ def memory_bound(kind, runs, steps):
     s, S, R = (jnp.asarray(rng.normal(size=(15, runs))) for _ in range(3))
     cd = jnp.asarray(graph.degree, jnp.float64)[:, None]
     terms = (s, jnp.float64(-1), jnp.float64(1), cd, cd)
-    state, program = gpu.begin(S, Terms(*terms), R), gpu.DeviceProgram(0.5)
+    state, program = gpu.begin(S, R, terms), gpu.DeviceProgram(0.5)
     lists = gpu.Neighbours(lists=jnp.asarray(gpu.lists_of(graph)))
     took = seconds(lambda: program.advance(state, jnp.int32(0), steps, (terms, jnp.ones(runs), lists)), 3)
     report(f"the same by array operations, {kind}-15 float64", runs * steps / took, "run-iterations/s")
@@ -283,7 +283,7 @@ def large(kind, n, dtype, copy, bounds=False, steps=20, plain=False, cusparse=Fa
     terms = (s, -one, one, 8 * one, 8 * one)
 
     def begin():
-        return gpu.begin(S + 0, Terms(*terms), R + 0)
+        return gpu.begin(S + 0, R + 0, terms)
 
     def advance(state, steps):
         program = gpu.DeviceProgram(0.5, nodes=n, bounds=bounds)

@@ -135,8 +135,14 @@ class Settling(Protocol):
 
     values: Array
     objective: Objective
-    scale: Array
-    centre: Array
+
+    @property
+    def scale(self) -> Array:
+        """The public one."""
+
+    @property
+    def centre(self) -> Array:
+        """The public one."""
 
     @property
     def estimated(self) -> bool | Bools:

@@ -2275,7 +2275,7 @@ _VOTED = [
     ),
     Bug(
         "parts of a hash run into each other",
-        "protocol/commitments.py",
+        "protocol/hashes.py",
         'b"".join(len(part).to_bytes(4, "big") + part for part in parts)',
         'b"".join(parts)',
         ("tests/protocol/test_vectors.py", _VOTES + "test_no_two_lists_of_parts_have_one_hash"),

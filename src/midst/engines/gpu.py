@@ -103,9 +103,10 @@ def find_device(kind: str) -> Any:
         raise InputError(f"JAX finds no {kind} on this machine; leave device= out to run on the CPU") from None
 
 
-def begin(S: Any, terms: Terms, R: Any) -> DeviceState:
+@partial(jax.jit, static_argnames="smooth")
+def begin(S: Any, R: Any, terms: tuple[Any, ...], *, smooth: bool = False) -> DeviceState:
     """Iteration 0."""
-    x, branch = next_x(S, terms)
+    x, branch = next_x(S, Terms(*(*terms, smooth)))
     blank = jnp.full(x.shape, NEVER, jnp.int32), jnp.full_like(x, -jnp.inf), jnp.full_like(x, jnp.inf)
     return DeviceState(S, R, x, *_watch(0, x, branch, *blank))
 
@@ -733,7 +734,7 @@ class DeviceRuns:
         """
         with jax.enable_x64(True):
             S, R = self._start()
-            state = begin(S, Terms(*(*self._arrays[0], self._program.smooth)), R)
+            state = begin(S, R, self._arrays[0], smooth=self._program.smooth)
             if isinstance(stop, Exact):
                 return DeviceEnd(*self._run_close(state, last - 1))
             return DeviceEnd(*self._run_on(state, last - 1, isinstance(stop, Certified)))
