@@ -1,4 +1,4 @@
-"""Random numbers by their place: a published generator, the normal law, and nothing that depends on how they are drawn."""
+"""Random numbers by their place: a published generator, the normal law, whatever way they are drawn."""
 
 from __future__ import annotations
 
