@@ -199,7 +199,8 @@ class Problem:
             unit = binary_unit(self.scale)  # sums of large values would overflow
             mean = self.objective.answer(self.values / unit, self.value_weights)[0] * unit
             return np.asarray(mean), np.asarray(mean)
-        low, high = self.objective.answer(self.value_keys, self.value_weights)
+        # keys are in the order of the values, so that two of them are all that is asked for
+        low, high = map(self.keys.keys, self.objective.answer(self.values, self.value_weights))
         if self.objective.side != "midpoint" or self.has_one_value:
             return self.keys.values(low), self.keys.values(high)
         if isinstance(self.keys, Floats):  # no search can find it

@@ -115,7 +115,9 @@ class Graph:
     @cached_property
     def first_edges(self) -> Ints:
         """The edges out of node i are offsets[i] up to offsets[i + 1]."""
-        return _frozen(np.concatenate([[0], np.cumsum(self.degree)]))
+        first = np.zeros(self.n + 1, np.int64)
+        np.cumsum(self.degree, out=first[1:])
+        return _frozen(first)
 
     @cached_property
     def is_connected(self) -> bool:
