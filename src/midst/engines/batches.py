@@ -396,28 +396,48 @@ def some_of(part: Any, which: Bools) -> Any:
     return replace(part, **{entry.name: some_of(getattr(part, entry.name), which) for entry in fields(part)})
 
 
-def beside(part: Any, other: Any, runs: tuple[int, int] | None = None) -> Any:
-    """These runs and those, of whatever `some_of` takes.
-
-    Args:
-        part: these.
-        other: those.
-        runs: how many of each; not needed where no array has one entry for all.
-    """
+def beside(part: Any, other: Any) -> Any:
+    """These runs and those, of whatever `some_of` takes but what has one entry for all."""
     match part:
         case np.ndarray():
-            if runs is None:
-                return np.concatenate([part, other], axis=-1)
-            if part.shape[-1] == other.shape[-1] == 1 < min(runs):
-                return part
-            each = zip((part, other), runs, strict=True)
-            return np.concatenate([np.broadcast_to(one, (*one.shape[:-1], count)) for one, count in each], axis=-1)
+            return np.concatenate([part, other], axis=-1)
         case tuple():
             return part + other
         case None | bool() | float() | Graph():
             return part
+    return replace(
+        part, **{entry.name: beside(getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
+    )
+
+
+def put_in(part: Any, places: Ints, other: Any, runs: int) -> Any:
+    """Runs with others in the places of some, of whatever `some_of` takes; the arrays of these are used again.
+
+    Args:
+        part: these.
+        places: where others come in.
+        other: those, as many as places.
+        runs: how many these are.
+    """
+    match part:
+        case np.ndarray():
+            if part.shape[-1] == 1 < runs:
+                if other.shape[-1] == 1 and np.array_equal(part, other):
+                    return part
+                part = np.repeat(part, runs, axis=-1)
+            elif not part.flags.writeable:
+                part = part.copy()
+            part[..., places] = other
+            return part
+        case tuple():
+            all_runs = list(part)
+            for place, one in zip(places.tolist(), other, strict=True):
+                all_runs[place] = one
+            return tuple(all_runs)
+        case None | bool() | float() | Graph():
+            return part
     parts = {entry.name: (getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
-    return replace(part, **{name: beside(*both, runs) for name, both in parts.items()})
+    return replace(part, **{name: put_in(one, places, new, runs) for name, (one, new) in parts.items()})
 
 
 def edge_normals(rng: RNG | Sequence[RNG], runs: int) -> EdgeNormals:

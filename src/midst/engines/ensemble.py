@@ -29,11 +29,11 @@ from midst.engines.batches import (
     Group,
     Stack,
     Together,
-    beside,
     edge_normals,
     join,
     make_batch,
     one_a_run,
+    put_in,
     some_of,
     source_of,
 )
@@ -334,7 +334,7 @@ class _RunningBatch:
         running, seen = np.ones(len(row), np.bool_), _Seen.nothing(x.shape)
         t = np.zeros(len(row), np.int64)
         nearing = _Nearing.begin(batch) if isinstance(stop, Exact) else None
-        return cls(row, t, running, replace(batch, start=None), S, R, x, branch, seen, nearing)
+        return cls(row.copy(), t, running, replace(batch, start=None), S, R, x, branch, seen, nearing)
 
     def step(self, neighbour_sum: Callable[[Array], Array]) -> None:
         batch = self.batch
@@ -374,16 +374,18 @@ def _drive(
         done = runs.done(settings)
         ended = done.any()
         if ended:
-            _write(some_of(runs, done), result, starts)
+            _write(runs, done, result, starts)
             runs.running &= ~done
         runs.step(neighbour_sum)
-        # Those that have ended are computed on: to take them out costs a copy of everything, worth it for many at once.
+        # Those that have ended are computed on until there are many of them: then the next ones take their places, or,
+        # when nobody waits, the others are copied together.
         if ended and runs.running.sum() < _SHARE_RUNNING * len(runs.running):
-            runs = some_of(runs, runs.running)
-            room = at_once - len(runs.row)
             if waiting.size:
-                new, waiting = begin(waiting[:room]), waiting[room:]
-                runs = beside(runs, new, (len(runs.row), len(new.row)))
+                places = np.flatnonzero(~runs.running)[: len(waiting)]
+                new, waiting = begin(waiting[: len(places)]), waiting[len(places) :]
+                runs = put_in(runs, places, new, len(runs.row))
+            else:
+                runs = some_of(runs, runs.running)
             if not runs.row.size:
                 return
             neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
@@ -463,27 +465,23 @@ def _holds(x: Array, batch: Batch) -> Bools:
     return np.asarray(close)
 
 
-def _write(runs: _RunningBatch, result: EnsembleResult, starts: _Starts) -> None:
+def _write(runs: _RunningBatch, done: Bools, result: EnsembleResult, starts: _Starts) -> None:
     """Runs that have ended, to their rows of the result, in the units of the data."""
-    to, x, batch, nearing = runs.row, runs.x, runs.batch, runs.nearing
-    lowest, highest = _ends(x, batch.present)
-    value = (lowest / 2 + highest / 2) * batch.unit
-    if nearing is not None:
-        starts.known[to] = nearing.ends == runs.t
-        starts.low[to], starts.high[to], starts.scale[to] = (
-            nearing.low * batch.unit,
-            nearing.high * batch.unit,
-            batch.scale,
-        )
-    result.value[to] = value
-    result.iterations[to] = result.rounds[to] = runs.t + 1
-    result.certified[to] = _holds(x, batch) & (nearing is None)  # what a search ends, its totals prove
-    result.spread[to] = (highest - lowest) * batch.unit
-    lower, upper = runs.seen.bounds()
-    columns = (runs.seen.first_inside, lower * batch.unit, upper * batch.unit, x * batch.unit)
+    k, batch, nearing = np.flatnonzero(done), runs.batch, runs.nearing
+    to, t, unit, x, seen = runs.row[k], runs.t[k], batch.unit[k], runs.x[:, k], some_of(runs.seen, done)
+    present = None if batch.present is None else batch.present[:, k]
+    lowest, highest = _ends(x, present)
+    if nearing is None:
+        result.certified[to] = _holds(x, some_of(batch, done))
+    else:  # what a search ends, its totals prove
+        starts.known[to], starts.scale[to] = nearing.ends[k] == t, batch.scale[k]
+        starts.low[to], starts.high[to] = nearing.low[k] * unit, nearing.high[k] * unit
+    result.value[to], result.spread[to] = (lowest / 2 + highest / 2) * unit, (highest - lowest) * unit
+    result.iterations[to] = result.rounds[to] = t + 1
+    lower, upper = seen.bounds()
+    columns = (seen.first_inside, lower * unit, upper * unit, x * unit)
     for rows, column in zip((result.first_inside, result.lower, result.upper, result.x), columns, strict=True):
-        here = np.ones(column.shape, np.bool_) if batch.present is None else batch.present
-        rows[to, : len(x)] = np.where(here, column, rows[to, : len(x)].T).T
+        rows[to, : len(x)] = column.T if present is None else np.where(present, column, rows[to, : len(x)].T).T
 
 
 def _blank(runs: int, nodes: int, fill: Callable[[Any, tuple[int, int]], Any]) -> EnsembleResult:
