@@ -630,14 +630,14 @@ _CERTIFICATES = [
     Bug(
         "no rounding room in the residual bounds",
         "protocol/certificate.py",
-        " + ROUNDING * moved)",
-        ")",
+        " + ROUNDING * moved\n",
+        "\n",
         (_CERTIFICATE + "test_residual_bounds_are_bounds",),
     ),
     Bug(
         "no rounding room for the node's own x",
         "protocol/certificate.py",
-        " + weight / len(z) * np.abs(x)",
+        " + share * abs(x)",
         "",
         (_CERTIFICATE + "test_residual_bounds_make_up_for_the_rounding_of_x",),
     ),
@@ -857,8 +857,8 @@ _JOURNALS = [
     Bug(
         "a short write is a whole one",
         "net/journal.py",
-        "rest = rest[os.write(handle, rest) :]",
-        "rest = rest[os.write(handle, rest) * 0 + len(rest) :]",
+        "data = data[written:]",
+        "break",
         (_JOURNAL + "test_writes_that_end_early_go_on",),
     ),
     Bug(
@@ -937,8 +937,8 @@ _WIRES = [
     Bug(
         "a number may be too large",
         "net/wire.py",
-        "right = bool(low <= number <= high)",
-        "right = bool(low <= number)",
+        "if not low <= number <= high:",
+        "if not low <= number:",
         (_WIRE + "test_numbers_beyond_what_can_be_are_refused",),
     ),
     Bug(
@@ -979,15 +979,15 @@ _WIRES = [
     Bug(
         "a digest is good for every round",
         "net/wire.py",
-        'session + struct.pack("<I", round)',
-        "session",
+        "_EDGE.pack(round, low, high)",
+        "_EDGE.pack(0, low, high)",
         (_WIRE + "test_ends_of_an_edge_agree_on_all_that_a_digest_is_of",),
     ),
     Bug(
         "a digest is of one end",
         "net/wire.py",
-        'b"".join(ends)',
-        "ends[0]",
+        "_EDGE.pack(round, low, high)",
+        "_EDGE.pack(round, low, low)",
         (_WIRE + "test_ends_of_an_edge_agree_on_all_that_a_digest_is_of",),
     ),
     Bug(

@@ -98,7 +98,7 @@ class Driver:
 
     def hear(self, j: int, frame: bytes) -> None:
         """A frame has come."""
-        self._attempt(lambda: self.peer.hear(j, frame, time.monotonic()))
+        self._attempt(self.peer.hear, j, frame, time.monotonic())
 
     def trouble(self, j: int | None, kind: str, text: str) -> None:
         """A neighbour cannot be reached, or refuses."""
@@ -110,7 +110,7 @@ class Driver:
     def _tick(self) -> None:
         for j in self._sparing.unsaid:
             self._tell_link(j)
-        self._attempt(lambda: self.peer.tick(time.monotonic()))
+        self._attempt(self.peer.tick, time.monotonic())
         self._timer = self._loop.call_later(RETRY, self._tick)
 
     def _tell_link(self, j: int) -> None:
@@ -122,10 +122,10 @@ class Driver:
         text = f"linked to {name}" if j in self.links else f"lost the link to {name}, and waits for it to come back"
         self._tell(kind, text + (f" ({changes} changes since this was last said)" if changes > 1 else ""))
 
-    def _attempt(self, action: Callable[[], object]) -> None:
+    def _attempt(self, action: Callable[..., object], *about: object) -> None:
         """Let the peer do something, and see whether that was the end; what it raises is not lost in a callback."""
         try:
-            action()
+            action(*about)
         except Exception as error:
             if not self._ending.done():
                 self._ending.set_exception(error)

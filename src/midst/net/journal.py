@@ -245,6 +245,5 @@ class DiskFile:
 
 def _write_all(handle: int, data: bytes) -> None:
     """All of it: where a disk is nearly full, a write may end early, and only the next one says why."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+    while (written := os.write(handle, data)) < len(data):
+        data = data[written:]

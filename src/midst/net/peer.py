@@ -58,6 +58,7 @@ _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
 _PRESENT = 4 * RETRY  # seconds for which somebody who was heard is taken to be there
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
+_TOLD = StepFrame, Statements  # what a step is made from; in this order, the one that comes a thousand times
 _WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks", "withheld"}
 
@@ -132,7 +133,7 @@ class Peer:
         if self.over:
             return
         try:
-            self._attempt(lambda: self._take(j, frame, now))
+            self._attempt(self._take, j, frame, now)
         except (BadFrame, Malformed) as error:
             neighbour = self.neighbours[j]
             neighbour.bad += 1
@@ -154,7 +155,7 @@ class Peer:
         if self.ending is None and now - max(self._progress, self._nudged) >= RETRY:
             self._ask(now)
         self._check_deadlines(now)
-        self._attempt(lambda: self._advance(now))
+        self._attempt(self._advance, now)
 
     def trouble(self, j: int | None, text: str) -> None:
         """The transport cannot reach a neighbour; kept for what is said when the wait is over."""
@@ -336,21 +337,21 @@ class Peer:
         said = self.setup.codec.decode(frame)
         neighbour = self.neighbours[j]
         neighbour.heard = now
-        if not isinstance(said, StepFrame | Statements | SignedWithdrawal):
+        if isinstance(said, _TOLD):
+            # Before it is met nothing of it is taken; it will be asked for, or said again.
+            if neighbour.met and self._listens and self.exchange.take(j, said):
+                self._progress = now
+                self._post()
+                self._advance(now)
+        elif not isinstance(said, SignedWithdrawal):
             self._listen(j, said, now)
-        elif not neighbour.met:
-            pass  # it will be asked for, or said again
-        elif isinstance(said, SignedWithdrawal):
+        elif neighbour.met:
             self._hear_out(j, said, now)
-        elif self._listens and self.exchange.take(j, said):
-            self._progress = now
-            self._post()
-            self._advance(now)
 
-    def _attempt(self, action: Callable[[], object]) -> None:
+    def _attempt(self, action: Callable[..., object], *about: object) -> None:
         """Do something that others may have made impossible, and end the run where they have."""
         try:
-            action()
+            action(*about)
         except Distrust as error:
             text = f"{name_together(self.setup, error.about)} {error}"
             self._abort(error.kind, error.about, text, error.evidence)
