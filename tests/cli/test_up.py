@@ -346,16 +346,19 @@ from midst.net import local
 port = int(sys.argv[1])
 local.hold_ports = lambda count: nullcontext([port + 1 + i for i in range(count - 1)] + [port])
 local._LAST_WORDS = 1.0
-main(["up", "--graph", "ring", "--nodes", "4", "--method", "search"])
+main(["up", "--graph", "ring", "--nodes", "4", "--method", "search", "--transport", sys.argv[2]])
 """
 
 
-def test_a_port_that_somebody_took_ends_it_soon() -> None:
-    """One node cannot listen, and says so: the others would wait for it as long as the charter allows."""
-    with socket.socket() as taken:
+@pytest.mark.parametrize(("transport", "kind", "code"), [("tls", socket.SOCK_STREAM, 2), ("udp", socket.SOCK_DGRAM, 4)])
+def test_a_port_that_somebody_took_ends_it_soon(transport: str, kind: int, code: int) -> None:
+    """Over TLS before anybody is started; over UDP one node cannot listen, and says so: others would wait for it."""
+    with socket.socket(type=kind) as taken:
         taken.bind(("127.0.0.1", 0))
-        taken.listen()
+        if kind == socket.SOCK_STREAM:
+            taken.listen()
         port = taken.getsockname()[1]
-        done = subprocess.run([sys.executable, "-c", TAKEN, str(port)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 4
+        command = [sys.executable, "-c", TAKEN, str(port), transport]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
     assert f"cannot listen at 127.0.0.1 port {port}" in done.stderr

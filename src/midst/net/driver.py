@@ -54,7 +54,7 @@ class Driver:
         """
         self.transport = transport
         self.started = time.monotonic()
-        self.peer = Peer(session, transport.send, self.started, watch)
+        self.peer = Peer(session, transport.send, self.started, watch, lambda action: self._loop.call_soon(action))
         self.links: set[int] = set()
         self._tell, self._linking = tell, linking
         self._sparing = Sparing()

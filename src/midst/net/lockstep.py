@@ -193,5 +193,6 @@ class LockStep:
             }
         fresh = {j: codec.encode_step(message, self._digests[j], self._maxima) for j, message in outbox.items()}
         before = self.round - 1
-        self._frames = {before: self._frames[before], self.round: fresh} if before in self._frames else {self.round: fresh}
+        kept = {before: self._frames[before]} if before in self._frames else {}
+        self._frames = {**kept, self.round: fresh}
         self._outbox = [] if self.round == 0 else list(fresh.items())

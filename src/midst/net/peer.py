@@ -58,6 +58,7 @@ _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
 _PRESENT = 4 * RETRY  # seconds for which somebody who was heard is taken to be there
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
+Later = Callable[[Callable[[], None]], object]
 _TOLD = StepFrame, Statements  # what a step is made from; in this order, the one that comes a thousand times
 _WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks", "withheld"}
@@ -97,7 +98,9 @@ class Neighbour:
 class Peer:
     """One participant of a session."""
 
-    def __init__(self, session: Session, send: Send, now: float, watch: Watch | None = None) -> None:
+    def __init__(
+        self, session: Session, send: Send, now: float, watch: Watch | None = None, later: Later | None = None
+    ) -> None:
         """Go on from where a session stands.
 
         Args:
@@ -105,12 +108,14 @@ class Peer:
             send: sends a frame to a neighbour, or loses it.
             now: the time, in seconds, on a clock that never goes back.
             watch: called after every step.
+            later: does something when all frames at hand have been heard; then what they tell is told on together.
         """
         self.setup, self.opening, self.exchange = session.setup, session.opening, session.exchange
         self.ending: Answer | Aborted | None = self.exchange.answer
         self._journal = session.journal
         self._send = send
         self._watch = watch
+        self._later, self._telling = later, False
         self._now = self._began = self._progress = self._nudged = self._ended = now
         self._lingered = self._all_greeted = False
         self._withdrawals: dict[int, Withdrawal] = {}
@@ -130,7 +135,7 @@ class Peer:
     def hear(self, j: int, frame: bytes, now: float) -> None:
         """A frame from a neighbour."""
         self._now = now
-        if self.over:
+        if self.ending is not None and self.over:
             return
         try:
             self._attempt(self._take, j, frame, now)
@@ -319,6 +324,18 @@ class Peer:
             if self.neighbours[j].greeted:
                 self._send(j, frame)
 
+    def _tell_on(self) -> None:
+        """Post when all frames at hand have been heard, once for all of them."""
+        if self._later is None:
+            self._post()
+        elif not self._telling:
+            self._telling = True
+            self._later(self._told_on)
+
+    def _told_on(self) -> None:
+        self._telling = False
+        self._post()
+
     def _ask(self, now: float) -> None:
         """Ask for what is missing."""
         self._nudged = now
@@ -341,8 +358,9 @@ class Peer:
             # Before it is met nothing of it is taken; it will be asked for, or said again.
             if neighbour.met and self._listens and self.exchange.take(j, said):
                 self._progress = now
-                self._post()
                 self._advance(now)
+                if self.exchange.awaits_everybody:  # else nobody is told on
+                    self._tell_on()
         elif not isinstance(said, SignedWithdrawal):
             self._listen(j, said, now)
         elif neighbour.met:
@@ -386,15 +404,16 @@ class Peer:
             self._progress = now
             if self._watch is not None:
                 self._watch(self)
+            self._post()
             if self.exchange.answer is not None:
                 self._finish(self.exchange.answer, now)
                 return
-            self._post()
             if self.exchange.round > self.setup.charter.rounds:
                 text = f"no proof within the charter's {self.setup.charter.rounds:,} rounds"
                 self._abort("no proof", (), text)
                 return
-        self._give_up_on_those_who_left()
+        if self._withdrawals:
+            self._give_up_on_those_who_left()
 
     def _keep(self, record: Met | Inputs | Broken) -> bool:
         """Put a record on disk; where that fails, nothing that depends on it happens."""
@@ -468,6 +487,7 @@ class Peer:
         """End without an answer: show what there is to show, and withdraw; or add evidence to an end that had none."""
         if self.ending is not None and (evidence is None or not self._listens):
             return
+        self._post()  # what was heard before
         setup, codec = self.setup, self.setup.codec
         named = name_together(setup, about)
         self.ending, self._ended = Aborted(kind, named, text, evidence), self._now

@@ -46,7 +46,7 @@ from midst.types import Array, Bools, Ints
 
 Count = TypeVar("Count", int, Ints)
 
-ROUNDING = 16 * np.finfo(np.float64).eps  # of a few operations, relative to the numbers they are made from
+ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of a few operations, relative to the numbers they are made from
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from midst.types import Array
 
 Maxima = tuple[Array, ...]  # of x, of −x, and of residuals where they prove the answer
 
+
 @dataclass(frozen=True, eq=False)
 class Range:
     """Where all x of one iteration lie, close enough to each other to stop.

@@ -14,14 +14,12 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from midst.errors import InputError
 from midst.files import check_alone
-
-if TYPE_CHECKING:
-    from cryptography import x509
 
 Kind = Literal["ed25519", "p256"]
 Fault = Literal["unknown", "wrong name", "expired", "not yet valid", "no certificate"]
@@ -30,6 +28,7 @@ KINDS: tuple[Kind, ...] = ("ed25519", "p256")
 WARN_BEFORE = timedelta(days=30)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_REMEMBERED = 512  # certificates: of each neighbour and signer, some are read again and again
 _LARGEST = 64 * 1024  # bytes of a file that holds one key or one certificate
 
 
@@ -96,10 +95,19 @@ def describe(der: bytes, where: str = "certificate") -> CertificateDetails:
     Raises:
         InputError: it is not a certificate, or has not exactly one common name.
     """
+    said = _read_details(der)
+    if isinstance(said, str):
+        raise InputError(f"{where}: {said}")
+    return said
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read_details(der: bytes) -> CertificateDetails | str:
+    """What a certificate says, or what is wrong with it."""
     from cryptography import x509
 
-    certificate = _parse(der, where)
     try:
+        certificate = x509.load_der_x509_certificate(der)
         names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         try:
             constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
@@ -109,9 +117,9 @@ def describe(der: bytes, where: str = "certificate") -> CertificateDetails:
         begins, expires = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         kind = kind_of(certificate.public_key())
     except Exception:  # the parser is lazy, and what it raises about a forged certificate is not documented
-        raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
+        return "the certificate is damaged; ask for it again"
     if len(names) != 1:
-        raise InputError(f"{where}: the certificate has {len(names)} common names; it needs one, the participant's")
+        return f"the certificate has {len(names)} common names; it needs one, the participant's"
     return CertificateDetails(str(names[0].value), kind, fingerprint(der), begins, expires, authority)
 
 
@@ -188,6 +196,7 @@ def expiry_warning(der: bytes, now: datetime) -> str | None:
     return None
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def signature_checker(certificate: bytes) -> Callable[[bytes, bytes], bool]:
     """What tells whether the certificate's key signed some data, given the data and the signature.
 
@@ -252,24 +261,16 @@ def kind_of(key: object) -> Kind | None:
     return None
 
 
-def _parse(der: bytes, where: str) -> x509.Certificate:
-    from cryptography import x509
-
-    try:
-        return x509.load_der_x509_certificate(der)
-    except Exception:  # as in `describe`
-        raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
-
-
 def public_key(der: bytes, where: str) -> object:
     """The key that a certificate is about.
 
     Raises:
         InputError: the certificate is damaged.
     """
-    certificate = _parse(der, where)
+    from cryptography import x509
+
     try:
-        return certificate.public_key()
+        return x509.load_der_x509_certificate(der).public_key()
     except Exception:  # as in `describe`
         raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
 
