@@ -80,7 +80,7 @@ def moment(peer: Peer) -> Round:
     search = exchange.search
     if search is None:
         return Round(number, t, x, branch)
-    waiting = [k for k in exchange.missing() if k != number]
+    waiting = exchange.missing()
     return Round(number, t, x, branch, Searching(search.steps, _brackets(search), waiting))
 
 

@@ -98,7 +98,7 @@ class Gossip:
     def ask(self, j: int) -> Want | None:
         """What to ask a neighbour for; nothing of the ones who need not have it, the first time."""
         step = self._participant.step
-        missing = [k for k in self._participant.missing() if k != self._setup.number]
+        missing = self._participant.missing()
         if self._asked < step:
             missing = [k for k in missing if self._routes.nearest[k] == j]
         return Want(self.round, pack_bits(missing, len(self._setup.charter.names))) if missing else None

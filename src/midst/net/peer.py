@@ -199,7 +199,7 @@ class Peer:
         if self.ending is not None:
             return [each.name for each in self.neighbours.values() if not each.done]
         strangers = [each.name for each in self.neighbours.values() if not each.greeted]
-        return strangers or [self.setup.charter.names[j] for j in self.exchange.missing() if j != self.setup.number]
+        return strangers or [self.setup.charter.names[j] for j in self.exchange.missing()]
 
     # Greeting
 

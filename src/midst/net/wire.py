@@ -188,6 +188,7 @@ class Codec:
         self._single = struct.Struct(f"{_STEP.format}{1 + maxima_each}d")  # a step about one number
         self.step_bytes = _STEP.size + 8 * self._coordinates * (1 + maxima_each) if maxima_each else 0
         self._statement = statement
+        self._together = self.largest(b"")  # bytes of statements that travel in one frame
 
     def largest(self, certificate: bytes | None = None) -> int:
         """No frame is longer than this.
@@ -261,10 +262,9 @@ class Codec:
     def encode(self, statements: Sequence[Statement]) -> list[bytes]:
         """Statements in frames, as many in each as fit."""
         frames: list[bytes] = []
-        most = self.largest(b"")
         for statement in statements:
             packed = _pack_statement(statement)
-            if frames and len(frames[-1]) + len(packed) <= most:
+            if frames and len(frames[-1]) + len(packed) <= self._together:
                 frames[-1] += packed
             else:
                 frames.append(b"G" + self._session + packed)
