@@ -780,8 +780,8 @@ _JOURNALS = [
     Bug(
         "a checksum does not cover what was before",
         "net/journal.py",
-        'blake2b(b"".join(parts), digest_size',
-        "blake2b(parts[-1], digest_size",
+        "blake2b(before + data, digest_size",
+        "blake2b(data, digest_size",
         (_JOURNAL + "test_records_in_another_order_or_left_out_are_refused",),
     ),
     Bug(
@@ -822,8 +822,8 @@ _JOURNALS = [
     Bug(
         "the mark is known to all",
         "net/journal.py",
-        'return _sum(b"mark", first)',
-        'return _sum(b"mark")',
+        'return _sum(b"mark", b"", first)',
+        'return _sum(b"mark", b"", b"")',
         (_JOURNAL + "test_every_journal_has_a_mark_of_its_own",),
     ),
     Bug(
@@ -935,6 +935,13 @@ _WIRES = [
         (_WIRE + "test_statements_that_are_cut_off_are_refused",),
     ),
     Bug(
+        "what is signed may begin in the signature",
+        "net/identity/certificates.py",
+        "if len(signature) != _ED25519_SIGNATURE:",
+        "if False:",
+        ("tests/net/test_keys.py::test_signatures",),
+    ),
+    Bug(
         "a number may be too large",
         "net/wire.py",
         "if not low <= number <= high:",
@@ -951,8 +958,8 @@ _WIRES = [
     Bug(
         "z(0) is checked as x are",
         "net/wire.py",
-        "self._limits.z if round == 0 else self._limits.x",
-        "self._limits.x",
+        "self._possible = limits.z, limits.x",
+        "self._possible = limits.x, limits.x",
         (_WIRE + "test_what_can_be_depends_on_the_round",),
     ),
     Bug(

@@ -127,11 +127,11 @@ def _frame(record: bytes, before: bytes) -> _Framed:
 
 def _mark(first: bytes) -> bytes:
     """The mark of a journal whose first record has a checksum."""
-    return _sum(b"mark", first)
+    return _sum(b"mark", b"", first)
 
 
-def _sum(kind: bytes, *parts: bytes) -> bytes:
-    return hashlib.blake2b(b"".join(parts), digest_size=_SUM, person=kind).digest()
+def _sum(kind: bytes, before: bytes, data: bytes) -> bytes:
+    return hashlib.blake2b(before + data, digest_size=_SUM, person=kind).digest()
 
 
 def _record_at(data: bytes, place: int, before: bytes) -> tuple[bytes, bytes] | None:

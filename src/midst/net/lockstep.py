@@ -147,15 +147,14 @@ class LockStep:
 
     def step(self, inputs: Mapping[int, StepFrame]) -> None:
         """The next round."""
-        before, ended = self.state, self.round
+        before, ended, heard = self.state, self.round, list(inputs.values())
         self.state, outbox = self._iteration.node.step(before, {j: step.message for j, step in inputs.items()})
         self.round = self.state.round
         self._held = {ended: dict(inputs), self.round: self._held[self.round], self.round + 1: {}}
         stop_rule = self._iteration.stop_rule
         if before.x is not None:
-            heard = [step.maxima for step in inputs.values()]
-            own = self._own(before, list(inputs.values())) if stop_rule.begins(ended) else []
-            self._maxima = stop_rule.merge(self._maxima, own, heard)
+            own = self._own(before, heard) if stop_rule.begins(ended) else []
+            self._maxima = stop_rule.merge(self._maxima, own, [step.maxima for step in heard])
         self.range = stop_rule.judge(self._maxima, ended)
         if self.range is None:  # nobody needs the x of a round that is not made, and nobody is to have it
             branch = self.state.branch

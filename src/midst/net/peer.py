@@ -60,6 +60,7 @@ Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
 Later = Callable[[Callable[[], None]], object]
 _TOLD = StepFrame, Statements  # what a step is made from; in this order, the one that comes a thousand times
+_ENDS = Distrust, Impossible, Withheld  # what others can make of a run
 _WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks", "withheld"}
 
@@ -138,12 +139,14 @@ class Peer:
         if self.ending is not None and self.over:
             return
         try:
-            self._attempt(self._take, j, frame, now)
+            self._take(j, frame, now)
         except (BadFrame, Malformed) as error:
             neighbour = self.neighbours[j]
             neighbour.bad += 1
             if neighbour.bad >= _BAD_FRAMES:
                 self._abort("broken protocol", (j,), f"{neighbour.name} keeps sending {error}")
+        except _ENDS as error:
+            self._end_by(error)
 
     def tick(self, now: float) -> None:
         """Look at the clock; to be called every `RETRY` seconds."""
@@ -160,7 +163,10 @@ class Peer:
         if self.ending is None and now - max(self._progress, self._nudged) >= RETRY:
             self._ask(now)
         self._check_deadlines(now)
-        self._attempt(self._advance, now)
+        try:
+            self._advance(now)
+        except _ENDS as error:
+            self._end_by(error)
 
     def trouble(self, j: int | None, text: str) -> None:
         """The transport cannot reach a neighbour; kept for what is said when the wait is over."""
@@ -356,7 +362,7 @@ class Peer:
         neighbour.heard = now
         if isinstance(said, _TOLD):
             # Before it is met nothing of it is taken; it will be asked for, or said again.
-            if neighbour.met and self._listens and self.exchange.take(j, said):
+            if neighbour.met and (self.ending is None or self._listens) and self.exchange.take(j, said):
                 self._progress = now
                 self._advance(now)
                 if self.exchange.awaits_everybody:  # else nobody is told on
@@ -366,18 +372,16 @@ class Peer:
         elif neighbour.met:
             self._hear_out(j, said, now)
 
-    def _attempt(self, action: Callable[..., object], *about: object) -> None:
-        """Do something that others may have made impossible, and end the run where they have."""
-        try:
-            action(*about)
-        except Distrust as error:
+    def _end_by(self, error: Distrust | Impossible | Withheld) -> None:
+        """End the run, which others have made impossible."""
+        if isinstance(error, Distrust):
             text = f"{name_together(self.setup, error.about)} {error}"
             self._abort(error.kind, error.about, text, error.evidence)
-        except Impossible as error:
+        elif isinstance(error, Impossible):
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             # Whoever was told another contribution than we were can name its signer.
             self._abort("impossible", (), f"{text}; start a new session", shown=self.exchange.heard())
-        except Withheld as error:
+        else:
             self._abort("withheld", (), f"nothing was asked: {error}")
 
     @property
@@ -395,7 +399,7 @@ class Peer:
 
     def _advance(self, now: float) -> None:
         """As many steps as the frames at hand allow; none before all neighbours have greeted."""
-        if not self._goes_on or not self._all_greeted:
+        if (self.ending is not None and not self._goes_on) or not self._all_greeted:
             return
         while (inputs := self.exchange.inputs(now)) is not None:
             if not self._keep(Inputs(self.exchange.pack(inputs))):

@@ -184,7 +184,7 @@ class Codec:
         self._shape = () if coordinates is None else (coordinates,)
         self._coordinates = coordinates or 1
         self._maxima = maxima_each
-        self._limits = limits
+        self._possible = limits.z, limits.x  # between which numbers those of round 0 lie, and all later ones
         self._single = struct.Struct(f"{_STEP.format}{1 + maxima_each}d")  # a step about one number
         self.step_bytes = _STEP.size + 8 * self._coordinates * (1 + maxima_each) if maxima_each else 0
         self._statement = statement
@@ -210,7 +210,9 @@ class Codec:
         """
         kind = frame[:1]
         if kind == b"S" and self._maxima:  # first: there is no time to lose with these
-            return self._decode_step(frame)
+            if len(frame) != self.step_bytes:
+                raise BadFrame(f"a step frame of {len(frame)} bytes; this charter's have {self.step_bytes}")
+            return self._decode_rows(frame) if self._shape else self._decode_single(frame)
         match kind:
             case b"G" if self._statement:
                 return Statements(self.decode_all(frame))
@@ -230,14 +232,10 @@ class Codec:
         head = _STEP.pack(b"S", self._session, message.round, digest)
         return head + pack_numbers(message.number) + pack_numbers(np.stack(maxima, axis=-1))
 
-    def _decode_step(self, frame: bytes) -> StepFrame:
-        if len(frame) != self.step_bytes:
-            raise BadFrame(f"a step frame of {len(frame)} bytes; this charter's have {self.step_bytes}")
-        if not self._shape:
-            return self._decode_single(frame)
+    def _decode_rows(self, frame: bytes) -> StepFrame:
         _, session, round, digest = _STEP.unpack_from(frame)
         self._check_session(session)
-        low, high = self._possible(round)
+        low, high = self._possible[round > 0]
         number = np.frombuffer(frame, "<f8", self._coordinates, _STEP.size)
         if not ((number >= low) & (number <= high)).all():  # as a NaN is not
             raise BadFrame(_NO_NUMBER)
@@ -250,7 +248,7 @@ class Codec:
         """The same for one number, in floats: for few numbers, Python is faster than NumPy."""
         _, session, round, digest, number, *maxima = self._single.unpack(frame)
         self._check_session(session)
-        low, high = self._possible(round)
+        low, high = self._possible[round > 0]
         if not low <= number <= high:  # as a NaN is not
             raise BadFrame(_NO_NUMBER)
         if not all(map(isfinite, maxima)):
@@ -307,10 +305,6 @@ class Codec:
             raise BadFrame("a withdrawal that says nothing this version knows") from None
 
     # Parts
-
-    def _possible(self, round: int) -> tuple[float, float]:
-        """Between which numbers that of a round lies."""
-        return self._limits.z if round == 0 else self._limits.x
 
     def _check_session(self, session: bytes) -> None:
         if session != self._session:
