@@ -303,25 +303,27 @@ def _live(party: Party, setup: Setup, transport: TransportName, every: float, ti
 
 async def _participate(party: Party, setup: Setup, kind: TransportName, every: float, ties: _Ties) -> End:
     asyncio.get_running_loop().add_reader(ties.lifeline, _follow_into_death, party)
-    i, started, last, first = setup.number, time.monotonic(), 0.0, 0.0
+    i, started, last, first, answered = setup.number, time.monotonic(), 0.0, 0.0, 0.0
     file = DiskFile(party.folder / f"{setup.name}.journal")
     own = ties.listening[i] if ties.listening else None
     endpoint = Endpoint(party.charter, party.identities[i], i, largest_frame(setup, kind), listening=own)
     transport = make_transport(kind, endpoint)
 
     def watch(peer: Peer) -> None:
-        nonlocal last, first
+        nonlocal last, first, answered
         now = time.monotonic()
         if peer.exchange.round > 0 and not first:
             first = now - started
-        if now - last >= every or peer.exchange.answer is not None:
+        if peer.exchange.answer is not None:
+            answered = now - started
+        if now - last >= every or answered:
             last = now
             ties.pipe.send(moment(peer))
 
     session = resume(setup, Journal(file, setup.name), os.urandom)
     ending = session if isinstance(session, Answer) else await Driver(session, transport, watch=watch).run()
     answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
-    return End(i, answer, error, transport.sent, transport.received, first)
+    return End(i, answer, error, transport.sent, transport.received, first, answered)
 
 
 def _follow_into_death(party: Party) -> None:
