@@ -6,10 +6,14 @@ Prints Markdown, and writes it to network.md and the rows to network.json. Every
 What is compared is measured in turn, several times, and the medians are compared: on a machine that others use too,
 look at the ratios.
 
-- `rounds`: rounds a second, and CPU time a round, of nodes that find nothing and so go on, against `bench.ping` with
-  the same graph, number of processes and bytes a frame. The journal is in memory (/dev/shm) or on the disk that holds
-  the temporary files.
-- `start`: `midst up` with four neighbours a node, from a node's first line of code to the first round of the slowest.
+- `rounds`: rounds a second, and CPU time a round, of nodes that find nothing and so go on (consensus for a mean, over
+  TLS), against `bench.ping` with the same graph, number of processes and bytes a frame. The journal is in memory
+  (/dev/shm) or on the disk that holds the temporary files. A second bare loop puts as many bytes on that disk every
+  round, and waits for them: what no node that keeps a journal can do without.
+- `start`: `midst up`, the whole command, with its files where the system has temporary ones: in all, and CPU time of
+  all processes. *Before*: the interpreter, imports, keys, charter, and leaving. *Connect*: from a node's first line of
+  code to the first round of the slowest. *Rounds*: until the last has the answer. *End*: forking, and until all are
+  gone.
 - `hundred`: `midst up` with a hundred nodes, by both methods, and the memory of all its processes (proportional: shared
   pages once).
 """
@@ -27,10 +31,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import product
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import bench.ping
@@ -59,6 +64,8 @@ MIDST = [sys.executable, "-m", "midst"]
 PATIENCE = 240  # seconds
 MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
 LENGTH_BYTES = 4  # before every frame on midst's TLS stream
+RECORD_BYTES, MARK_BYTES = 30, 8  # of a record of the journal besides what it holds, and of the mark behind it
+REPEATS = 7
 WARM = 200  # rounds
 LEFT = 50  # rounds: who comes to the last one first ends the run for all
 
@@ -68,12 +75,13 @@ LEFT = 50  # rounds: who comes to the last one first ends the run for all
 
 def against_ping(quick: bool) -> Iterator[Row]:
     """One row a graph and a loop."""
-    repeats, rounds = (1, 400) if quick else (3, 1_500)
-    disk = Path(tempfile.gettempdir())
+    repeats, rounds = (1, 400) if quick else (REPEATS, 1_500)
+    disk, few = Path(tempfile.gettempdir()), WARM + rounds // 4
     loops: dict[str, Callable[[Graph], Row]] = {
         "bare ping": lambda graph: pace(graph, rounds, ping, None),
         "midst, journal in memory": lambda graph: pace(graph, rounds, go_on, MEMORY),
-        "midst, journal on disk": lambda graph: pace(graph, WARM + rounds // 4, go_on, disk),
+        "midst, journal on disk": lambda graph: pace(graph, few, go_on, disk),
+        "bare ping, a record on disk": lambda graph: pace(graph, few, ping_and_keep, disk),
     }
     for kind in ("ring", "complete"):
         runs: dict[str, list[Row]] = {name: [] for name in loops}
@@ -85,11 +93,12 @@ def against_ping(quick: bool) -> Iterator[Row]:
         for name, row in usual.items():
             yield {
                 "graph": f"{kind} of 5",
+                "method": "consensus, mean" if name.startswith("midst") else "",
                 "loop": name,
                 "rounds/s": row["rate"],
                 "of bare ping": row["rate"] / yardstick["rate"],
                 "CPU, µs a round and node": row["cpu"],
-                "bare ping's CPU, of that": yardstick["cpu"] / row["cpu"],
+                "of bare ping's": row["cpu"] / yardstick["cpu"],
                 "repetitions": repeats,
             }
 
@@ -164,6 +173,15 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
 
 def ping(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
     """A node of the bare loop, which waits for the others before its first round and after its last."""
+    return _ping(i, folder, together, None)
+
+
+def ping_and_keep(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
+    """The same, with a record of everybody's frames put on disk every round, and a mark behind it."""
+    return _ping(i, folder, together, journals)
+
+
+def _ping(i: int, folder: Path, together: Barrier, journals: Path | None) -> Pace:
     charter = read_charter(folder / CHARTER)
     cpu: list[float] = []
 
@@ -176,7 +194,13 @@ def ping(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
     notary = CertifiedNotary(charter, load_identity(folder / name / f"{name}.key"))
     size = make_setup(charter, name, 0.0, notary).codec.step_bytes + LENGTH_BYTES
     plain, rounds = msgspec.to_builtins(charter), charter.rounds
-    seconds = asyncio.run(bench.ping.take_part(i, gate, plain, folder, size, rounds, False))
+    with ExitStack() as opened:
+        keep: Callable[[], object] = lambda: None  # noqa: E731
+        if journals is not None:
+            file = opened.enter_context(open(journals / name, "wb", buffering=0))
+            record = bytes(len(charter.neighbours(name)) * size + RECORD_BYTES)
+            keep = lambda: (file.write(record), os.fdatasync(file.fileno()), file.write(bytes(MARK_BYTES)))  # noqa: E731
+        seconds = asyncio.run(bench.ping.take_part(i, gate, plain, folder, size, rounds, False, keep))
     return seconds / rounds, (cpu[2] - cpu[1]) / rounds
 
 
@@ -184,22 +208,44 @@ def ping(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
 
 
 def starting(quick: bool) -> Iterator[Row]:
-    """One row a number of nodes."""
-    sizes, repeats = ((5,), 1) if quick else ((5, 15, 50), 3)
-    runs: dict[int, list[Row]] = {n: [] for n in sizes}
+    """One row a command."""
+    sizes, repeats = ((5,), 1) if quick else ((5, 15, 50), REPEATS)
+    methods = (["--method", "search", "--no-verify"], ["--method", "search"], ["--method", "consensus"])
+    commands = [["up", "--graph", "rgg", "--nodes", str(n), *method] for n in sizes for method in methods]
+    runs: list[list[Row]] = [[] for _ in commands]
     for repeat in range(repeats):
-        for n in sizes:
-            runs[n].append(up("regular:k=4", n, repeat))
-    for n, several in runs.items():
+        for command, several in zip(commands, runs, strict=True):
+            several.append(whole_command([*command, "--seed-values", str(repeat), "--json"]))
+    for command, several in zip(commands, runs, strict=True):
         row = median_row(several)
-        yield {
-            "nodes": n,
-            "first round": row["first_round"],
-            "all rounds": row["seconds"],
-            "whole command": row["command"],
-            "rounds": row["rounds"],
-            "repetitions": repeats,
-        }
+        names = ("whole command", "CPU, all processes", "before", "connect", "rounds", "end", "steps")
+        yield {"command": " ".join(["midst", *command]), **{name: row[name] for name in names}, "repetitions": repeats}
+
+
+def whole_command(arguments: Sequence[str]) -> Row:
+    """A `midst up`: seconds from the call to its end, CPU time of all its processes, and where it went."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as said:
+        one = subprocess.Popen([*MIDST, *arguments], stdout=said, start_new_session=True)
+        watchdog = Timer(PATIENCE, os.killpg, (one.pid, signal.SIGKILL))
+        watchdog.start()
+        _, status, used = os.wait4(one.pid, 0)  # which sleeps, and does not look every few milliseconds
+        seconds = time.monotonic() - began
+        watchdog.cancel()
+        one.returncode = os.waitstatus_to_exitcode(status)
+        if one.returncode != 0:
+            raise RuntimeError(f"midst {' '.join(arguments)} ended with code {one.returncode}")
+        said.seek(0)
+        told = json.loads(said.read())
+    return {
+        "whole command": seconds,
+        "CPU, all processes": used.ru_utime + used.ru_stime,
+        "before": seconds - told["seconds"],
+        "connect": told["first_round"],
+        "rounds": told["answered"] - told["first_round"],
+        "end": told["seconds"] - told["answered"],
+        "steps": told["rounds"],
+    }
 
 
 def hundred(quick: bool) -> Iterator[Row]:

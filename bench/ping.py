@@ -36,9 +36,11 @@ PATIENCE = 60  # seconds until a process that does not come is given up
 class Rounds:
     """Sends to all when something of the round has come from all."""
 
-    def __init__(self, neighbours: Sequence[int], rounds: int, send: Callable[[int], None]) -> None:
+    def __init__(
+        self, neighbours: Sequence[int], rounds: int, send: Callable[[int], None], keep: Callable[[], object]
+    ) -> None:
         self.heard = dict.fromkeys(neighbours, 0)
-        self.rounds, self.send = rounds, send
+        self.rounds, self.send, self.keep = rounds, send, keep
         self.round = 0
         self.done = asyncio.Event()
 
@@ -53,6 +55,7 @@ class Rounds:
             if self.round == self.rounds:
                 self.done.set()
             else:
+                self.keep()
                 self.start()
 
 
@@ -107,8 +110,9 @@ async def take_part(
     size: int,
     rounds: int,
     through_midst: bool,
+    keep: Callable[[], object] = lambda: None,
 ) -> float:
-    """Seconds that the rounds took; the gate is passed when everybody has come to it."""
+    """Seconds that the rounds took; the gate is passed when everybody has come to it, `keep` is called every round."""
     loop = asyncio.get_running_loop()
     charter = make_charter(plain, "bench")
     identity = load_identity(folder / charter.names[own] / f"{charter.names[own]}.key")
@@ -126,12 +130,12 @@ async def take_part(
         transport = TlsTransport(Endpoint(charter, identity, own, size))
         listener = Listener(up)
         await transport.open(listener)
-        run = Rounds(neighbours, rounds, lambda j: transport.send(j, frame))
+        run = Rounds(neighbours, rounds, lambda j: transport.send(j, frame), keep)
         listener.rounds = run
         close: Callable[[], Any] = transport.close
     else:
         close = await _open_bare(charter, identity, own, size, up)
-        run = Rounds(neighbours, rounds, lambda j: wires[j].transport.write(frame))
+        run = Rounds(neighbours, rounds, lambda j: wires[j].transport.write(frame), keep)
     await all_up.wait()
     for wire in wires.values():
         if wire is not None:

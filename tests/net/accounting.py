@@ -9,6 +9,8 @@ import struct
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from midst.net import peer, wire
 from midst.net.setup import Setup
 from midst.net.wire import Statements, StepFrame, encode_control
@@ -38,7 +40,7 @@ def account(messages: Messages, setup: Setup, frame: Frame) -> StepFrame | None:
         case StepFrame():
             assert setup.codec.encode_step(said.message, said.digest, said.maxima) == raw
             messages.hear(i, j, Message(said.message.round, said.message.number))
-            messages.hear(i, j, (said.message.round, said.maxima))
+            messages.hear(i, j, (said.message.round, np.array(said.maxima)))
             return said
         case Statements():
             assert setup.codec.encode_all(said.statements) == raw

@@ -83,8 +83,8 @@ def test_whom_a_neighbour_hears_by_us(graph):
     for i in range(graph.n):
         routes = Routes(graph, i)
         for j in graph.neighbours(i).tolist():
-            assert routes.signers_told_to(j) == [s for s in range(graph.n) if j in routes.told_on[s]]
-            assert i in routes.signers_told_to(j), "what is ours goes to every neighbour"
+            assert routes.signers_told_to[j] == [s for s in range(graph.n) if j in routes.told_on[s]]
+            assert i in routes.signers_told_to[j], "what is ours goes to every neighbour"
 
 
 @given(st.integers(1, 80), st.data())

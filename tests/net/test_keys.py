@@ -236,6 +236,8 @@ def test_signatures(who: str, request: pytest.FixtureRequest) -> None:
         (identity.certificate, signature, b"label: other"),
         (identity.certificate, signature[:-1], b"label: text"),
         (identity.certificate, b"", b"label: text"),
+        (identity.certificate, signature + b"label", b": text"),
+        (identity.certificate, signature[:-1], signature[-1:] + b"label: text"),
         (CERTIFICATE, signature, b"label: text"),
     ):
         with pytest.raises(InputError, match="not of this certificate's key"):

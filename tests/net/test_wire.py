@@ -33,14 +33,32 @@ def make(coordinates=None, levels=2, numbers=4, digest=b"d" * 32):
     st.sampled_from([2, 3]),
 )
 def test_steps_come_back_as_they_went(round, numbers, maxima, levels):
-    codec, maxima = make(2, levels), np.array(maxima[: 2 * levels]).reshape(2, levels)
-    frame = codec.encode_step(Message(round, np.array(numbers)), b"e" * 16, maxima)
+    codec, maxima = make(2, levels), [np.array(maxima[2 * k : 2 * k + 2]) for k in range(levels)]
+    frame = codec.encode_step(Message(round, np.array(numbers)), b"e" * 16, tuple(maxima))
     step = codec.decode(frame)
     assert isinstance(step, StepFrame)
     assert len(frame) == codec.step_bytes
     assert (step.message.round, step.digest) == (round, b"e" * 16)
     assert step.message.number.tobytes() == np.array(numbers).tobytes()
-    assert step.maxima.tobytes() == maxima.tobytes()
+    assert [each.tobytes() for each in step.maxima] == [each.tobytes() for each in maxima]
+
+
+@given(
+    st.integers(1, 2**32 - 1),
+    st.floats(-100, 100),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=3),
+)
+def test_steps_about_one_number_are_those_of_a_row_of_one(round, number, maxima):
+    """In floats, and the same bytes."""
+    codec, rows = make(None, len(maxima)), make(1, len(maxima))
+    frame = codec.encode_step(Message(round, number), b"e" * 16, tuple(maxima))
+    columns = tuple(np.array([each]) for each in maxima)
+    assert frame == rows.encode_step(Message(round, np.array([number])), b"e" * 16, columns)
+    step, row = codec.decode(frame), rows.decode(frame)
+    assert (step.message.round, step.digest) == (round, b"e" * 16)
+    assert type(step.message.number) is float
+    assert wire.pack_numbers(step.message.number) == wire.pack_numbers(number) == row.message.number.tobytes()
+    assert [wire.pack_numbers(each) for each in step.maxima] == [each.tobytes() for each in row.maxima]
 
 
 @given(statements)
@@ -107,6 +125,8 @@ def test_numbers_beyond_what_can_be_are_refused(number):
         codec.decode(codec.encode_step(Message(1, np.array(number)), bytes(16), np.zeros(2)))
     with pytest.raises(BadFrame, match="level"):
         codec.decode(codec.encode_step(Message(1, np.array(0.0)), bytes(16), np.array([0.0, np.nan])))
+    with pytest.raises(BadFrame, match="level"):
+        make(1).decode(make(1).encode_step(Message(1, np.zeros(1)), bytes(16), (np.zeros(1), np.array([np.nan]))))
 
 
 @pytest.mark.parametrize("number", BAD_NUMBERS)
@@ -115,7 +135,7 @@ def test_every_coordinate_is_checked(number, place):
     codec, numbers = make(3), np.zeros(3)
     numbers[place] = number
     with pytest.raises(BadFrame, match="not finite, or beyond"):
-        codec.decode(codec.encode_step(Message(1, numbers), bytes(16), np.zeros((3, 2))))
+        codec.decode(codec.encode_step(Message(1, numbers), bytes(16), (np.zeros(3), np.zeros(3))))
 
 
 def test_what_can_be_depends_on_the_round():
@@ -129,9 +149,10 @@ def test_what_can_be_depends_on_the_round():
 
 def test_ends_of_an_edge_agree_on_all_that_a_digest_is_of():
     """Session, round, and both ends' z, in their order."""
-    parts = [(b"s" * 8, 7, (b"one", b"two")), (b"t" * 8, 7, (b"one", b"two")), (b"s" * 8, 8, (b"one", b"two"))]
-    parts += [(b"s" * 8, 7, (b"two", b"one")), (b"s" * 8, 7, (b"one", b"too")), (b"s" * 8, 7, (b"owe", b"two"))]
+    parts = [(b"s" * 8, 7, 1.0, 2.0), (b"t" * 8, 7, 1.0, 2.0), (b"s" * 8, 8, 1.0, 2.0)]
+    parts += [(b"s" * 8, 7, 2.0, 1.0), (b"s" * 8, 7, 1.0, 2.5), (b"s" * 8, 7, 1.5, 2.0)]
     digests = [wire.edge_digest(*each) for each in parts]
+    assert digests == [wire.edge_digest(*head, np.array([low]), np.array([high])) for *head, low, high in parts]
     assert len(set(digests)) == len(digests)
     assert {len(each) for each in digests} == {wire.DIGEST_BYTES}
 

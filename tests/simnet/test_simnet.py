@@ -69,7 +69,7 @@ ROLLED_BACK = {"disk", "waited", "journal lost", "diverged"}
 @pytest.mark.parametrize("method", ["consensus", "search"])
 def test_a_bad_disk_costs_the_answer_at_most(faults, kinds, method):
     """A turned bit is refused by its owner. Of what is gone without a trace neighbours know, and never hear another."""
-    trials = [run_trial(seed, faults, method) for seed in range(20 if method == "search" else 10)]
+    trials = [run_trial(seed, faults, method) for seed in range(20)]
     assert [each for each in trials if each.wrong] == []
     seen = {kind for each in trials for kind in each.aborted}
     assert seen <= kinds | CALM

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from midst.dp.joint import check_variance, least_variance
 from midst.errors import InputError
 from midst.methods import Search
 from midst.net.charter import Charter
@@ -31,6 +30,8 @@ def settle_noise(promise: JointNoise, bounds: Any, resolution: float | None, ari
     Raises:
         InputError: it is not known how many probes there will be, or no noise is enough.
     """
+    from midst.dp.joint import least_variance
+
     if bounds is None or resolution is None:
         raise InputError("noise needs --bounds and --resolution: how many probes there are must be known before")
     low, high = bounds
@@ -55,6 +56,8 @@ def require_promise(charter: Charter, least: str | None = None) -> None:
         if wanted is not None:
             raise InputError("--dp: this charter has no noise, and its answers are exact; agree on one with [noise]")
         return
+    from midst.dp.joint import check_variance  # here: a charter without noise, as most are, need not wait for SciPy
+
     promise = charter.noise.promise
     less = None if wanted is None else promise.weaker_than(wanted)
     if less is not None:

@@ -382,6 +382,7 @@ def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, s
             "exposed": exposed,
             "nodes": len(names),
             "first_round": round(max(end.first for end in ends), 3),
+            "answered": round(max(end.answered for end in ends), 3),
             "seed_values": seed,
         }
         click.echo(json.dumps(result))

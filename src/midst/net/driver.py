@@ -54,7 +54,7 @@ class Driver:
         """
         self.transport = transport
         self.started = time.monotonic()
-        self.peer = Peer(session, transport.send, self.started, watch)
+        self.peer = Peer(session, transport.send, self.started, watch, lambda action: self._loop.call_soon(action))
         self.links: set[int] = set()
         self._tell, self._linking = tell, linking
         self._sparing = Sparing()
@@ -98,7 +98,12 @@ class Driver:
 
     def hear(self, j: int, frame: bytes) -> None:
         """A frame has come."""
-        self._attempt(lambda: self.peer.hear(j, frame, time.monotonic()))
+        try:
+            self.peer.hear(j, frame, time.monotonic())
+        except Exception as error:
+            self._fail(error)
+        if self.peer.over:
+            self._end()
 
     def trouble(self, j: int | None, kind: str, text: str) -> None:
         """A neighbour cannot be reached, or refuses."""
@@ -110,7 +115,12 @@ class Driver:
     def _tick(self) -> None:
         for j in self._sparing.unsaid:
             self._tell_link(j)
-        self._attempt(lambda: self.peer.tick(time.monotonic()))
+        try:
+            self.peer.tick(time.monotonic())
+        except Exception as error:
+            self._fail(error)
+        if self.peer.over:
+            self._end()
         self._timer = self._loop.call_later(RETRY, self._tick)
 
     def _tell_link(self, j: int) -> None:
@@ -122,15 +132,10 @@ class Driver:
         text = f"linked to {name}" if j in self.links else f"lost the link to {name}, and waits for it to come back"
         self._tell(kind, text + (f" ({changes} changes since this was last said)" if changes > 1 else ""))
 
-    def _attempt(self, action: Callable[[], object]) -> None:
-        """Let the peer do something, and see whether that was the end; what it raises is not lost in a callback."""
-        try:
-            action()
-        except Exception as error:
-            if not self._ending.done():
-                self._ending.set_exception(error)
-        if self.peer.over:
-            self._end()
+    def _fail(self, error: Exception) -> None:
+        """What the peer raises is not lost in a callback."""
+        if not self._ending.done():
+            self._ending.set_exception(error)
 
     def _end(self) -> None:
         if self.peer.ending is not None and not self._ending.done():

@@ -55,7 +55,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """How it ended: an answer, or an error in words; bytes sent and received, and seconds to the first round."""
+    """How it ended: an answer, or an error in words; bytes sent and received, seconds to the first round, and to it."""
 
     node: int
     answer: Answer | None
@@ -63,6 +63,7 @@ class End(msgspec.Struct, frozen=True):
     sent: int = 0
     received: int = 0
     first: float = 0.0
+    answered: float = 0.0
 
 
 Event = Start | Round | Link | End
@@ -80,7 +81,7 @@ def moment(peer: Peer) -> Round:
     search = exchange.search
     if search is None:
         return Round(number, t, x, branch)
-    waiting = [k for k in exchange.missing() if k != number]
+    waiting = exchange.missing()
     return Round(number, t, x, branch, Searching(search.steps, _brackets(search), waiting))
 
 

@@ -91,14 +91,14 @@ class Gossip:
             wanted = [self._held(step, signer) for signer in unpack_bits(lacks, len(self._setup.charter.names))]
         else:
             steps = range(step, self._participant.step + 2)  # others may be a step ahead, never two
-            wanted = [self._held(s, signer) for s in steps for signer in self._routes.signers_told_to(j)]
+            wanted = [self._held(s, signer) for s in steps for signer in self._routes.signers_told_to[j]]
             self._outbox = [(k, told) for k, told in self._outbox if k != j or told not in wanted]  # it is told now
         return self._setup.codec.encode([statement for statement in wanted if statement is not None])
 
     def ask(self, j: int) -> Want | None:
         """What to ask a neighbour for; nothing of the ones who need not have it, the first time."""
         step = self._participant.step
-        missing = [k for k in self._participant.missing() if k != self._setup.number]
+        missing = self._participant.missing()
         if self._asked < step:
             missing = [k for k in missing if self._routes.nearest[k] == j]
         return Want(self.round, pack_bits(missing, len(self._setup.charter.names))) if missing else None
@@ -223,13 +223,17 @@ class Routes:
     @cached_property
     def told_on(self) -> tuple[tuple[int, ...], ...]:
         """Of each signer, the neighbours that hear of it by us."""
-        tellers = {j: self._tellers(j) for j in self._near[self._number]}
-        signers = range(self._graph.n)
-        return tuple(tuple(j for j, by in tellers.items() if by[signer] == self._number) for signer in signers)
+        told: list[list[int]] = [[] for _ in range(self._graph.n)]
+        for j, signers in self.signers_told_to.items():
+            for signer in signers:
+                told[signer].append(j)
+        return tuple(map(tuple, told))
 
-    def signers_told_to(self, j: int) -> list[int]:
-        """Of whom a neighbour hears by us."""
-        return [signer for signer, neighbours in enumerate(self.told_on) if j in neighbours]
+    @cached_property
+    def signers_told_to(self) -> dict[int, list[int]]:
+        """Of each neighbour, the signers of whom it hears by us."""
+        tellers = ((j, self._tellers(j)) for j in self._near[self._number])
+        return {j: [signer for signer, by in enumerate(told_by) if by == self._number] for j, told_by in tellers}
 
     def _tellers(self, k: int) -> tuple[int, ...]:
         """Of each signer, the lowest-numbered neighbour of k that is nearest to it; k itself of its own."""

@@ -127,11 +127,11 @@ def _frame(record: bytes, before: bytes) -> _Framed:
 
 def _mark(first: bytes) -> bytes:
     """The mark of a journal whose first record has a checksum."""
-    return _sum(b"mark", first)
+    return _sum(b"mark", b"", first)
 
 
-def _sum(kind: bytes, *parts: bytes) -> bytes:
-    return hashlib.blake2b(b"".join(parts), digest_size=_SUM, person=kind).digest()
+def _sum(kind: bytes, before: bytes, data: bytes) -> bytes:
+    return hashlib.blake2b(before + data, digest_size=_SUM, person=kind).digest()
 
 
 def _record_at(data: bytes, place: int, before: bytes) -> tuple[bytes, bytes] | None:
@@ -245,6 +245,5 @@ class DiskFile:
 
 def _write_all(handle: int, data: bytes) -> None:
     """All of it: where a disk is nearly full, a write may end early, and only the next one says why."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+    while (written := os.write(handle, data)) < len(data):
+        data = data[written:]

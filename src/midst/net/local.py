@@ -3,6 +3,7 @@
 Rules:
 - Every participant is a process of its own with its own key, journal and value; they share nothing but the charter.
 - Processes are forked from one that has loaded everything, so a hundred of them start in a second and share memory.
+- All listen, over TLS, before the first of them starts: nobody dials a neighbour in vain and tries again later.
 - Keys and journals are in a temporary folder that goes when it is over.
 - What the machine cannot hold is refused before anything is made or started (`process.py`).
 - Whoever is told to end while it starts others starts no more of them; and all go before any is waited for.
@@ -13,6 +14,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import math
 import multiprocessing
@@ -24,7 +26,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
@@ -34,9 +36,10 @@ from pathlib import Path
 from midst.errors import Aborted, InputError, MidstError
 from midst.graphs import Graph
 from midst.net.answer import Answer
-from midst.net.charter import Charter, make_charter
+from midst.net.charter import Charter, make_charter, split_address
 from midst.net.driver import Driver
 from midst.net.events import End, Event, moment
+from midst.net.identity.certificates import signature_checker
 from midst.net.identity.keys import Identity, make_identity
 from midst.net.journal import DiskFile, Journal
 from midst.net.notary import CertifiedNotary
@@ -45,7 +48,7 @@ from midst.net.process import forbid_dumps, make_room
 from midst.net.session import resume
 from midst.net.setup import Setup, make_setup
 from midst.net.transports.making import TransportName, largest_frame, make_transport
-from midst.net.transports.transport import Endpoint
+from midst.net.transports.transport import Endpoint, cannot_bind
 from midst.protocol.masks import SECRET_BYTES, public_key
 from midst.types import Array
 
@@ -111,7 +114,8 @@ def hold_ports(count: int) -> Iterator[list[int]]:
     """
     with ExitStack() as held:
         ports: list[int] = []
-        for port in random.sample(_PORTS, len(_PORTS)):
+        first = random.randrange(len(_PORTS))
+        for port in (*_PORTS[first:], *_PORTS[:first]):
             if len(ports) == count:
                 break
             with suppress(OSError):
@@ -163,17 +167,24 @@ def run_party(
     for needed in (f"midst.net.transports.{transport}", "cryptography.hazmat.primitives.kdf.hkdf"):
         importlib.import_module(needed)  # once here, and not in every process
     public_key(bytes(SECRET_BYTES))  # which loads OpenSSL's bindings
+    for identity in party.identities:
+        signature_checker(identity.certificate)  # which remembers the key
     pipes: dict[Connection, int] = {}
     processes: list[ForkProcess] = []
     lifeline = os.pipe()  # whose second end closes when this process is gone, whatever it died of
+    listening: list[socket.socket] = []
     try:
+        if transport == "tls":
+            listening.extend(map(_listen, setups))
+        gc.collect()
+        gc.freeze()  # who is forked shares what is here already, as long as it does not write to it
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)  # what is raised inside a fork is lost
         try:
             for setup in setups:
                 if signal.sigpending() & _ENDS:
                     break  # it is raised as soon as the mask is gone
                 ours, theirs = _FORK.Pipe(duplex=False)
-                ties = _Ties(theirs, lifeline[0], (*pipes, ours), lifeline[1])
+                ties = _Ties(theirs, lifeline[0], (*pipes, ours), lifeline[1], listening)
                 process = _FORK.Process(target=_live, args=(party, setup, transport, every, ties), daemon=True)
                 process.start()
                 theirs.close()
@@ -184,11 +195,30 @@ def run_party(
             raise InputError(f"only {len(processes)} processes could be started: {reason}; try fewer nodes") from None
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _close_all(listening)  # each process has its own: who dials one that has died is refused
         return _hear_out(pipes, follow)
     finally:
         for end in lifeline:  # first: of hundreds of busy processes, this one is slow to reach each
             os.close(end)
+        _close_all(listening)
+        gc.unfreeze()
         _end_all(processes, 0.0 if pipes else _GRACE)
+
+
+def _listen(setup: Setup) -> socket.socket:
+    """A socket that listens where the charter says; its port is held by one that does not."""
+    host, port = split_address(setup.charter.participants[setup.number].address or "")
+    try:
+        sock = _bind(port, shared=True)
+        sock.listen()
+    except OSError as error:
+        raise cannot_bind(setup.name, host, port, error) from None
+    return sock
+
+
+def _close_all(sockets: Iterable[socket.socket]) -> None:
+    for sock in sockets:
+        sock.close()
 
 
 def _end_all(processes: Sequence[ForkProcess], grace: float) -> None:
@@ -233,24 +263,27 @@ class _Ties:
         lifeline: where nothing is ever read but the end.
         foreign: the starter's ends of pipes; copies of them would keep whoever writes there waiting after it is gone.
         other_end: of the lifeline, for the same reason.
+        listening: everybody's sockets, by number; none where the transport makes its own.
     """
 
     pipe: Connection
     lifeline: int
     foreign: tuple[Connection, ...]
     other_end: int
+    listening: Sequence[socket.socket]
 
-    def cut_loose(self) -> None:
-        """Close what is not this process's."""
+    def cut_loose(self, number: int) -> None:
+        """Close what is not this participant's."""
         os.close(self.other_end)
         for pipe in self.foreign:
             pipe.close()
+        _close_all(sock for i, sock in enumerate(self.listening) if i != number)
 
 
 def _live(party: Party, setup: Setup, transport: TransportName, every: float, ties: _Ties) -> None:
     """A participant's process."""
     forbid_dumps()
-    ties.cut_loose()
+    ties.cut_loose(setup.number)
     for number in _ENDS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
@@ -270,23 +303,27 @@ def _live(party: Party, setup: Setup, transport: TransportName, every: float, ti
 
 async def _participate(party: Party, setup: Setup, kind: TransportName, every: float, ties: _Ties) -> End:
     asyncio.get_running_loop().add_reader(ties.lifeline, _follow_into_death, party)
-    i, started, last, first = setup.number, time.monotonic(), 0.0, 0.0
+    i, started, last, first, answered = setup.number, time.monotonic(), 0.0, 0.0, 0.0
     file = DiskFile(party.folder / f"{setup.name}.journal")
-    transport = make_transport(kind, Endpoint(party.charter, party.identities[i], i, largest_frame(setup, kind)))
+    own = ties.listening[i] if ties.listening else None
+    endpoint = Endpoint(party.charter, party.identities[i], i, largest_frame(setup, kind), listening=own)
+    transport = make_transport(kind, endpoint)
 
     def watch(peer: Peer) -> None:
-        nonlocal last, first
+        nonlocal last, first, answered
         now = time.monotonic()
         if peer.exchange.round > 0 and not first:
             first = now - started
-        if now - last >= every or peer.exchange.answer is not None:
+        if peer.exchange.answer is not None:
+            answered = now - started
+        if now - last >= every or answered:
             last = now
             ties.pipe.send(moment(peer))
 
     session = resume(setup, Journal(file, setup.name), os.urandom)
     ending = session if isinstance(session, Answer) else await Driver(session, transport, watch=watch).run()
     answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
-    return End(i, answer, error, transport.sent, transport.received, first)
+    return End(i, answer, error, transport.sent, transport.received, first, answered)
 
 
 def _follow_into_death(party: Party) -> None:

@@ -19,8 +19,8 @@ import numpy as np
 
 from midst.net.answer import Answer
 from midst.net.setup import Iteration, Opening, Setup
-from midst.net.wire import DIGEST_BYTES, StepFrame, Want, edge_digest, pack_numbers
-from midst.protocol.certificate import residual_bounds
+from midst.net.wire import DIGEST_BYTES, StepFrame, Want, edge_digest
+from midst.protocol.certificate import residual_bound
 from midst.protocol.maxima import Range
 from midst.protocol.node import Message, State
 from midst.protocol.participant import Distrust
@@ -35,6 +35,7 @@ class LockStep:
     def __init__(self, setup: Setup, iteration: Iteration, opening: Opening) -> None:
         """Round 0, not yet sent."""
         self._setup, self._iteration = setup, iteration
+        self._neighbours = setup.neighbours
         self._maxima = iteration.stop_rule.empty()
         self._held: dict[int, dict[int, StepFrame]] = {0: {}, 1: {}}
         self._frames: dict[int, dict[int, bytes]] = {}
@@ -42,13 +43,9 @@ class LockStep:
         self._outbox: list[tuple[int, bytes]] = []
         self.exposed = False
         self.range: Range | None = None
+        self.round = 0  # whose frames are awaited: the one this participant has sent
         self.state, outbox = iteration.node.begin(iteration.z_of(opening))
         self._publish(outbox)
-
-    @property
-    def round(self) -> int:
-        """The round whose frames are awaited: the one this participant has sent."""
-        return self.state.round
 
     @property
     def answer(self) -> Answer | None:
@@ -97,7 +94,7 @@ class LockStep:
     def missing(self) -> list[int]:
         """The neighbours whose frame of this round is not there."""
         here = self._held[self.round]
-        return [j for j in self._setup.neighbours if j not in here]
+        return [j for j in self._neighbours if j not in here]
 
     def take(self, j: int, step: StepFrame) -> bool:
         """Hold a neighbour's frame; whether it was news.
@@ -130,37 +127,38 @@ class LockStep:
             Distrust: a neighbour's z's are not ours.
         """
         here = self._held[self.round]
-        if self.range is not None or len(here) < len(self._setup.neighbours):
+        if len(here) < len(self._neighbours) or self.range is not None:
             return None
         for j, step in here.items():
             if step.digest != self._digests[j]:
                 raise Distrust("diverged", self._both(j), f"have not the same z for their edge in round {self.round}")
-        return {j: here[j] for j in self._setup.neighbours}
+        return {j: here[j] for j in self._neighbours}
 
     def pack(self, inputs: Mapping[int, StepFrame]) -> bytes:
         """A round's inputs for the journal."""
-        return b"".join(step.frame for step in inputs.values())
+        return b"".join([step.frame for step in inputs.values()])
 
     def unpack(self, record: bytes) -> dict[int, StepFrame]:
         """And back."""
         codec, size = self._setup.codec, self._setup.codec.step_bytes
         frames = [record[start : start + size] for start in range(0, len(record), size)]
         steps = [step for frame in frames if isinstance(step := codec.decode(frame), StepFrame)]
-        return dict(zip(self._setup.neighbours, steps, strict=True))
+        return dict(zip(self._neighbours, steps, strict=True))
 
     def step(self, inputs: Mapping[int, StepFrame]) -> None:
         """The next round."""
-        node, before = self._iteration.node, self.state
-        self.state, outbox = node.step(before, {j: step.message for j, step in inputs.items()})
-        self._held = {before.round: dict(inputs), self.round: self._held[self.round], self.round + 1: {}}
+        before, ended, heard = self.state, self.round, list(inputs.values())
+        self.state, outbox = self._iteration.node.step(before, {j: step.message for j, step in inputs.items()})
+        self.round = self.state.round
+        self._held = {ended: dict(inputs), self.round: self._held[self.round], self.round + 1: {}}
         stop_rule = self._iteration.stop_rule
         if before.x is not None:
-            heard = [step.maxima for step in inputs.values()]
-            own = self._own(before, list(inputs.values())) if stop_rule.begins(before.round) else []
-            self._maxima = stop_rule.merge(self._maxima, own, heard)
-        self.range = stop_rule.judge(self._maxima, before.round)
+            own = self._own(before, heard) if stop_rule.begins(ended) else []
+            self._maxima = stop_rule.merge(self._maxima, own, [step.maxima for step in heard])
+        self.range = stop_rule.judge(self._maxima, ended)
         if self.range is None:  # nobody needs the x of a round that is not made, and nobody is to have it
-            self.exposed = self.exposed or bool(np.any(self.state.branch == 0))
+            branch = self.state.branch
+            self.exposed = self.exposed or (branch == 0 if isinstance(branch, int) else bool(np.any(branch == 0)))
             self._publish(outbox)
 
     def _both(self, j: int) -> tuple[int, int]:
@@ -171,24 +169,29 @@ class LockStep:
         """What this node puts down in an epoch's first round."""
         assert before.x is not None
         assert before.mirror is not None
-        x = np.asarray(before.x)
+        x = before.x
         if self._iteration.stop_rule.residuals is None:
             return [x, -x]
         node = self._iteration.node
-        z, mirror, far = map(np.array, (before.z, before.mirror, [step.message.number for step in inputs]))
-        edges = residual_bounds(z, mirror, node.sign_column, before.x, far, node.c, node.terms.weight)
-        return [x, -x, edges.max(axis=0)]
+        share = node.terms.weight / len(inputs)
+        far = [step.message.number for step in inputs]
+        edges = zip(before.z, before.mirror, node.sign, far, strict=True)
+        bounds = [residual_bound(z, mirror, A, x, their_x, node.c, share) for z, mirror, A, their_x in edges]
+        return [x, -x, np.max(bounds, axis=0) if node.shape else max(bounds)]
 
     def _publish(self, outbox: Mapping[int, Message]) -> None:
         """Our frames of this round, with the digests that the neighbours' must carry too."""
-        state, node = self.state, self._iteration.node
-        self._digests = dict.fromkeys(node.neighbours, _NO_DIGEST)
-        if state.mirror is not None:
-            for j, z, mirror in zip(node.neighbours, state.z, state.mirror, strict=True):
-                ends = (pack_numbers(z), pack_numbers(mirror))
-                self._digests[j] = edge_digest(self._setup.session, state.round, ends if node.id < j else ends[::-1])
-        encode = self._setup.codec.encode_step
-        fresh = {j: encode(message, self._digests[j], self._maxima) for j, message in outbox.items()}
-        kept = {round: frames for round, frames in self._frames.items() if round == self.round - 1}
+        state, own, session, codec = self.state, self._setup.number, self._setup.session, self._setup.codec
+        if state.mirror is None:
+            self._digests = dict.fromkeys(self._neighbours, _NO_DIGEST)
+        else:
+            edges = zip(self._neighbours, state.z, state.mirror, strict=True)
+            self._digests = {
+                j: edge_digest(session, state.round, *((z, mirror) if own < j else (mirror, z)))
+                for j, z, mirror in edges
+            }
+        fresh = {j: codec.encode_step(message, self._digests[j], self._maxima) for j, message in outbox.items()}
+        before = self.round - 1
+        kept = {before: self._frames[before]} if before in self._frames else {}
         self._frames = {**kept, self.round: fresh}
         self._outbox = [] if self.round == 0 else list(fresh.items())

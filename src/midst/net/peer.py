@@ -58,6 +58,9 @@ _BAD_FRAMES = 8  # of one neighbour, after which it is not a matter of chance
 _PRESENT = 4 * RETRY  # seconds for which somebody who was heard is taken to be there
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
+Later = Callable[[Callable[[], None]], object]
+_TOLD = StepFrame, Statements  # what a step is made from; in this order, the one that comes a thousand times
+_ENDS = Distrust, Impossible, Withheld  # what others can make of a run
 _WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
 _FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks", "withheld"}
 
@@ -96,7 +99,9 @@ class Neighbour:
 class Peer:
     """One participant of a session."""
 
-    def __init__(self, session: Session, send: Send, now: float, watch: Watch | None = None) -> None:
+    def __init__(
+        self, session: Session, send: Send, now: float, watch: Watch | None = None, later: Later | None = None
+    ) -> None:
         """Go on from where a session stands.
 
         Args:
@@ -104,12 +109,14 @@ class Peer:
             send: sends a frame to a neighbour, or loses it.
             now: the time, in seconds, on a clock that never goes back.
             watch: called after every step.
+            later: does something when all frames at hand have been heard; then what they tell is told on together.
         """
         self.setup, self.opening, self.exchange = session.setup, session.opening, session.exchange
         self.ending: Answer | Aborted | None = self.exchange.answer
         self._journal = session.journal
         self._send = send
         self._watch = watch
+        self._later, self._telling = later, False
         self._now = self._began = self._progress = self._nudged = self._ended = now
         self._lingered = self._all_greeted = False
         self._withdrawals: dict[int, Withdrawal] = {}
@@ -129,15 +136,17 @@ class Peer:
     def hear(self, j: int, frame: bytes, now: float) -> None:
         """A frame from a neighbour."""
         self._now = now
-        if self.over:
+        if self.ending is not None and self.over:
             return
         try:
-            self._attempt(lambda: self._take(j, frame, now))
+            self._take(j, frame, now)
         except (BadFrame, Malformed) as error:
             neighbour = self.neighbours[j]
             neighbour.bad += 1
             if neighbour.bad >= _BAD_FRAMES:
                 self._abort("broken protocol", (j,), f"{neighbour.name} keeps sending {error}")
+        except _ENDS as error:
+            self._end_by(error)
 
     def tick(self, now: float) -> None:
         """Look at the clock; to be called every `RETRY` seconds."""
@@ -154,7 +163,10 @@ class Peer:
         if self.ending is None and now - max(self._progress, self._nudged) >= RETRY:
             self._ask(now)
         self._check_deadlines(now)
-        self._attempt(lambda: self._advance(now))
+        try:
+            self._advance(now)
+        except _ENDS as error:
+            self._end_by(error)
 
     def trouble(self, j: int | None, text: str) -> None:
         """The transport cannot reach a neighbour; kept for what is said when the wait is over."""
@@ -193,7 +205,7 @@ class Peer:
         if self.ending is not None:
             return [each.name for each in self.neighbours.values() if not each.done]
         strangers = [each.name for each in self.neighbours.values() if not each.greeted]
-        return strangers or [self.setup.charter.names[j] for j in self.exchange.missing() if j != self.setup.number]
+        return strangers or [self.setup.charter.names[j] for j in self.exchange.missing()]
 
     # Greeting
 
@@ -318,6 +330,18 @@ class Peer:
             if self.neighbours[j].greeted:
                 self._send(j, frame)
 
+    def _tell_on(self) -> None:
+        """Post when all frames at hand have been heard, once for all of them."""
+        if self._later is None:
+            self._post()
+        elif not self._telling:
+            self._telling = True
+            self._later(self._told_on)
+
+    def _told_on(self) -> None:
+        self._telling = False
+        self._post()
+
     def _ask(self, now: float) -> None:
         """Ask for what is missing."""
         self._nudged = now
@@ -336,29 +360,28 @@ class Peer:
         said = self.setup.codec.decode(frame)
         neighbour = self.neighbours[j]
         neighbour.heard = now
-        if not isinstance(said, StepFrame | Statements | SignedWithdrawal):
+        if isinstance(said, _TOLD):
+            # Before it is met nothing of it is taken; it will be asked for, or said again.
+            if neighbour.met and (self.ending is None or self._listens) and self.exchange.take(j, said):
+                self._progress = now
+                self._advance(now)
+                if self.exchange.awaits_everybody:  # else nobody is told on
+                    self._tell_on()
+        elif not isinstance(said, SignedWithdrawal):
             self._listen(j, said, now)
-        elif not neighbour.met:
-            pass  # it will be asked for, or said again
-        elif isinstance(said, SignedWithdrawal):
+        elif neighbour.met:
             self._hear_out(j, said, now)
-        elif self._listens and self.exchange.take(j, said):
-            self._progress = now
-            self._post()
-            self._advance(now)
 
-    def _attempt(self, action: Callable[[], object]) -> None:
-        """Do something that others may have made impossible, and end the run where they have."""
-        try:
-            action()
-        except Distrust as error:
+    def _end_by(self, error: Distrust | Impossible | Withheld) -> None:
+        """End the run, which others have made impossible."""
+        if isinstance(error, Distrust):
             text = f"{name_together(self.setup, error.about)} {error}"
             self._abort(error.kind, error.about, text, error.evidence)
-        except Impossible as error:
+        elif isinstance(error, Impossible):
             text = f"the totals cannot be ({error}): somebody's contribution is wrong, and nothing says whose"
             # Whoever was told another contribution than we were can name its signer.
             self._abort("impossible", (), f"{text}; start a new session", shown=self.exchange.heard())
-        except Withheld as error:
+        else:
             self._abort("withheld", (), f"nothing was asked: {error}")
 
     @property
@@ -376,7 +399,7 @@ class Peer:
 
     def _advance(self, now: float) -> None:
         """As many steps as the frames at hand allow; none before all neighbours have greeted."""
-        if not self._goes_on or not self._all_greeted:
+        if (self.ending is not None and not self._goes_on) or not self._all_greeted:
             return
         while (inputs := self.exchange.inputs(now)) is not None:
             if not self._keep(Inputs(self.exchange.pack(inputs))):
@@ -385,15 +408,16 @@ class Peer:
             self._progress = now
             if self._watch is not None:
                 self._watch(self)
+            self._post()
             if self.exchange.answer is not None:
                 self._finish(self.exchange.answer, now)
                 return
-            self._post()
             if self.exchange.round > self.setup.charter.rounds:
                 text = f"no proof within the charter's {self.setup.charter.rounds:,} rounds"
                 self._abort("no proof", (), text)
                 return
-        self._give_up_on_those_who_left()
+        if self._withdrawals:
+            self._give_up_on_those_who_left()
 
     def _keep(self, record: Met | Inputs | Broken) -> bool:
         """Put a record on disk; where that fails, nothing that depends on it happens."""
@@ -467,6 +491,7 @@ class Peer:
         """End without an answer: show what there is to show, and withdraw; or add evidence to an end that had none."""
         if self.ending is not None and (evidence is None or not self._listens):
             return
+        self._post()  # what was heard before
         setup, codec = self.setup, self.setup.codec
         named = name_together(setup, about)
         self.ending, self._ended = Aborted(kind, named, text, evidence), self._now

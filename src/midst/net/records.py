@@ -52,12 +52,12 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
 
 
 Record = Began | Met | Inputs | Ended | Broken
-_decoder = msgspec.msgpack.Decoder(Record)
+_encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Record)
 
 
 def encode_record(record: Record) -> bytes:
     """A record as bytes."""
-    return msgspec.msgpack.encode(record)
+    return _encoder.encode(record)
 
 
 def decode_record(raw: bytes, where: str) -> Record:

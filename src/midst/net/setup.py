@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -31,7 +32,7 @@ from midst.problems import Problem
 from midst.protocol.certificate import slack
 from midst.protocol.masks import SECRET_BYTES
 from midst.protocol.maxima import Residuals, StopRule
-from midst.protocol.node import Node, rows
+from midst.protocol.node import Node, plain, rows
 from midst.protocol.participant import Holding
 from midst.protocol.statements import INSTANCE_BYTES, Agreement, Notary
 from midst.protocol.step import make_terms
@@ -114,7 +115,7 @@ class Setup:
     iteration: Iteration | None
     codec: Codec
 
-    @property
+    @cached_property
     def name(self) -> str:
         """This participant's name."""
         return self.charter.names[self.number]
@@ -124,7 +125,7 @@ class Setup:
         """What marks the session."""
         return self.charter.digest
 
-    @property
+    @cached_property
     def neighbours(self) -> tuple[int, ...]:
         """Their numbers, in ascending order."""
         return self.charter.neighbours(self.name)
@@ -215,7 +216,7 @@ def _iteration(charter: Charter, number: int, own: Array) -> Iteration:
     mu, sigma = (part / unit if smooth else part for part in (parameters.mu, parameters.sigma))
     farthest = float(max(np.abs(end / unit).max() for end in charter.value_range))
     limits = find_limits(public, c, mu, sigma, farthest)
-    diameter, scale = graph.diameter(), parameters.scale / unit
+    diameter, scale = graph.diameter(), plain(parameters.scale / unit)
     if charter.stop == "exact":
         stop_rule = StopRule(diameter, CLOSE * scale)
     else:

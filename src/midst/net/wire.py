@@ -22,11 +22,13 @@ import hashlib
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import msgspec
 import numpy as np
 
 from midst.net.withdrawal import SignedWithdrawal, withdrawal_bytes
+from midst.protocol.maxima import Maxima
 from midst.protocol.node import Message
 from midst.protocol.statements import Statement
 from midst.types import Array
@@ -39,10 +41,13 @@ DIGEST_BYTES = 16
 
 _STEP = struct.Struct(f"<c{SESSION_BYTES}sI{DIGEST_BYTES}s")
 _NUMBER = struct.Struct("<d")
+_ROUND, _EDGE = struct.Struct("<I"), struct.Struct("<Idd")
 _LENGTHS = struct.Struct("<IB")
 _LONGEST_SIGNATURE = 72  # ECDSA's, in DER
 _LONGEST_CERTIFICATE = 4096
 _HEAD_BYTES = 1 + SESSION_BYTES
+_NO_NUMBER = "a number that is not finite, or beyond what the charter makes possible"
+_NO_LEVEL = "a level that is not finite"
 
 
 class BadFrame(Exception):  # noqa: N818
@@ -68,7 +73,7 @@ class StepFrame(msgspec.Struct, frozen=True, eq=False):
     frame: bytes
     message: Message
     digest: bytes
-    maxima: Array
+    maxima: Maxima
 
     def __repr__(self) -> str:
         return f"<Step of round {self.message.round}>"
@@ -179,9 +184,11 @@ class Codec:
         self._shape = () if coordinates is None else (coordinates,)
         self._coordinates = coordinates or 1
         self._maxima = maxima_each
-        self._limits = limits
+        self._possible = limits.z, limits.x  # between which numbers those of round 0 lie, and all later ones
+        self._single = struct.Struct(f"{_STEP.format}{1 + maxima_each}d")  # a step about one number
         self.step_bytes = _STEP.size + 8 * self._coordinates * (1 + maxima_each) if maxima_each else 0
         self._statement = statement
+        self._together = self.largest(b"")  # bytes of statements that travel in one frame
 
     def largest(self, certificate: bytes | None = None) -> int:
         """No frame is longer than this.
@@ -201,9 +208,12 @@ class Codec:
         Raises:
             BadFrame: it is not one, or says something that cannot be.
         """
-        match frame[:1]:
-            case b"S" if self._maxima:
-                return self._decode_step(frame)
+        kind = frame[:1]
+        if kind == b"S" and self._maxima:  # first: there is no time to lose with these
+            if len(frame) != self.step_bytes:
+                raise BadFrame(f"a step frame of {len(frame)} bytes; this charter's have {self.step_bytes}")
+            return self._decode_rows(frame) if self._shape else self._decode_single(frame)
+        match kind:
             case b"G" if self._statement:
                 return Statements(self.decode_all(frame))
             case b"T":
@@ -215,31 +225,44 @@ class Codec:
 
     # The iteration
 
-    def encode_step(self, message: Message, digest: bytes, maxima: Array) -> bytes:
+    def encode_step(self, message: Message, digest: bytes, maxima: Maxima) -> bytes:
         """A step frame."""
+        if not self._shape:
+            return self._single.pack(b"S", self._session, message.round, digest, message.number, *maxima)
         head = _STEP.pack(b"S", self._session, message.round, digest)
-        return head + pack_numbers(message.number) + pack_numbers(maxima)
+        return head + pack_numbers(message.number) + pack_numbers(np.stack(maxima, axis=-1))
 
-    def _decode_step(self, frame: bytes) -> StepFrame:
-        if len(frame) != self.step_bytes:
-            raise BadFrame(f"a step frame of {len(frame)} bytes; this charter's have {self.step_bytes}")
+    def _decode_rows(self, frame: bytes) -> StepFrame:
         _, session, round, digest = _STEP.unpack_from(frame)
         self._check_session(session)
-        number, end = self._numbers_at(frame, _STEP.size, self._limits.z if round == 0 else self._limits.x)
-        maxima = np.frombuffer(frame, "<f8", self._maxima * self._coordinates, end).reshape(*self._shape, self._maxima)
+        low, high = self._possible[round > 0]
+        number = np.frombuffer(frame, "<f8", self._coordinates, _STEP.size)
+        if not ((number >= low) & (number <= high)).all():  # as a NaN is not
+            raise BadFrame(_NO_NUMBER)
+        maxima = np.frombuffer(frame, "<f8", -1, _STEP.size + 8 * self._coordinates)
         if not np.isfinite(maxima).all():
-            raise BadFrame("a level that is not finite")
-        return StepFrame(frame, Message(round, number), digest, maxima)
+            raise BadFrame(_NO_LEVEL)
+        return StepFrame(frame, Message(round, number), digest, tuple(maxima.reshape(-1, self._maxima).T))
+
+    def _decode_single(self, frame: bytes) -> StepFrame:
+        """The same for one number, in floats: for few numbers, Python is faster than NumPy."""
+        _, session, round, digest, number, *maxima = self._single.unpack(frame)
+        self._check_session(session)
+        low, high = self._possible[round > 0]
+        if not low <= number <= high:  # as a NaN is not
+            raise BadFrame(_NO_NUMBER)
+        if not all(map(isfinite, maxima)):
+            raise BadFrame(_NO_LEVEL)
+        return StepFrame(frame, Message(round, number), digest, tuple(maxima))
 
     # The search
 
     def encode(self, statements: Sequence[Statement]) -> list[bytes]:
         """Statements in frames, as many in each as fit."""
         frames: list[bytes] = []
-        most = self.largest(b"")
         for statement in statements:
             packed = _pack_statement(statement)
-            if frames and len(frames[-1]) + len(packed) <= most:
+            if frames and len(frames[-1]) + len(packed) <= self._together:
                 frames[-1] += packed
             else:
                 frames.append(b"G" + self._session + packed)
@@ -287,23 +310,14 @@ class Codec:
         if session != self._session:
             raise BadFrame("a frame of another session")
 
-    def _numbers_at(self, frame: bytes, start: int, limits: tuple[float, float]) -> tuple[Array, int]:
-        low, high = limits
-        number: Array
-        if self._shape:
-            number = np.frombuffer(frame, "<f8", self._coordinates, start)
-            right = bool(((number >= low) & (number <= high)).all())
-        else:
-            (number,) = _NUMBER.unpack_from(frame, start)
-            right = bool(low <= number <= high)
-        if not right:  # as a NaN is not
-            raise BadFrame("a number that is not finite, or beyond what the charter makes possible")
-        return number, start + 8 * self._coordinates
 
-
-def edge_digest(session: bytes, round: int, ends: tuple[bytes, bytes]) -> bytes:
-    """The digest of (z, mirror, t) that both ends of an edge must find the same; the lower end's z first."""
-    return hashlib.blake2b(session + struct.pack("<I", round) + b"".join(ends), digest_size=DIGEST_BYTES).digest()
+def edge_digest(session: bytes, round: int, low: Array, high: Array) -> bytes:
+    """The digest of both z of an edge, the lower end's and the higher's, that both ends must find the same."""
+    if isinstance(low, float):
+        edge = _EDGE.pack(round, low, high)
+    else:
+        edge = _ROUND.pack(round) + pack_numbers(low) + pack_numbers(high)
+    return hashlib.blake2b(session + edge, digest_size=DIGEST_BYTES).digest()
 
 
 def decode_control(frame: bytes) -> Control:

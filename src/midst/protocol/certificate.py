@@ -46,7 +46,7 @@ from midst.types import Array, Bools, Ints
 
 Count = TypeVar("Count", int, Ints)
 
-ROUNDING = 16 * np.finfo(np.float64).eps  # of a few operations, relative to the numbers they are made from
+ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of a few operations, relative to the numbers they are made from
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,12 @@ def residual_bounds(z: Array, mirror: Array, sign: Array, x: Array, far: Array, 
         c: the convergence parameter.
         weight: the denominator that x was divided by, curvature + c·d.
     """
+    return np.asarray(residual_bound(z, mirror, sign, x, far, c, weight / len(z)))
+
+
+def residual_bound(z: Array, mirror: Array, sign: Array | int, x: Array, far: Array, c: Array, share: Array) -> Array:
+    """The same of one edge, in floats; `share` is the edge's of the weight."""
     # Σ g_i = −Σ e_ij holds for exact x. A rounded x is off by a part of itself, and its subgradient by `weight` times
     # that; so every edge takes a share of it, besides the rounding of the line below.
-    moved = np.abs(z) + np.abs(mirror) + c * (np.abs(x) + np.abs(far)) + weight / len(z) * np.abs(x)
-    return np.asarray(np.abs(sign * (z - mirror) + c * (x + far)) + ROUNDING * moved)
+    moved = abs(z) + abs(mirror) + c * (abs(x) + abs(far)) + share * abs(x)
+    return abs(sign * (z - mirror) + c * (x + far)) + ROUNDING * moved

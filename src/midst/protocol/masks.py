@@ -88,6 +88,8 @@ def pair_mask(key: bytes, context: bytes, count: int) -> tuple[int, ...]:
 
 def join(words: Sequence[int], widths: Sequence[int]) -> list[int]:
     """Numbers from their words."""
+    if len(words) == len(widths):  # of one word each
+        return list(words)
     rest = iter(words)
     return [sum(word << 64 * k for k, word in enumerate(islice(rest, width))) for width in widths]
 

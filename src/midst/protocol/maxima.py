@@ -18,7 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from midst.protocol.certificate import ROUNDING, is_sampled, lie_within
+from midst.protocol.node import plain
 from midst.types import Array
+
+Maxima = tuple[Array, ...]  # of x, of −x, and of residuals where they prove the answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +77,15 @@ class StopRule:
         """How many numbers a coordinate are told on."""
         return 2 if self.residuals is None else 3
 
-    def empty(self) -> Array:
+    def empty(self) -> Maxima:
         """The maxima before anything was heard."""
-        return np.zeros((*np.shape(self.tolerance), self.maxima_each))
+        return (plain(np.zeros(np.shape(self.tolerance))),) * self.maxima_each
 
     def begins(self, round: int) -> bool:
         """Whether an epoch begins with this round's messages."""
         return is_sampled(round - 1, self.diameter)  # a round's messages carry the x of the iteration before it
 
-    def merge(self, maxima: Array, own: Sequence[Array], heard: Iterable[Array]) -> Array:
+    def merge(self, maxima: Maxima, own: Sequence[Array], heard: Iterable[Maxima]) -> Maxima:
         """The maxima after hearing a round's messages.
 
         Args:
@@ -90,19 +93,26 @@ class StopRule:
             own: where an epoch begins, this node's own, of the iteration before the round.
             heard: the neighbours' maxima.
         """
-        return np.stack(own, axis=-1) if own else np.asarray(np.maximum.reduce([maxima, *heard]))
+        if own:
+            return tuple(own)
+        if isinstance(maxima[0], float):
+            return tuple(map(max, maxima, *heard))
+        return tuple(map(np.maximum.reduce, zip(maxima, *heard, strict=True)))
 
-    def judge(self, maxima: Array, round: int) -> Range | None:
+    def judge(self, maxima: Maxima, round: int) -> Range | None:
         """Where all x lie, in the rounds in which everybody holds the same maxima, if they are close enough."""
         epoch, place = divmod(round, self.diameter + 1)
         if epoch == 0 or place != self.diameter:
             return None
-        top, bottom, needs = maxima[..., 0], -maxima[..., 1], self.residuals
-        bound = top - bottom + ROUNDING * np.maximum(np.abs(top), np.abs(bottom))
+        needs = self.residuals
+        top, bottom = maxima[0], -maxima[1]
+        size = max(abs(top), abs(bottom)) if isinstance(top, float) else np.maximum(abs(top), abs(bottom))
+        bound = top - bottom + ROUNDING * size
         if needs is None:
             close = lie_within(bottom, top, self.tolerance)
         else:
-            imbalance = needs.edges * maxima[..., 2]
+            imbalance = needs.edges * maxima[2]
             bound = bound + imbalance / needs.total if needs.smooth else bound
             close = (bound <= self.tolerance) & (needs.smooth | (imbalance < needs.slack))
-        return Range(bottom, top, bound, epoch * (self.diameter + 1) - 1) if np.all(close) else None
+        proved = close if isinstance(close, bool) else close.all()  # a float's comparison is a bool
+        return Range(bottom, top, bound, epoch * (self.diameter + 1) - 1) if proved else None

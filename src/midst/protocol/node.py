@@ -19,6 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import mul
 
 import msgspec
 import numpy as np
@@ -90,6 +91,10 @@ class Node:
         """A_ij for every neighbour j: 1 where this node has the smaller number, else −1."""
         return tuple(1 if j > self.id else -1 for j in self.neighbours)
 
+    @cached_property
+    def _everybody(self) -> frozenset[int]:
+        return frozenset(self.neighbours)
+
     @property
     def sign_column(self) -> Array:
         """The same as a column, to stand beside an array of a row a neighbour."""
@@ -130,30 +135,35 @@ class Node:
             edges = list(zip(state.z, state.mirror, self.sign, received, strict=True))
             z = [next_z(near, far, -A, their_x, c, theta) for near, far, A, their_x in edges]
             mirror = [next_z(far, near, A, x, c, theta) for near, far, A, _ in edges]
-        S: Array = sum(A * near for A, near in zip(self.sign, z, strict=True))  # type: ignore[assignment]
+        S: Array = sum(map(mul, self.sign, z))
         x, branch = next_x(S, self.terms)
         after = State(state.round + 1, z, mirror, x, branch)
         return after, dict.fromkeys(self.neighbours, Message(after.round, x))
 
     def _open(self, state: State, inbox: Mapping[int, Message]) -> list[Array]:
-        if set(inbox) != set(self.neighbours):
-            strangers = sorted(set(inbox) ^ set(self.neighbours))
+        if inbox.keys() != self._everybody:
+            strangers = sorted(self._everybody ^ inbox.keys())
             raise InputError(f"node {self.id} needs one message from every neighbour and no other; see {strangers}")
-        for j, message in inbox.items():
+        received = []
+        for j in self.neighbours:
+            message = inbox[j]
             if message.round != state.round:
                 raise InputError(f"node {self.id} got round {message.round} from {j} in round {state.round}")
-            self._refuse_bad(message.number, f"message from {j}")
-        return [inbox[j].number for j in self.neighbours]
+            number = message.number
+            self._refuse_bad(number, "message from", j)
+            received.append(number)
+        return received
 
-    def _refuse_bad(self, number: Array, what: str) -> None:
+    def _refuse_bad(self, number: Array, *what: object) -> None:
         if isinstance(number, float) and not self.shape:
             finite = math.isfinite(number)
         elif np.shape(number) == self.shape != ():
             finite = bool(np.isfinite(number).all())
         else:
-            raise InputError(f"node {self.id}: {what} has shape {np.shape(number)}, expected {self.shape or 'a float'}")
+            found, wanted = np.shape(number), self.shape or "a float"
+            raise InputError(f"node {self.id}: {' '.join(map(str, what))} has shape {found}, expected {wanted}")
         if not finite:
-            raise InputError(f"node {self.id}: {what} is not finite")
+            raise InputError(f"node {self.id}: {' '.join(map(str, what))} is not finite")
 
 
 def plain(number: Array) -> Array:

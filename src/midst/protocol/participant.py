@@ -177,10 +177,11 @@ class Participant:
         return [found for signer in everybody if (found := self.held(step, signer)) is not None]
 
     def missing(self) -> list[int]:
-        """Whose statement of this step, in this context, is not here."""
+        """Whose statement of this step, in this context, is not here; never one's own."""
         if self.certified:
             return []
-        return [k for k in range(len(self._agreement.weights)) if not self._fits(self.held(self.step, k))]
+        here, own = self._held.get(self.step, {}), self._holding.number
+        return [k for k in range(len(self._agreement.weights)) if k != own and not self._fits(here.get(k))]
 
     @property
     def apart(self) -> bool:

@@ -18,7 +18,6 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 from midst.protocol.noisy_search import AnyRules, AnySearch, NoisyRules
@@ -55,12 +54,12 @@ class Statement:
         """Announcement "A", contribution "C", dispute "D" or final "F"."""
         return self.body[:1]
 
-    @cached_property
+    @property
     def signer(self) -> int:
         """Whose it is."""
         return int.from_bytes(self.body[1:3], "little")
 
-    @cached_property
+    @property
     def step(self) -> int:
         """Of which step."""
         return int.from_bytes(self.body[3:5], "little")

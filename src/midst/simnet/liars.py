@@ -333,7 +333,8 @@ class FalseSteps(Liar):
         assert iteration is not None
         low, high = iteration.limits.x
         number = said.message.number * 0 + self.rng.choice([low, high, 0.0, self.rng.uniform(-20, 20)])
-        maxima = said.maxima + self.rng.choice([0.0, 1e6, -1e6])
+        off = self.rng.choice([0.0, 1e6, -1e6])
+        maxima = tuple(each + off for each in said.maxima)
         return [codec.encode_step(type(said.message)(said.message.round, number), said.digest, maxima)]
 
 

@@ -92,7 +92,7 @@ class TlsTransport:
         self.participants = endpoint.charter.participants
         self.neighbours = endpoint.neighbours
         self._dialled = endpoint.dialled
-        self._listen = endpoint.address
+        self._listen, self._listening = endpoint.address, endpoint.listening
         self._server_context = endpoint.identity.context(server=True)
         self._client_context = endpoint.identity.context(server=False)
         self._server: asyncio.Server | None = None
@@ -112,12 +112,17 @@ class TlsTransport:
         self.listener = listener
         self.notices = Notices(listener)
         loop = asyncio.get_running_loop()
-        if self._listen is not None:
+        if self._listening is not None:
+            self._server = await loop.create_server(self._receive, sock=self._listening)
+        elif self._listen is not None:
             try:
-                self._server = await loop.create_server(lambda: Link(self, self._server_context, None), *self._listen)
+                self._server = await loop.create_server(self._receive, *self._listen)
             except OSError as error:
                 raise cannot_bind(self.own.name, *self._listen, error) from None
         self._dialling = [loop.create_task(self._dial(j)) for j in self._dialled]
+
+    def _receive(self) -> Link:
+        return Link(self, self._server_context, None)
 
     def send(self, j: int, frame: bytes) -> None:
         """Send a frame; dropped where there is no link, too much waits, or the frame is too large."""

@@ -43,6 +43,7 @@ class Endpoint:
         number: of this participant.
         largest: bytes of the largest frame.
         listen: host and port to bind, where they are not those of the charter (a container, a gateway).
+        listening: a socket that listens there already; TLS takes it in place of one of its own.
     """
 
     charter: Charter
@@ -50,6 +51,7 @@ class Endpoint:
     number: int
     largest: int
     listen: tuple[str, int] | None = None
+    listening: socket.socket | None = None
 
     @property
     def own(self) -> ParticipantEntry:
