@@ -53,6 +53,8 @@ from midst.workers import cores
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
 _NUMBERS = 16_000  # in an array at a time: less than the 128 KiB from which malloc asks the system for every array
+_MOST_DRIVING = 2  # threads: more of them only wait for each other, between operations as short as these
+_SEARCHES = 500_000  # numbers at least for every thread that searches
 _SHARE_RUNNING = 0.8  # with less than this, those that have ended are left out
 
 
@@ -123,7 +125,7 @@ def solve_ensemble(
         rng: a seed or a generator; or a sequence of one a run. Run k has the z(0) of `solve(…, rng=rng, run=k)`, or of
             `solve(…, rng=rng[k])`. A search has no use for it.
         bounds: keep `lower` and `upper`, a tenth of the time; without them these say nothing.
-        workers: threads, as many as there are cores if not given; the result does not depend on it.
+        workers: threads at most, as many as there are cores if not given; the result does not depend on it.
         device: run all of them at once through JAX, on this kind of device (`gpu.py`); certificates are looked for
             every 64 iterations. A search is not for it, but for one that ends an iteration: that is the CPU's. z(0) has
             the same numbers, but for a last bit now and then.
@@ -145,8 +147,9 @@ def solve_ensemble(
         result, starts = _run_on_device(source, groups, settings, normals, device, dtype)
     else:
         result, starts = _blank(source.runs, groups[0].nodes, _fill), _Starts.blank(source.runs)
-        _in_threads(lambda share: _drive(source, share, settings, normals, result, starts), groups, workers)
-    _in_threads(lambda share: _end(source, share.runs, starts, result), groups, workers)
+        driving = min(workers, _MOST_DRIVING)
+        _in_threads(lambda share: _drive(source, share, settings, normals, result, starts), groups, driving)
+    _in_threads(lambda share: _end(source, share.runs, starts, result), groups, workers, _SEARCHES)
     return result
 
 
@@ -186,15 +189,17 @@ def _search(source: Together | Apart, method: Search, workers: int) -> EnsembleR
     check(source, method)
     groups = source.groups()
     result = _blank(source.runs, groups[0].nodes, np.broadcast_to)
-    _in_threads(lambda share: _write_search(source, share.runs, method, None, result), groups, workers)
+    _in_threads(lambda share: _write_search(source, share.runs, method, None, result), groups, workers, _SEARCHES)
     return result
 
 
-def _in_threads(work: Callable[[Group], None], groups: Sequence[Group], workers: int) -> None:
-    """Each group in as many shares as there are workers."""
-    parts = [group._replace(runs=part) for group in groups for part in np.array_split(group.runs, workers)]
-    parts = [share for share in parts if share.runs.size]
-    if workers == 1:
+def _in_threads(work: Callable[[Group], None], groups: Sequence[Group], workers: int, least: int = 1) -> None:
+    """Each group in as many shares as there are workers, of no fewer numbers than that; threads wait for each other."""
+    parts = []
+    for group in groups:
+        shares = min(workers, max(1, len(group.runs) * group.nodes // least), len(group.runs))
+        parts += [group._replace(runs=part) for part in np.array_split(group.runs, shares)]
+    if workers == 1 or len(parts) == 1:
         for share in parts:
             work(share)
         return

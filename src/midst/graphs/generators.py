@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.graphs.graph import Graph, from_edges, key_of, refuse_absurd, repeats_in, whole
-from midst.types import Ints
+from midst.types import Array, Ints
 
 Seed = int | np.random.Generator | None
 
 _LISTED = 5_000  # nodes up to which the edges of a complete graph are listed unless asked otherwise
+_FEW = 1_000  # points, of which all pairs are looked at
 _DRAWS = 100  # how often a random graph is drawn before giving up on a connected one
 
 
@@ -110,8 +111,6 @@ def rgg(n: int, radius: float | None = None, rng: Seed = None, *, connected: boo
         rng: a seed or a generator.
         connected: draw again, up to 100 times, until the graph is connected; otherwise the first draw is returned.
     """
-    from scipy.spatial import cKDTree  # a tenth of a second, which every node of a network would pay
-
     n, rng = whole("n", n, 2), _generator(rng)
     threshold = min(math.sqrt(2 * math.log(n) / n), math.sqrt(2))
     reach = threshold if radius is None else radius
@@ -121,9 +120,19 @@ def rgg(n: int, radius: float | None = None, rng: Seed = None, *, connected: boo
 
     def draw() -> Graph:
         points = rng.random((n, 2))
-        return from_edges(n, cKDTree(points).query_pairs(reach, output_type="ndarray"), name="rgg", positions=points)
+        return from_edges(n, _near(points, float(reach)), name="rgg", positions=points)
 
     return _redraw(draw, connected, f"radius={threshold:.3g} or connected=False")
+
+
+def _near(points: Array, reach: float) -> Ints:
+    """The pairs of points that are at most so far apart."""
+    if len(points) <= _FEW:  # without a library that takes half a second to load
+        apart = ((points[:, None] - points) ** 2).sum(axis=2)
+        return np.argwhere(np.triu(apart <= reach * reach, 1))
+    from scipy.spatial import cKDTree
+
+    return np.asarray(cKDTree(points).query_pairs(reach, output_type="ndarray"))
 
 
 def erdos_renyi(n: int, p: float | None = None, rng: Seed = None, *, connected: bool = True) -> Graph:
