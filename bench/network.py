@@ -195,11 +195,17 @@ def _ping(i: int, folder: Path, together: Barrier, journals: Path | None) -> Pac
     size = make_setup(charter, name, 0.0, notary).codec.step_bytes + LENGTH_BYTES
     plain, rounds = msgspec.to_builtins(charter), charter.rounds
     with ExitStack() as opened:
-        keep: Callable[[], object] = lambda: None  # noqa: E731
+        file = None
         if journals is not None:
             file = opened.enter_context(open(journals / name, "wb", buffering=0))
-            record = bytes(len(charter.neighbours(name)) * size + RECORD_BYTES)
-            keep = lambda: (file.write(record), os.fdatasync(file.fileno()), file.write(bytes(MARK_BYTES)))  # noqa: E731
+        record = bytes(len(charter.neighbours(name)) * size + RECORD_BYTES)
+
+        def keep() -> None:
+            if file is not None:
+                file.write(record)
+                os.fdatasync(file.fileno())
+                file.write(bytes(MARK_BYTES))
+
         seconds = asyncio.run(bench.ping.take_part(i, gate, plain, folder, size, rounds, False, keep))
     return seconds / rounds, (cpu[2] - cpu[1]) / rounds
 
