@@ -29,6 +29,7 @@ from midst.engines import gpu
 from midst.engines.arrays import carry, cut
 from midst.engines.batches import BatchSettings, Together, edge_normals, make_batch
 from midst.engines.ensemble_search import SearchStart, search_some
+from midst.graphs import Graph
 from midst.graphs.neighbour_sums import neighbour_sum
 from midst.protocol.step import Terms
 from midst.workers import cores
@@ -235,6 +236,7 @@ def stages(graph, values):
 def large_call(name, graph):
     """`solve(…, engine="gpu")` of one large graph, after the graph is there."""
     values = np.random.default_rng(0).normal(size=graph.n)
+    print(f"{name}: made", flush=True)
     start = time.perf_counter()
     problem = Problem(graph, values, bounds=(-8, 8))
     graph.diameter()
@@ -248,6 +250,24 @@ def large_call(name, graph):
     more = {"first_call": times[0], "problem_and_diameter": made, "iterations": result.iterations}
     name = f"solve, {name}, {graph.n:,} nodes, Consensus(stop=Exact()), engine='gpu'"
     report(name, times[-1], "s", **more, rounds=result.rounds, exposed=len(result.exposed), peak_GB=peak())
+
+
+def torus(side):
+    """Every node joined to its eight neighbours, with no border."""
+    row, column = np.divmod(np.arange(side * side), side)
+    near = [((row + a) % side) * side + (column + b) % side for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b]
+    target = np.sort(np.column_stack(near), axis=1).reshape(-1)
+    return Graph(side * side, (np.repeat(np.arange(side * side), 8), target), "torus", known_diameter=side // 2)
+
+
+def random_graph(n):
+    """The edges of four random permutations, each once: of degree 8, but for a few nodes."""
+    pairs = [jnp.stack([jnp.arange(n), jax.random.permutation(jax.random.key(k), n)]) for k in range(4)]
+    low, high = (end(jnp.concatenate(pairs, axis=1), axis=0) for end in (jnp.min, jnp.max))
+    keys = jnp.unique(jnp.where(low < high, low * n + high, -1))
+    keys = keys[keys >= 0]
+    both = jnp.sort(jnp.concatenate([keys, keys % n * n + keys // n]))
+    return Graph(n, tuple(np.array(end) for end in (both // n, both % n)), "random")
 
 
 def peak():
@@ -365,7 +385,9 @@ def main():
 def calls(quick):
     for kind in ("ring", "rgg", "complete"):
         ensemble_call(kind, 1_000 if quick else 100_000)
-    large_call("random, degree 8", graphs.regular(100_000 if quick else 5_000_000, 8, rng=1))
+    side = 500 if quick else 7071
+    for name, graph in (("torus, degree 8", torus(side)), ("random, degree 8", random_graph(side * side))):
+        large_call(name, graph)
 
 
 def kernels(quick):

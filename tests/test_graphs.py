@@ -109,9 +109,22 @@ def test_graph_does_not_touch_the_caller_arrays():
 
 
 def test_diameter_of_a_large_graph_is_a_bound():
-    assert graphs.ring(2000).diameter() == 1000
-    assert 1250 <= graphs.ring(2501).diameter() <= 2500
+    ring = graphs.ring(2501)
+    assert 1250 <= from_edges(2501, np.column_stack([ring.source, ring.target])[ring.sign > 0]).diameter() <= 2500
     assert graphs.star(3000).diameter() == 2
+
+
+def test_a_known_diameter_is_that_of_the_edges():
+    for graph in (
+        *map(graphs.ring, range(3, 12)),
+        *map(graphs.path, range(2, 9)),
+        graphs.grid(1, 6),
+        graphs.grid(5, 3),
+    ):
+        pairs = np.column_stack([graph.source, graph.target])[graph.sign > 0]
+        assert graph.known_diameter == graph.diameter() == from_edges(graph.n, pairs).diameter()
+        assert graph.is_connected
+    assert (graphs.ring(10**5).diameter(), graphs.grid(300, 200).diameter()) == (50_000, 498)
 
 
 @pytest.mark.parametrize(

@@ -288,9 +288,9 @@ def working_terms(problem: Settling, parameters: Parameters, largest: float) -> 
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         c = parameters.working_c(isinstance(problem.objective, Mean))
         terms = problem.terms(parameters.unit, c)
-        reach = largest + np.abs(terms.above).max()
-        in_range = np.isfinite(reach / terms.weight) & np.isfinite(terms.weight) & (terms.weight > 0)
-        if not in_range.all():
+        reach = largest + max(terms.above.max(), -terms.above.min())
+        lightest, heaviest = terms.weight.min(), terms.weight.max()
+        if not (lightest > 0 and np.isfinite(heaviest) and np.isfinite(reach / lightest)):
             raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
     return terms, c
 

@@ -35,7 +35,7 @@ def ring(n: int) -> Graph:
     target += source
     target -= 1
     target[:2], target[-2:] = (1, n - 1), (0, n - 2)
-    return Graph(n, (source, target), "ring")
+    return Graph(n, (source, target), "ring", known_diameter=n // 2)
 
 
 def complete(n: int, *, listed: bool | None = None) -> Graph:
@@ -59,7 +59,7 @@ def complete(n: int, *, listed: bool | None = None) -> Graph:
 def path(n: int) -> Graph:
     """A line through all nodes in order."""
     n = _room("path", whole("n", n, 2))
-    return Graph(n, _lattice(1, n), "path")
+    return Graph(n, _lattice(1, n), "path", known_diameter=n - 1)
 
 
 def star(n: int) -> Graph:
@@ -90,7 +90,8 @@ def grid(rows: int, columns: int) -> Graph:
     n = _room("grid", whole("rows × columns", rows * columns, 2))
     place = np.empty((rows, columns, 2))
     place[:, :, 0], place[:, :, 1] = np.arange(columns), np.arange(rows)[:, None]
-    return Graph(n, _lattice(rows, columns), "grid", positions=place.reshape(n, 2))
+    far = rows + columns - 2
+    return Graph(n, _lattice(rows, columns), "grid", positions=place.reshape(n, 2), known_diameter=far)
 
 
 def _lattice(rows: int, columns: int) -> tuple[Ints, Ints]:

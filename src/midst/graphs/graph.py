@@ -40,6 +40,7 @@ class Graph:
         name: what the graph is called, such as "ring", "rgg" or the stem of its file.
         labels: the names of the nodes, where they are other than 0..n-1.
         positions: x and y of each node, where the graph is geometric.
+        known_diameter: where whoever made the graph knows it, and with it that the graph is connected.
     """
 
     n: int
@@ -47,6 +48,7 @@ class Graph:
     name: str = "graph"
     labels: tuple[str, ...] | None = None
     positions: Array | None = None
+    known_diameter: int | None = None
 
     def __post_init__(self) -> None:
         for array in (*(self.ends or ()), self.positions):
@@ -122,9 +124,9 @@ class Graph:
     @cached_property
     def is_connected(self) -> bool:
         """Whether every node reaches every other."""
-        if self.ends is not None and self.n > _SMALL:
-            return self._reach[0] == self.n
-        return self.ends is None or bool((self._component_of_each() == 0).all())
+        if self.ends is None or self.known_diameter is not None:
+            return True
+        return self._reach[0] == self.n if self.n > _SMALL else bool((self._component_of_each() == 0).all())
 
     @cached_property
     def _reach(self) -> tuple[int, int]:
@@ -191,15 +193,18 @@ class Graph:
         raise InputError(f"graph has {len(parts)} components ({listed}); the median needs a connected graph")
 
     def diameter(self) -> int:
-        """The longest shortest path, in edges: exact up to 2000 nodes, an upper bound above.
+        """The longest shortest path, in edges: exact up to 2000 nodes and where it is known, else an upper bound.
 
-        The bound is twice the eccentricity of a node of highest degree, and so at most twice the diameter.
+        The bound is twice the eccentricity of a node of highest degree, and so at most twice the diameter. Of rings,
+        paths, stars, grids and complete graphs as `graphs` makes them the diameter is known.
 
         Raises:
             InputError: if the graph is not connected.
         """
         if self.ends is None:
             return min(self.n - 1, 1)
+        if self.known_diameter is not None:
+            return self.known_diameter
         self.require_connected()
         if self.n <= _SMALL:
             return self._gossip[0]
