@@ -444,6 +444,7 @@ class SolveOptions(TypedDict, total=False):
     method: MethodLike | None
     engine: str
     rng: RNG
+    run: int
     record: Record
     keep_values: bool
     throw: bool
