@@ -8,6 +8,8 @@ of the best run, which other work on the machine changes less, and the ratio of 
 
 - `ensembles`: a million searches among fifteen, `Problem` and `solve_ensemble(…, workers=2)` together; beside them
   `np.sort` of the same values.
+- `iterations`: a hundred thousand runs of the paper's iteration among fifteen, to the proof; beside them forty
+  iterations of as many runs in plain NumPy, with no end, no proof and no record.
 - `large`: ten million nodes: the graph, the `Problem` and `solve(…, "search")`, each by itself, and the command, whole;
   beside them `np.sort` of the values.
 - `audits`: `midst.audit` with sealed z(0) of runs of 2,000 iterations among fifteen, the worst of eight traces; and the
@@ -32,7 +34,7 @@ import numpy as np
 from bench.tables import run_parts
 from numpy.typing import NDArray
 
-from midst import Adversary, After, Consensus, Problem, audit, graphs, solve, solve_ensemble
+from midst import Adversary, After, Consensus, Exact, Problem, audit, graphs, solve, solve_ensemble
 from midst.graphs import Graph
 
 Row = dict[str, Any]
@@ -95,6 +97,30 @@ def over_ensembles(quick: bool) -> Iterator[Row]:
             yield {"graph": family, "call": name, "public": known, "runs/s": runs / spent["seconds"], **spent}
 
 
+def over_iterations(quick: bool) -> Iterator[Row]:
+    """One row a graph: the paper's iteration to the proof, beside forty bare iterations of all runs at once."""
+    runs = 5_000 if quick else 100_000
+    values = np.random.default_rng(1).normal(size=(NODES, runs))
+    for family, make in SMALL.items():
+        graph = make()
+        adjacency, cd = graph.adjacency().toarray(), graph.degree[:, None] / 5.0
+
+        def call(graph: Graph = graph) -> None:
+            found = solve_ensemble(Problem(graph, values, bounds=BOUNDS), Consensus(stop=Exact()), rng=1, workers=2)
+            assert found.certified.all()
+            assert not found.error.any()
+
+        def bare(adjacency: NDArray[np.float64] = adjacency, cd: NDArray[np.float64] = cd) -> None:
+            S, R = np.zeros_like(values), np.zeros_like(values)
+            for _ in range(40):
+                x = np.clip(values, (-1 - S) / cd, (1 - S) / cd)
+                S, R = 0.5 * (S - R) - adjacency @ x / 5.0, 0.5 * (R - S) - cd * x
+
+        spent = in_turn(call, bare, quick)
+        name = f"solve_ensemble(Problem(…), Consensus(stop=Exact()), rng=1, workers=2), {runs:,} runs"
+        yield {"graph": family, "call": name, "runs/s": runs / spent["seconds"], **spent}
+
+
 def over_large(quick: bool) -> Iterator[Row]:
     """One row a graph and step."""
     n = 100_000 if quick else 10_000_000
@@ -152,6 +178,7 @@ def over_help(quick: bool) -> Iterator[Row]:
 
 PARTS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "ensembles": over_ensembles,
+    "iterations": over_iterations,
     "large": over_large,
     "audits": over_audits,
     "help": over_help,
