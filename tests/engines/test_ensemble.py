@@ -254,6 +254,23 @@ def test_joining_and_closing_ranks(monkeypatch, kind, workers, stop):
         np.testing.assert_allclose(result.x, at_once.x, rtol=0, atol=1e-12)
 
 
+def test_blocks_of_runs_that_share_other_numbers(monkeypatch):
+    """c and the unit stand once where all runs of a block have the same; the next block may have others."""
+    values = np.random.default_rng(3).permutation(np.linspace(-1, 1, 11)).repeat(30).reshape(11, 30)
+    values = values * np.repeat([1.0, 64.0, 1e200], 10)
+    problem = Problem(graphs.rgg(11, rng=1), values)
+    assert len(set(problem.scale.tolist())) == 3
+    at_once = solve_ensemble(problem, Consensus(), rng=4)
+    monkeypatch.setattr(ensemble, "_NUMBERS", 11 * 5)
+    for workers in (1, 3):
+        result = solve_ensemble(problem, Consensus(), rng=4, workers=workers)
+        np.testing.assert_array_equal(result.iterations, at_once.iterations)
+        np.testing.assert_array_equal(result.first_inside, at_once.first_inside)
+        np.testing.assert_allclose(result.x, at_once.x, rtol=1e-12)
+    for k in (0, 10, 29):
+        assert_same(at_once, k, alone(Problem(problem.graph, values[:, k]), 4, run=k))
+
+
 SIZES = (12, 5, 30, 7, 2, 29, 13, 16, 8, 11, 31)  # so that some are padded, and none to more than twice its size
 
 

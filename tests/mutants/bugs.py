@@ -49,6 +49,9 @@ _NOISY = "tests/protocol/test_noisy_participants.py::"
 _NOISE_NET = "tests/net/test_joint_noise.py::"
 _NOISE_METHOD = "tests/test_noise_method.py::"
 _LEDGER = "tests/dp/test_ledger.py::"
+_NORMALS = "tests/test_normals.py::"
+_ENSEMBLE = "tests/engines/test_ensemble.py::"
+_LARGE = "tests/engines/test_large.py::"
 _SESSIONS = "tests/dp/test_sessions.py::"
 _POSTERIOR = "tests/privacy/test_posterior.py::"
 _VOTES = "tests/protocol/test_votes.py::"
@@ -1452,6 +1455,65 @@ _SEEDS = [
     ),
 ]
 
+_ENSEMBLES = [
+    Bug(
+        "both ends of an edge draw one number",
+        "normals.py",
+        "return radius * xp.cos(angle), radius * xp.sin(angle)",
+        "return radius * xp.cos(angle), radius * xp.cos(angle)",
+        (_NORMALS + "test_the_law",),
+    ),
+    Bug(
+        "all runs draw the same numbers",
+        "normals.py",
+        "first, second = threefry(key, (places, runs))",
+        "first, second = threefry(key, (places, runs & np.uint64(0)))",
+        (_NORMALS + "test_the_law",),
+    ),
+    Bug(
+        "a round of the generator is left out",
+        "normals.py",
+        "_ROUNDS = 20",
+        "_ROUNDS = 19",
+        (_NORMALS + "test_known_answers",),
+    ),
+    Bug(
+        "a device draws the ends of edges with one sign",
+        "engines/gpu.py",
+        "jnp.where(outward, first, -second), jnp.where(outward, -second, first)",
+        "jnp.where(outward, first, second), jnp.where(outward, second, first)",
+        (_LARGE + "test_the_exact_run_of_the_host",),
+    ),
+    Bug(
+        "nodes that are not there pull at a mean",
+        "engines/gpu.py",
+        'ways = ("constant", "constant", "edge", "edge")',
+        'ways = ("edge", "edge", "edge", "edge")',
+        (_LARGE + "test_other_ends",),
+    ),
+    Bug(
+        "what one block of runs shares is that of all",
+        "engines/batches.py",
+        "if other.shape[-1] == 1 and np.array_equal(part, other):",
+        "if other.shape[-1] == 1:",
+        (_ENSEMBLE + "test_blocks_of_runs_that_share_other_numbers",),
+    ),
+    Bug(
+        "runs that join take the numbers of those that wait",
+        "engines/ensemble.py",
+        "return cls(row.copy(), t, running,",
+        "return cls(row, t, running,",
+        (_ENSEMBLE + "test_joining_and_closing_ranks",),
+    ),
+    Bug(
+        "a ring knows twice its diameter",
+        "graphs/generators.py",
+        "known_diameter=n // 2",
+        "known_diameter=2 * (n // 2)",
+        (_GRAPHS + "test_a_known_diameter_is_that_of_the_edges",),
+    ),
+]
+
 _NOISE = [
     Bug(
         "joint noise is left out",
@@ -2326,6 +2388,7 @@ BUGS: tuple[Bug, ...] = (
     *_NOISE,
     *_LEDGERS,
     *_MANY_SEARCHES,
+    *_ENSEMBLES,
     *_STATES,
     *_VOTED,
     *_FLOODS,
