@@ -58,7 +58,18 @@ def test_lines_of_a_file_are_participants_too(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["statistics"] == {"sum": 21.0}
     line = ("run", "--graph", "ring", "--values", tmp_path / "column.csv", "--column", "pay", "--missing", "drop")
     assert json.loads(invoke(*line, "--statistics", "sum", "--json").stdout)["statistics"] == {"sum": 7.0}
-    assert json.loads(invoke(*line, "--method", "search", "--json").stdout)["value"] == 2.0
+    found = invoke(*line, "--method", "search", "--json")
+    assert json.loads(found.stdout)["value"] == 2.0
+    assert found.stderr == "midst: 1 row has a missing value and was left out\n"
+
+
+def test_a_network_of_this_machine_says_what_it_left_out(tmp_path: Path) -> None:
+    for name, rows in {"a": "1\nNA\n3\n", "b": "2\n5\n", "c": "NA\n4\n"}.items():
+        (tmp_path / f"{name}.csv").write_text("pay\n" + rows)
+    line = ("up", "--graph", "ring", "--values-dir", tmp_path, "--column", "pay", "--statistics", "sum", "--no-verify")
+    done = invoke(*line, "--bounds", "0:9", "--resolution", 1, "--missing", "drop", "--json")
+    assert json.loads(done.stdout)["statistics"] == {"sum": 15.0}
+    assert "midst: 2 rows have a missing value and were left out" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -192,9 +192,10 @@ def _read_tables(
 ) -> tuple[Graph, list[Array], dict[str, Any]]:
     """The graph, everybody's rows, and what the charter says of their columns."""
     from midst.cli.options import read_graph
-    from midst.cli.values import read_parties
+    from midst.cli.values import read_parties, tell_dropped
 
     parts = read_parties(values, folder, pooled, columns, missing)
+    tell_dropped(sum(part.dropped for part in parts))
     names = next((part.names for part in parts if part.names), ())
     if not names and parts[0].values.shape[1] > 1:
         raise InputError("statistics are of columns with names; give a .csv or .parquet file and --column")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import click
 import numpy as np
 
 from midst.columns import Columns, Missing, parse_rows, read_columns, read_folder, read_rows
@@ -60,7 +61,16 @@ def read_values(
         return None
     if pooled:
         return read_lists(path)
-    return check_values(_as_array(read_columns(path, columns, missing=missing).values), nodes)
+    found = read_columns(path, columns, missing=missing)
+    tell_dropped(found.dropped)
+    return check_values(_as_array(found.values), nodes)
+
+
+def tell_dropped(rows: int) -> None:
+    """Says on stderr how many rows were left out, if any."""
+    if rows:
+        missing = "row has a missing value and was" if rows == 1 else "rows have a missing value and were"
+        click.echo(f"midst: {rows:,} {missing} left out", err=True)
 
 
 def read_parties(
