@@ -189,8 +189,7 @@ def test_a_coordinate_is_a_run_of_solve():
     graph = midst.graphs.rgg(9, rng=4)
     found = coordinate_median(updates, graph, rng=5)
     values = np.stack(updates)
-    children = np.random.default_rng(5).spawn(12)
-    alone = [midst.median(values[:, k], graph, rng=child) for k, child in enumerate(children)]
+    alone = [midst.median(values[:, k], graph, rng=5, run=k) for k in range(12)]
     assert found.value.tolist() == [result.value for result in alone]
     assert found.rounds == max(result.rounds for result in alone)
     assert found.exposed == sum(len(result.exposed) for result in alone)

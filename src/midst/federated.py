@@ -221,7 +221,7 @@ def coordinate_quantile(
     if isinstance(method, Consensus) and not isinstance(method.stop, Exact | None):
         raise InputError("an aggregate is one of the clients' numbers; leave stop out, or give midst.Exact()")
     plan = _plan(updates, Quantile(tau, side), graph, _SEARCH if isinstance(method, Search) else _CONSENSUS, options)
-    aggregate = _run(plan, updates[0], method, _generator(options.get("rng")), options.get("progress"))
+    aggregate = _run(plan, updates[0], method, _seed(options.get("rng")), options.get("progress"))
     if options.get("throw", True) and not aggregate.certified:
         unproved = sum(not chunk.certified for chunk in aggregate.chunks)
         where = f"{unproved} of {len(aggregate.chunks)} chunks have a coordinate that was not proved within the limit"
@@ -276,16 +276,14 @@ def _plan(
     return plan
 
 
-def _run(
-    plan: _Plan, update: Update, method: Method, rng: np.random.Generator, progress: TaskProgress | None
-) -> Aggregate:
-    """Every chunk after the other, and the answers in the structure of an update."""
+def _run(plan: _Plan, update: Update, method: Method, seed: int, progress: TaskProgress | None) -> Aggregate:
+    """Every chunk after the other, and the answers in the structure of an update; coordinate k is run k of the seed."""
     answers = [np.empty(parameter.shape, parameter.dtype) for parameter in plan.parameters]
     exposed, chunks = np.zeros(plan.graph.n, np.int64), []
     for start, stop in plan.cuts:
         places = _places(plan.parameters, start, stop)
         problem = plan.problem(places)
-        found = solve_ensemble(problem, method, rng=rng, bounds=False)
+        found = solve_ensemble(problem, method, rng=seed, first=start, bounds=False)
         for place in places:
             answers[place.parameter].flat[place.there] = found.value[place.here]
         sent = found.exposed.sum(axis=0)
@@ -297,9 +295,11 @@ def _run(
     return Aggregate(value, problem.title, plan.graph.n, stop, tuple(chunks), exposed, problem.public)
 
 
-def _generator(rng: RNG) -> np.random.Generator:
+def _seed(rng: RNG) -> int:
+    """A seed as it is; of a generator its next one."""
     try:
-        return np.random.default_rng(rng)
+        drawn = np.random.default_rng(rng)
+        return int(rng) if isinstance(rng, int | np.integer) else int(drawn.integers(2**63))
     except (TypeError, ValueError):
         raise InputError("rng must be a non-negative whole number, a numpy Generator, or None") from None
 

@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from midst.cli import COMMANDS, main
-from midst.cli import paper as paper_module
 from midst.errors import InputError
 from midst.studies.paper import choices, gallery
 from midst.studies.paper.runs import StudySettings
@@ -109,7 +108,7 @@ REFUSALS: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refusals(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paper_module, "make", None)  # refused before anything is computed
+    monkeypatch.setattr(gallery, "make", None)  # refused before anything is computed
     Path("file").write_text("mine")
     Path("foreign").mkdir()
     Path("foreign/claims.json").write_text("[]")

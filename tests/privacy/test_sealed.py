@@ -81,7 +81,8 @@ def naive_posterior(trace):
             if h["lower"] == h["upper"]:
                 log_weight += prior.logpdf(h["lower"])
             else:
-                log_weight += np.log(prior.cdf(h["upper"]) - prior.cdf(h["lower"]))
+                with np.errstate(divide="ignore"):  # of an interval so far out that nothing is left of it
+                    log_weight += np.log(prior.cdf(h["upper"]) - prior.cdf(h["lower"]))
             log_weight += 0.0 if "box" in h else np.log(c * d[i])
         points = [i for i in range(n) if "box" not in joint[i]]
         boxes = [i for i in range(n) if "box" in joint[i]]
@@ -346,7 +347,7 @@ def test_a_seed_repeats_what_is_sampled():
     for graph, sample in ((graphs.ring(8), sealed.integrate_hypotheses), (graphs.rgg(15, rng=3), few)):
         problem = midst.Problem(graph, np.random.default_rng(1).normal(size=graph.n))
         method = midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(300))
-        seen = view(midst.solve(problem, method, rng=5, record="auto").trace, SEALED)
+        seen = view(midst.solve(problem, method, rng=4, record="auto").trace, SEALED)
         every = [sealed.hypotheses(seen.public, observation, Normal()) for observation in seen.observations]
         component = sealed.assemble(seen.public, [*range(graph.n)], every)
         one, two, other = (np.concatenate(sample(component, seed=seed).probability) for seed in (1, 1, 2))

@@ -440,10 +440,10 @@ def put_in(part: Any, places: Ints, other: Any, runs: int) -> Any:
     return replace(part, **{name: put_in(one, places, new, runs) for name, (one, new) in parts.items()})
 
 
-def edge_normals(rng: RNG | Sequence[RNG], runs: int) -> EdgeNormals:
-    """What z(0) is drawn from, in every run."""
+def edge_normals(rng: RNG | Sequence[RNG], runs: int, first: int = 0) -> EdgeNormals:
+    """What z(0) is drawn from, in every run from the first on."""
     if not isinstance(rng, Sequence):
-        return EdgeNormals.drawn(streams(rng).z0, shape=(runs,))
+        return EdgeNormals.drawn(streams(rng).z0, first, (runs,))
     if len(rng) != runs:
         raise InputError(f"{len(rng)} generators for {runs} runs; give one a run, or one for all")
     keys = [EdgeNormals.drawn(streams(one).z0).key for one in rng]

@@ -107,6 +107,7 @@ def solve_ensemble(
     method: Method | MethodName | None = None,
     *,
     rng: RNG | Sequence[RNG] = None,
+    first: int = 0,
     bounds: bool = True,
     workers: int | None = None,
     device: Literal["cpu", "gpu"] | None = None,
@@ -124,6 +125,7 @@ def solve_ensemble(
             certified to 1e-6.
         rng: a seed or a generator; or a sequence of one a run. Run k has the z(0) of `solve(…, rng=rng, run=k)`, or of
             `solve(…, rng=rng[k])`. A search has no use for it.
+        first: the number of the first run, where these are a piece of a larger ensemble with one rng.
         bounds: keep `lower` and `upper`, a tenth of the time; without them these say nothing.
         workers: threads at most, as many as there are cores if not given; the result does not depend on it.
         device: run all of them at once through JAX, on this kind of device (`gpu.py`); certificates are looked for
@@ -141,7 +143,7 @@ def solve_ensemble(
         if device is not None:
             raise InputError("a search runs on the CPU; leave device= out")
         return _search(source, method, workers)
-    settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs)
+    settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs, first)
     groups = source.groups()
     if device is not None:
         result, starts = _run_on_device(source, groups, settings, normals, device, dtype)

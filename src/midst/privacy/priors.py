@@ -48,7 +48,7 @@ def log_normal_mass(a: Array, b: Array) -> Array:
 
 def log_mass_of_one(a: float, b: float) -> float:
     """`log_normal_mass` of one interval, without the arrays: the same operations in the same order."""
-    low, high = (-b, -a) if a > 0 else (a, b)
+    low, high = (-float(b), -float(a)) if a > 0 else (float(a), float(b))
     width, middle = high - low, 0.5 * (low + high)
     if not width > 0:
         return -math.inf
