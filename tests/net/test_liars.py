@@ -39,7 +39,8 @@ def test_nobody_is_led_to_another_answer_than_somebody_else(strategy: str, tmp_p
     named = ["aborted: p2 signed two statements" in end.err for end in ends]
     assert any(named)
     for end, by_evidence in zip(ends, named, strict=True):
-        assert by_evidence or "totals cannot be" in end.err
+        # The liar's own node may hear of its other statement first: it withdraws then, signed, and about itself alone.
+        assert by_evidence or "totals cannot be" in end.err or "p2 withdrew (journal lost)" in end.err
         if by_evidence:
             check_evidence(end.err, tmp_path, "p2")
 
