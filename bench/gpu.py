@@ -14,7 +14,6 @@ import os
 import statistics
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy wants some of the memory too
@@ -25,16 +24,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from midst import Certified, Consensus, Exact, Problem, Search, graphs, solve, solve_ensemble
+from midst.engines import ensemble as ensembles
 from midst.engines import gpu
 from midst.engines.arrays import carry, cut
-from midst.engines.batches import BatchSettings, Together, edge_normals, make_batch
+from midst.engines.batches import BatchSettings, Group, Together, edge_normals, make_batch
 from midst.engines.ensemble_search import SearchStart, search_some
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import neighbour_sum
 from midst.protocol.step import Terms
 from midst.workers import cores
 
-MEDIAN = {"above": -1.0, "below": 1.0}
 rows: list[dict[str, object]] = []
 
 
@@ -222,13 +221,13 @@ def stages(graph, values):
     out = there.fetch(end)
     mark("fetch_ms")
     start = SearchStart(out.near.low, out.near.high, batch.scale)
-    parts_of = np.array_split(np.arange(runs), cores())
 
-    def search(which):
+    def search(share):
+        which = share.runs
         search_some(Together(problem), which, Search(), SearchStart(*(part[which] for part in start)))
 
-    with ThreadPoolExecutor(cores()) as pool:
-        list(pool.map(search, parts_of))
+    everyone = [Group(np.arange(runs), graph.n)]
+    ensembles._in_threads(search, everyone, cores(), ensembles._SEARCHES)
     mark("search_ms")
     return parts
 

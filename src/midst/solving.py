@@ -36,6 +36,7 @@ from midst.methods import (
     Method,
     MethodName,
     Search,
+    Stop,
     choose_stop,
     make_method,
     noisy_rules,
@@ -218,17 +219,19 @@ def _by_consensus(
     parameters = settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma, force=method.force)
     start = _start(problem, method, parameters, rng, run, record)
     system = assemble(problem, parameters, start)
-    unit, scale = parameters.unit, parameters.scale / parameters.unit
-    tolerance = CLOSE if rules else stop.tolerance if isinstance(stop, Certified) else Certified().tolerance
-    prover = Prover(problem.objective, problem.whole_weights, system.terms.s, tolerance * scale)
-    close = None if rules is None else Closeness(problem.graph.diameter(), tolerance * scale)
+    unit, tolerance = parameters.unit, _greatest_spread(stop, parameters)
+    close = None if rules is None else Closeness(problem.graph.diameter(), tolerance)
     recorder = Recorder(record, problem.values.shape)
     t, x, branch, ended = _drive(
         ENGINES[engine](system),
-        ends=_never if isinstance(stop, After) else close.see if close is not None else _once(prover),
+        ends=_never
+        if isinstance(stop, After)
+        else close.see
+        if close is not None
+        else _once(_prover(problem, parameters, tolerance)),
         last=stop.iterations if isinstance(stop, After) else method.limit,
         recorder=recorder,
-        report=_reporter(progress, scale),
+        report=_reporter(progress, parameters.scale / unit),
     )
     found = None
     if rules is not None and close is not None and ended:
@@ -247,23 +250,8 @@ def _by_consensus(
         seed=int(rng) if isinstance(rng, int | np.integer) and method.z0 is None and run == 0 else None,
         z0=None if isinstance(start, Sums) or record not in ("all", "audit") else start,
     )
-    value = _middle(x, unit) if found is None else found.value
-    certificate = None if rules is not None else prover.certificate(x, unit)
     exposed = tuple(np.unique(np.nonzero(recorder.seen_inside)[0]).tolist())
-    rounds = t + 1 + (found is not None)  # z(0) takes one
-    result = _result(problem, trace, value, found, rounds, certificate, exposed)
-    if result.certified or isinstance(stop, After):
-        return result, None
-    return result, _what_is_missing(result, rules is not None, x, unit, tolerance * scale)
-
-
-def _what_is_missing(result: Result, searched: bool, x: Array, unit: Array, tolerance: Array) -> str:
-    wanted = "x close enough for a search" if searched else "a certificate"
-    spread, needed = (float(np.max(each * unit)) for each in (x.max(axis=0) - x.min(axis=0), tolerance))
-    return (
-        f"{wanted} was not reached in {result.iterations:,} iterations (spread {spread:.3g}, tolerance {needed:.3g});"
-        " try a larger limit, another c, or public bounds closer to the data"
-    )
+    return _conclude(problem, stop, parameters, trace, found, exposed, lambda: x)
 
 
 def _by_device(
@@ -278,8 +266,6 @@ def _by_device(
     rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
     parameters = settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma, force=method.force)
     end = LargeRun(problem, method, stop, EdgeNormals.drawn(streams(rng).z0, run, (1,)))
-    unit, scale = parameters.unit, parameters.scale / parameters.unit
-    tolerance = CLOSE if rules else stop.tolerance if isinstance(stop, Certified) else Certified().tolerance
     found = None
     if rules is not None and end.close:
         opening = opening_thresholds(problem.keys, end.low, end.high, float(parameters.scale))
@@ -297,15 +283,54 @@ def _by_device(
         seed=int(rng) if isinstance(rng, int | np.integer) and run == 0 else None,
     )
     exposed = tuple(np.flatnonzero(end.inside).tolist())
+    return _conclude(problem, stop, parameters, trace, found, exposed, lambda: end.x)
+
+
+def _conclude(
+    problem: Problem,
+    stop: Stop,
+    parameters: Parameters,
+    trace: Trace,
+    found: _SearchOutcome | None,
+    exposed: tuple[int, ...],
+    last_x: Callable[[], Array],
+) -> tuple[Result, str | None]:
+    """The result of an iteration that is over; and what it lacks, where it did not come to its stop.
+
+    Args:
+        problem: what was to be found.
+        stop: when the iteration was to end.
+        parameters: as settled.
+        trace: the record.
+        found: what the search found; None where there was none.
+        exposed: who sent its own value.
+        last_x: gives the last x, in working units; asked where no search was.
+    """
     if found is not None:
-        return _result(problem, trace, found.value, found, end.iterations + 1, None, exposed), None  # z(0) takes one
-    prover = Prover(problem.objective, problem.whole_weights, problem.values / unit, tolerance * scale)
-    x = end.x
-    certificate = None if rules is not None else prover.certificate(x, unit)
-    result = _result(problem, trace, _middle(x, unit), None, end.iterations, certificate, exposed)
+        return _result(problem, trace, found.value, found, trace.iterations + 1, None, exposed), None  # z(0) takes one
+    unit, tolerance, x = parameters.unit, _greatest_spread(stop, parameters), last_x()
+    certificate = None if isinstance(stop, Exact) else _prover(problem, parameters, tolerance).certificate(x, unit)
+    result = _result(problem, trace, _middle(x, unit), None, trace.iterations, certificate, exposed)
     if result.certified or isinstance(stop, After):
         return result, None
-    return result, _what_is_missing(result, rules is not None, x, unit, tolerance * scale)
+    wanted = "x close enough for a search" if isinstance(stop, Exact) else "a certificate"
+    spread, needed = (float(np.max(each * unit)) for each in (x.max(axis=0) - x.min(axis=0), tolerance))
+    return result, (
+        f"{wanted} was not reached in {trace.iterations:,} iterations (spread {spread:.3g}, tolerance {needed:.3g});"
+        " try a larger limit, another c, or public bounds closer to the data"
+    )
+
+
+def _greatest_spread(stop: Stop, parameters: Parameters) -> Array:
+    """Of the x with which a run ends, in working units: for a search, or for a certificate."""
+    tolerance = (
+        CLOSE if isinstance(stop, Exact) else stop.tolerance if isinstance(stop, Certified) else Certified().tolerance
+    )
+    return np.asarray(tolerance * (parameters.scale / parameters.unit))
+
+
+def _prover(problem: Problem, parameters: Parameters, tolerance: Array) -> Prover:
+    return Prover(problem.objective, problem.whole_weights, problem.values / parameters.unit, tolerance)
 
 
 def _start(

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from midst.engines.arrays import sums_at_start
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.methods import CLOSE, Certified, Exact, Stop
+from midst.methods import CLOSE, After, Certified, Consensus, Exact, Stop
 from midst.normals import FARTHEST, EdgeNormals
 from midst.objectives import Mean
 from midst.problems import Problem
@@ -41,6 +41,24 @@ class BatchSettings(NamedTuple):
     stop: Stop
     last: int
     bounds: bool
+
+    @classmethod
+    def of(cls, method: Consensus, stop: Stop, runs: int, bounds: bool) -> BatchSettings:
+        """What a method asks of so many runs.
+
+        Raises:
+            InputError: a parameter is neither one number nor one a run.
+        """
+        return cls(
+            c=one_a_run("c", method.c, runs),
+            mu=one_a_run("mu", method.mu, runs),
+            sigma=one_a_run("sigma", method.sigma, runs),
+            theta=method.theta,
+            force=method.force,
+            stop=stop,
+            last=stop.iterations if isinstance(stop, After) else method.limit,
+            bounds=bounds,
+        )
 
     @property
     def tolerance(self) -> float:

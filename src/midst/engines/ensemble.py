@@ -32,7 +32,6 @@ from midst.engines.batches import (
     edge_normals,
     join,
     make_batch,
-    one_a_run,
     put_in,
     some_of,
     source_of,
@@ -41,7 +40,7 @@ from midst.engines.ensemble_search import SearchStart, check, search_some
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import sum_over_neighbours
-from midst.methods import After, Certified, Consensus, Exact, Method, MethodName, Search, Stop, choose_stop, make_method
+from midst.methods import Certified, Consensus, Exact, Method, MethodName, Search, Stop, choose_stop, make_method
 from midst.normals import EdgeNormals
 from midst.problems import Problem
 from midst.protocol.certificate import known_at, lie_within
@@ -174,16 +173,7 @@ def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> Batc
         check(source, Search())
     if method.z0 is not None:
         raise InputError("z0 is one run's; give it to midst.solve")
-    return BatchSettings(
-        c=one_a_run("c", method.c, source.runs),
-        mu=one_a_run("mu", method.mu, source.runs),
-        sigma=one_a_run("sigma", method.sigma, source.runs),
-        theta=method.theta,
-        force=method.force,
-        stop=stop,
-        last=stop.iterations if isinstance(stop, After) else method.limit,
-        bounds=bounds,
-    )
+    return BatchSettings.of(method, stop, source.runs, bounds)
 
 
 def _search(source: Together | Apart, method: Search, workers: int) -> EnsembleResult:

@@ -747,9 +747,8 @@ class DeviceRuns:
             return self.put(self._pad(start.S, mode)), self.put(self._pad(start.R, mode))
         assert start is not None
         mu, sigma = (self._put_runs(part, np.float64) for part in (start.mu, start.sigma))
-        key, runs = self.put(start.normals.key), self._put_runs(start.normals.runs)
-        if start.normals.key.ndim == 2:
-            key = self._put_runs(start.normals.key)
+        key, runs = start.normals.key, self._put_runs(start.normals.runs)
+        key = self.put(key) if key.ndim == 1 else self._put_runs(key)
         lists = self._arrays[2] if self._large else lists_of(self._graph, self._device)
         S, R = draw_sums(lists, key, runs, mu, sigma, nodes=self._n)
         S, R = (sums.astype(self._dtype) for sums in (S, R))

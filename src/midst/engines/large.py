@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from midst.engines import gpu
-from midst.engines.batches import BatchSettings, Together, column_of, make_batch, one_a_run
+from midst.engines.batches import BatchSettings, column_of, make_batch
 from midst.errors import InputError
-from midst.methods import After, Consensus, Stop
+from midst.methods import Consensus, Stop
 from midst.normals import EdgeNormals
 from midst.problems import Problem
 from midst.types import Array, Bools
@@ -49,18 +49,8 @@ class LargeRun:
             raise InputError("engine 'gpu' takes graphs with at most 64 neighbours a node; try engine='arrays'")
         if method.z0 is not None:
             raise InputError("engine 'gpu' draws z(0) by itself; leave z0 out, or try engine='arrays'")
-        column = Together(column_of(problem))
-        settings = BatchSettings(
-            c=one_a_run("c", method.c, 1),
-            mu=one_a_run("mu", method.mu, 1),
-            sigma=one_a_run("sigma", method.sigma, 1),
-            theta=method.theta,
-            force=method.force,
-            stop=stop,
-            last=stop.iterations if isinstance(stop, After) else method.limit,
-            bounds=False,
-        )
-        batch = make_batch(column.problem, settings, np.arange(1), normals, draw=False)
+        settings = BatchSettings.of(method, stop, runs=1, bounds=False)
+        batch = make_batch(column_of(problem), settings, np.arange(1), normals, draw=False)
         self._runs = gpu.DeviceRuns(batch, device, bounds=False)
         self._end = self._runs.run(settings.last, stop)
         self._unit = batch.unit[0]

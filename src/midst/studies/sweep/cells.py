@@ -90,7 +90,7 @@ def _audited(task: Task, group: range, same: Graph | None) -> list[Row]:
     problem = Problem(graph, _draw(cell, drawn), objective=cell.find())
     method = cell.make_method(problem, task.options)
     result = solve(problem, method, rng=_child(task, group.start), record="audit", throw=False)
-    leakage = audit(result.trace, cell.listener(), parse_prior(cell.prior))
+    leakage = audit(result.trace, cell.listener(), parse_prior(cell.prior), attacks=False)
     return [
         {
             "rounds": result.rounds,
