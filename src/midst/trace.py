@@ -109,6 +109,7 @@ class Trace:
         places: where each value lies, as only a simulation knows: the number of edges, of all probes of its coordinate
             and of the answer's own cell, that are below it. Of the shape of the values.
         owners: whose each value is, where participants have brought lists; None where each has one.
+        own: the participant whose record this is, who knows of no iteration but its own; None of a simulation's.
         seed: what z(0) was drawn from, where that was a number.
         z0: z_{source|target}(0), where asked for.
         values: the private values, where asked for.
@@ -129,6 +130,7 @@ class Trace:
     answer: tuple[float, ...] | None = None
     places: Ints | None = None
     owners: Ints | None = None
+    own: int | None = None
     seed: int | None = None
     z0: Array | None = None
     values: Array | None = None
@@ -179,6 +181,7 @@ class Trace:
             "unit_weight": self.unit_weight,
             "parameters": self.parameters,
             "iterations": self.iterations,
+            "own": self.own,
             "seed": self.seed,
             "resolution": _resolution(self.probes),
             "probes": [[probe.step, probe.coordinate, probe.edges, probe.totals] for probe in self.probes],
@@ -259,6 +262,7 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
         answer=None if manifest["answer"] is None else tuple(map(float, manifest["answer"])),
         places=arrays.get("places"),
         owners=arrays.get("owners"),
+        own=manifest.get("own"),
         seed=manifest["seed"],
         z0=arrays.get("z0"),
         values=arrays.get("values"),

@@ -87,10 +87,11 @@ def command(
 
 
 def _show(leakage: Leakage) -> None:
-    rows = []
+    rows, exposed = [], []
     between = leakage.kind == "upper bound"
     columns = (*_COLUMNS, "at least") if between else _COLUMNS
     for node in leakage.to_dict()["nodes"]:
+        exposed.append(node["exposed"])
         if node["corrupt"]:
             rows.append([str(node["node"]), "corrupt", *[""] * (len(columns) - 2)])
             continue
@@ -109,7 +110,6 @@ def _show(leakage: Leakage) -> None:
                 *([f"{node['bits_at_least']:.2f}"] if between else []),
             ]
         )
-    exposed = [bool(is_exposed) for is_exposed in leakage.exposed]
     show_table(f"what was given away to {leakage.audience}", columns, rows, exposed, words=("exposed", "value lies"))
     resolution = leakage.resolution
     width = f"{resolution[0]:g}" if (resolution == resolution[0]).all() else "one a node"

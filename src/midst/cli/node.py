@@ -9,6 +9,7 @@ Rules:
 - z(0) is drawn from the operating system. There is no seed here: whoever knows it would know what hides the value.
 - The answer goes to stdout, what happens on the way to stderr: lines for people, or JSON with --log json. The address
   of the page, with its token, is shown on a terminal only; a log says in which file it is, which nobody else can read.
+- A session that is over is not begun again: its answer is shown once more, which is said, and the value is not read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from midst.cli.node_account import NodeAccount
+    from midst.cli.node_status import Status
+    from midst.cli.own_record import OwnRecord
     from midst.columns import Missing
     from midst.explorer.live import Feed
     from midst.net.answer import Answer
@@ -59,6 +62,7 @@ _TABLES = (".csv", ".tsv", ".parquet")
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
 _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
+_SAVE = "Write your own record of the run, for midst audit; nothing of others is in it."
 _OUT = "Write the answer with everybody's signature, or evidence of a lie, for midst verify."
 _LEDGER = "Keep account of this quantity; refuses a session too near an earlier one. See midst ledger."
 _DP = "Refuse a charter whose noise promises less than this, such as eps=1,delta=1e-6,colluders=2."
@@ -80,6 +84,7 @@ _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, 
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /healthz there.")
 @click.option("--explore", is_flag=True, help="Serve a page on this machine that follows this node.")
 @click.option("--out", type=_A_FILE, metavar="FILE", help=_OUT)
+@click.option("--save", type=_A_FILE, metavar="FILE.npz", help=_SAVE)
 @click.option("--ledger", type=_A_FILE, metavar="FILE", help=_LEDGER)
 @click.option("--despite-ledger", is_flag=True, help="Take part though the ledger refuses.")
 @click.option("--prior", metavar="KIND:A,B", help=_PRIOR)
@@ -101,6 +106,7 @@ def command(
     metrics: str | None,
     explore: bool,
     out: Path | None,
+    save: Path | None,
     least: str | None,
     log: str,
     as_json: bool,
@@ -113,6 +119,7 @@ def command(
     """
     import asyncio
 
+    from midst.cli.node_status import Status
     from midst.cli.noise import require_promise
     from midst.net.charter import check_identity, read_charter, split_address
     from midst.net.identity.keys import load_identity
@@ -134,32 +141,106 @@ def command(
         raise InputError("--explore follows a single answer; leave it out with statistics")
     if out is not None:
         check_out(charter, out)
-    tell = make_teller(log)
-    value = _read_value(charter, value_file, value_command, columns, missing, tell)
-    setup = make_setup(charter, name, value, CertifiedNotary(charter, identity))
-    _check_dates(identity, tell)
-    endpoint = Endpoint(charter, identity, number, largest_frame(setup, kind), own_address)
-    carrier = make_transport(kind, endpoint, routers)
+    if save is not None:
+        _check_save(charter, save)
+    status = Status(log)
     folder = state or _default_state()
     kept = folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal"
+    before = _answer_before(charter, name, kept)
+    if before is not None and _is_entered(charter, about_ledger["ledger"]):
+        _show_again(charter, name, before, "your value was not read", charter_file, save, out, as_json, status)
+        return
+    value = _read_value(charter, value_file, value_command, columns, missing, status.tell)
+    setup = make_setup(charter, name, value, CertifiedNotary(charter, identity))
+    if before is not None:
+        account = _open_account(setup, **about_ledger)
+        assert account is not None
+        _close_account(account, before, None, status.tell)
+        said = "your value was read for the ledger alone"
+        _show_again(charter, name, before, said, charter_file, save, out, as_json, status)
+        return
+    _check_dates(identity, status.tell)
+    endpoint = Endpoint(charter, identity, number, largest_frame(setup, kind), own_address)
+    carrier = make_transport(kind, endpoint, routers)
     file = DiskFile(kept)
     try:
         started = time.monotonic()
         journal = Journal(file, str(folder))
         account = _open_account(setup, **about_ledger)
-        ending = asyncio.run(_run(setup, journal, carrier, tell, watched, explore, account))
+        ending = asyncio.run(_run(setup, journal, carrier, status, watched, explore, account, save))
     except Aborted as aborted:  # by what the journal says
         ending = aborted
     finally:
         file.close()
+        status.close()
     if isinstance(ending, Aborted):
         raise _with_evidence(charter, ending, out or kept.with_suffix(".evidence.json"))
     seconds = round(time.monotonic() - started, 3)
     if ending.contradicted:
-        tell("contradicted", _CONTRADICTED)
-    if out is not None:
-        write_out(charter, ending, out)
-    _report(setup, ending, seconds, carrier, as_json)
+        status.tell("contradicted", _CONTRADICTED)
+    _finish(charter, name, ending, _Cost(seconds, carrier.sent, carrier.received), out, as_json)
+
+
+class _Cost(NamedTuple):
+    """What a run took: seconds, and bytes sent and received."""
+
+    seconds: float
+    sent: int
+    received: int
+
+
+def _answer_before(charter: Charter, name: str, kept: Path) -> Answer | None:
+    """The answer of a session that was over before, as the journal has it."""
+    from midst.net.journal import DiskFile, Journal
+    from midst.net.session import answer_of
+
+    if not kept.exists():
+        return None
+    file = DiskFile(kept)
+    try:
+        return answer_of(Journal(file, str(kept.parent)), charter, name)
+    finally:
+        file.close()
+
+
+def _is_entered(charter: Charter, ledger: Path | None) -> bool:
+    """Whether a ledger, where one is kept, has what a session told that is over."""
+    if ledger is None:
+        return True
+    from midst.dp.ledger import Ledger
+
+    return (charter.digest.hex(), "over") in {(one.digest, one.state) for one in Ledger.open(ledger).sessions}
+
+
+def _show_again(
+    charter: Charter,
+    name: str,
+    answer: Answer,
+    said: str,
+    file: Path,
+    save: Path | None,
+    out: Path | None,
+    as_json: bool,
+    status: Status,
+) -> None:
+    """The answer of a session that was over before, and what to do for another."""
+    if save is not None:
+        from midst.cli.own_record import record_of_answer
+
+        record_of_answer(charter, charter.number(name), answer).save(save)
+    again = f"midst charter new --from {file} --session NAME --out FILE"
+    status.tell("over", f"session {charter.session} is over, and this is its answer; {said}; for another run: {again}")
+    _finish(charter, name, answer, None, out, as_json)
+
+
+def _check_save(charter: Charter, path: Path) -> None:
+    """Refuses to record what `midst audit` has no eye for, or where it cannot be written."""
+    from midst.files import check_writable
+
+    if charter.statistics or charter.noise is not None:
+        what = "statistics" if charter.statistics else "a search with noise"
+        raise InputError(f"--save is for midst audit, which knows nothing of {what}; keep a --ledger")
+    check_writable(path)
 
 
 def _open_account(setup: Setup, ledger: Path | None, despite_ledger: bool, prior: str | None) -> NodeAccount | None:
@@ -233,28 +314,35 @@ async def _run(
     setup: Setup,
     journal: Journal,
     transport: Transport,
-    tell: Tell,
+    status: Status,
     watched: tuple[str, int] | None,
     explore: bool,
     account: NodeAccount | None,
+    save: Path | None,
 ) -> Answer | Aborted:
     from asyncio import sleep
 
+    from midst.cli.own_record import OwnRecord
     from midst.net.answer import Answer
     from midst.net.events import End
     from midst.net.session import resume
 
     with ExitStack() as stack:
-        feed = stack.enter_context(_page(setup, tell)) if explore else None
+        feed = stack.enter_context(_page(setup, status.tell)) if explore else None
+        record = None if save is None else OwnRecord(setup)
         try:
-            session = resume(setup, journal, os.urandom)
+            session = resume(setup, journal, os.urandom, None if record is None else record.see)
         except Aborted as aborted:
             if account is not None and aborted.kind == "withheld":  # as the journal has it: nothing was asked
-                _close_account(account, aborted, None, tell)
+                _close_account(account, aborted, None, status.tell)
             raise
-        ending = session if isinstance(session, Answer) else await _drive(session, transport, tell, watched, feed)
+        if isinstance(session, Answer):  # since it was looked at, another process has ended it
+            return session
+        ending = await _drive(session, transport, status, watched, feed, record)
         if account is not None:
-            _close_account(account, ending, None if isinstance(session, Answer) else session, tell)
+            _close_account(account, ending, session, status.tell)
+        if save is not None and record is not None:
+            record.trace(session, ending).save(save)
         if feed is not None:
             answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
             feed.publish(End(setup.number, answer, error))
@@ -263,7 +351,12 @@ async def _run(
 
 
 async def _drive(
-    session: Session, transport: Transport, tell: Tell, watched: tuple[str, int] | None, feed: Feed | None
+    session: Session,
+    transport: Transport,
+    status: Status,
+    watched: tuple[str, int] | None,
+    feed: Feed | None,
+    record: OwnRecord | None,
 ) -> Answer | Aborted:
     from midst.net.driver import Driver
     from midst.net.events import Link, moment
@@ -272,12 +365,14 @@ async def _drive(
     def watch(peer: Peer) -> None:
         if feed is not None:
             feed.publish(moment(peer))
+        if record is not None:
+            record.see(peer.exchange)
 
     def linking(j: int, up: bool) -> None:
         if feed is not None:
             feed.publish(Link(session.setup.number, j, up))
 
-    driver = Driver(session, transport, watch=watch, tell=tell, linking=linking)
+    driver = Driver(session, transport, watch=watch, tell=status.tell, linking=linking, report=status.report)
     server = await serve(driver, *watched) if watched is not None else None
     try:
         return await driver.run()
@@ -377,18 +472,6 @@ def _now() -> Any:
     return datetime.now(UTC)
 
 
-def make_teller(log: str) -> Tell:
-    """What writes log lines: for people, or a JSON object each."""
-
-    def tell(kind: str, text: str) -> None:
-        line = f"midst: {text}"
-        if log == "json":
-            line = json.dumps({"time": _now().isoformat(timespec="milliseconds"), "event": kind, "text": text})
-        click.echo(line, err=True)
-
-    return tell
-
-
 def answer_rows(charter: Charter, answer: Answer) -> list[tuple[str, str]]:
     """The answer, or all statistics, as lines for people."""
     from midst.net.answer import statistics_rows
@@ -398,20 +481,22 @@ def answer_rows(charter: Charter, answer: Answer) -> list[tuple[str, str]]:
     return [(charter.title, str(answer.to_dict()["value"]))]
 
 
-def _report(setup: Setup, answer: Answer, seconds: float, transport: Transport, as_json: bool) -> None:
-    charter, sent, received = setup.charter, transport.sent, transport.received
-    told = answer.to_dict()
+def _finish(charter: Charter, name: str, answer: Answer, cost: _Cost | None, out: Path | None, as_json: bool) -> None:
+    """Write the answer where it was asked for, and show it; without a cost where it was found before."""
+    if out is not None:
+        write_out(charter, answer, out)
     if as_json:
-        about = {"name": setup.name, "session": charter.session, "objective": charter.title}
-        click.echo(json.dumps({**about, **told, "seconds": seconds, "sent": sent, "received": received}))
+        about = {"name": name, "session": charter.session, "objective": charter.title, "over_before": cost is None}
+        click.echo(json.dumps(about | answer.to_dict() | ({} if cost is None else cost._asdict())))
         return
-    probes = f", {answer.probes} probes" if answer.probes else ""
+    took = "" if cost is None else f" in {cost.seconds:.1f} s"
     rows = [
         *answer_rows(charter, answer),
         answer.standing(charter.is_verified),
         ("exposed", "yes: this node sent its own value" if answer.exposed else "no"),
-        ("rounds", f"{answer.rounds} in {seconds:.1f} s{probes}"),
-        ("bytes", f"{sent:,} sent, {received:,} received"),
+        ("rounds", f"{answer.rounds}{took}{f', {answer.probes} probes' if answer.probes else ''}"),
     ]
+    if cost is not None:
+        rows.append(("bytes", f"{cost.sent:,} sent, {cost.received:,} received"))
     width = max(len(head) for head, _ in rows)
     click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))

@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
+from midst.cli.own_record import told_by, trace_of
 from midst.dp.joint import most_bits
 from midst.dp.ledger import Entry, Ledger, entry_of
 from midst.dp.sessions import KnownSession, Member, State
@@ -32,11 +30,8 @@ from midst.net.setup import Setup
 from midst.privacy.posterior import single
 from midst.privacy.priors import Normal, Prior, Uniform, parse_prior
 from midst.privacy.statistics import measure_session
-from midst.protocol.course import play
 from midst.protocol.noisy_search import AnySearch
 from midst.protocol.search import SearchState
-from midst.protocol.statements import Statement
-from midst.trace import Probe, Trace
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,22 +61,18 @@ class NodeAccount:
             InputError: what was told contradicts earlier sessions, or the prior.
             OSError: the ledger cannot be written.
         """
-        charter, search = self.setup.charter, None if exchange is None else exchange.search
-        state, sizes = _state(self.setup, ending, search), [1] * len(charter.names)
+        charter = self.setup.charter
+        state = _state(self.setup, ending, None if exchange is None else exchange.search)
         if charter.noise is not None:
             planned = planned_entry(charter, self.setup.values.size)
             self.ledger.finish(charter.digest.hex(), planned, state, self.prior)
             return
-        exposed = exchange is not None and exchange.exposed
-        if isinstance(ending, Answer):
-            search, sizes = _play(charter, ending)
-            exposed = ending.exposed
-        elif charter.has_lists and not charter.statistics:
-            search = None  # how many values the others have is in their announcements, and not told here
+        exposed = ending.exposed if isinstance(ending, Answer) else exchange is not None and exchange.exposed
+        search, sizes = told_by(charter, ending, exchange)
         entry = Entry()
-        if isinstance(search, SearchState) and search.steps and charter.statistics:
+        if search is not None and charter.statistics:
             entry = self._entry_of_statistics(search)
-        elif isinstance(search, SearchState) and search.steps:
+        elif search is not None:
             entry = entry_of(trace_of(charter, search, sizes), self.setup.number, self.prior)
         if charter.method == "consensus":
             entry = Entry(exposed=exposed, bits=self._bits_of_value() if exposed else entry.bits)
@@ -151,49 +142,8 @@ def _default_prior(charter: Charter) -> Prior:
     return Normal() if bounds is None or bounds[0] == bounds[1] else Uniform(*bounds)
 
 
-def trace_of(charter: Charter, search: SearchState, sizes: list[int]) -> Trace:
-    """What a search has made public so far, as the audit reads it.
-
-    Args:
-        charter: what all agreed on.
-        search: where it stands.
-        sizes: how many values each participant has.
-    """
-    n, keys = len(sizes), search.rules.keys
-    probes = []
-    for coordinate, known in enumerate(search.known):
-        totals = tuple(above - below for (_, below), (_, above) in pairwise(known))
-        probes.append(Probe(0, coordinate, keys, tuple(edge for edge, _ in known), totals))
-    shape = (0, n) if charter.coordinates == 1 else (0, n, charter.coordinates)
-    return Trace(
-        graph=charter.graph,
-        objective=charter.goal,
-        whole_weights=np.array([one.weight for one in charter.participants], np.int64),
-        unit_weight=1.0,
-        parameters={},
-        iterations=0,
-        t=np.zeros(0, np.int64),
-        x=np.zeros(shape),
-        branch=np.zeros(shape, np.int8),
-        probes=tuple(probes),
-        answer=None if search.question is not None else tuple(map(search.value, range(len(search.rules.goals)))),
-        owners=np.repeat(np.arange(n), sizes) if charter.has_lists else None,
-    )
-
-
 def _state(setup: Setup, ending: Answer | Aborted, search: AnySearch | None) -> State:
     if isinstance(ending, Answer):
         return "over"
     # in a search nothing is sent that depends on the value before all have announced themselves
     return "silent" if setup.iteration is None and search is None else "aborted"
-
-
-def _play(charter: Charter, answer: Answer) -> tuple[AnySearch | None, list[int]]:
-    """The search that found an answer, and how many values each participant has; None where there was no search."""
-    transcript = answer.transcript
-    if transcript is None:
-        return None, [1] * len(charter.names)
-    said = [Statement(body, b"") for body in transcript.announcements]
-    agreement, opening = charter.agreement(transcript.opening), transcript.opening
-    course = play(agreement, [each.tag for each in said], opening, transcript.totals, transcript.seals)[-1]
-    return course.search, [each.announced()[2] for each in said]

@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from midst.errors import Aborted
 from midst.net.answer import Answer
-from midst.net.peer import RETRY, Peer, Watch
+from midst.net.peer import RETRY, Peer, Standing, Watch
 from midst.net.session import Session
 from midst.net.transports.transport import Sparing, Transport
 
@@ -42,6 +42,7 @@ class Driver:
         watch: Watch | None = None,
         tell: Tell = lambda kind, text: None,
         linking: Callable[[int, bool], None] = lambda j, up: None,
+        report: Callable[[Standing], None] | None = None,
     ) -> None:
         """Ready to run.
 
@@ -51,12 +52,13 @@ class Driver:
             watch: called after every step.
             tell: told what a person should know: a kind and one line.
             linking: told of a neighbour whether there is a link to it, whenever that changes before the end.
+            report: told every half second what the participant does, and for whom it waits.
         """
         self.transport = transport
         self.started = time.monotonic()
         self.peer = Peer(session, transport.send, self.started, watch, lambda action: self._loop.call_soon(action))
         self.links: set[int] = set()
-        self._tell, self._linking = tell, linking
+        self._tell, self._linking, self._report = tell, linking, report
         self._sparing = Sparing()
 
     async def run(self) -> Answer | Aborted:
@@ -121,6 +123,8 @@ class Driver:
             self._fail(error)
         if self.peer.over:
             self._end()
+        elif self._report is not None:
+            self._report(self.peer.standing(time.monotonic()))
         self._timer = self._loop.call_later(RETRY, self._tick)
 
     def _tell_link(self, j: int) -> None:

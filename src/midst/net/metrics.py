@@ -50,7 +50,7 @@ def respond(driver: Driver, line: bytes) -> tuple[str, bytes]:
         case [b"GET", b"/metrics", *_]:
             return "200 OK", page(driver).encode()
         case [b"GET", b"/healthz", *_]:
-            waiting = ", ".join(driver.peer.waiting_for)
+            waiting = driver.peer.standing(time.monotonic()).names
             return "200 OK", (f"waiting for {waiting}\n" if waiting else "ok\n").encode()
         case [b"GET", *_]:
             return "404 Not Found", b"try /metrics or /healthz\n"
@@ -61,6 +61,7 @@ def respond(driver: Driver, line: bytes) -> tuple[str, bytes]:
 def page(driver: Driver) -> str:
     """The numbers, in Prometheus's text format."""
     peer = driver.peer
+    standing = peer.standing(time.monotonic())
     greeted = sum(each.greeted for each in peer.neighbours.values())
     rows = [
         ("rounds_total", "counter", "Rounds completed.", peer.exchange.round),
@@ -69,7 +70,7 @@ def page(driver: Driver) -> str:
         ("neighbours", "gauge", "Neighbours in the charter.", len(peer.neighbours)),
         ("links", "gauge", "Neighbours with a link to them.", len(driver.links)),
         ("neighbours_greeted", "gauge", "Neighbours that have shown the same charter.", greeted),
-        ("waiting_for", "gauge", "Neighbours this node waits for.", len(peer.waiting_for)),
+        ("waiting_seconds", "gauge", "Seconds without progress.", round(standing.since, 3)),
         ("finished", "gauge", "1 once the answer is proved.", int(isinstance(peer.ending, Answer))),
         ("aborted", "gauge", "1 once the run was aborted.", int(isinstance(peer.ending, Aborted))),
         ("uptime_seconds", "gauge", "Seconds since the start.", round(time.monotonic() - driver.started, 3)),
@@ -78,4 +79,6 @@ def page(driver: Driver) -> str:
         f"# HELP midst_{name} {text}\n# TYPE midst_{name} {kind}\nmidst_{name} {number}\n"
         for name, kind, text, number in rows
     ]
+    lines.append("# HELP midst_waiting_for Participants this node waits for.\n# TYPE midst_waiting_for gauge\n")
+    lines += [f'midst_waiting_for{{participant="{name}"}} 1\n' for name in peer.awaited]
     return "".join(lines)

@@ -96,6 +96,29 @@ class Neighbour:
     trouble: str = ""
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What a participant does now, for people.
+
+    Attributes:
+        doing: in a word or two.
+        waiting: for whom: those whose frames are missing, and what is known of each.
+        since: seconds without progress.
+        left: seconds until it gives up, or leaves.
+    """
+
+    doing: str
+    waiting: dict[str, str]
+    since: float
+    left: float
+
+    @property
+    def names(self) -> str:
+        """For whom it waits, in words."""
+        named = [f"{name} ({remark})" if remark else name for name, remark in list(self.waiting.items())[:8]]
+        return ", ".join(named) + (f" and {len(self.waiting) - 8} more" if len(self.waiting) > 8 else "")
+
+
 class Peer:
     """One participant of a session."""
 
@@ -207,6 +230,35 @@ class Peer:
         strangers = [each.name for each in self.neighbours.values() if not each.greeted]
         return strangers or [self.setup.charter.names[j] for j in self.exchange.missing()]
 
+    def standing(self, now: float) -> Standing:
+        """What it does now, and for whom it waits."""
+        late, since, limit = self._patience(now)
+        deadlines, search = self.setup.charter.deadlines, self.exchange.search
+        left = min(limit - since, deadlines.total - (now - self._began))
+        if self.ending is not None:
+            doing = "has the answer" if isinstance(self.ending, Answer) else "has ended"
+            since = now - self._ended
+            left = deadlines.linger - since
+        elif not self._all_greeted:
+            doing = "meets its neighbours"
+        elif search is not None:
+            doing = f"probe {search.steps + 1}" if search.question is not None else "signatures"
+        else:
+            doing = "announcements" if self.exchange.awaits_everybody else f"round {self.exchange.round:,}"
+        known = {each.name: each for each in self.neighbours.values()}
+        remarks = {name: self._remark(known[name], now) if name in known else "" for name in late}
+        return Standing(doing, remarks, since, max(left, 0.0))
+
+    @property
+    def awaited(self) -> list[str]:
+        """Those for whom it waits; in place of a neighbour that waits itself, those whom it has named."""
+        found: dict[str, None] = {}
+        told = {each.name: each.waits[1] for each in self.neighbours.values() if self._now - each.waits[0] <= _PRESENT}
+        for name in self.waiting_for:
+            others = [other for other in told.get(name, ()) if other != self.setup.name]
+            found |= dict.fromkeys(others or [name])
+        return list(found)
+
     # Greeting
 
     def _greet(self, j: int, now: float) -> None:
@@ -258,7 +310,7 @@ class Peer:
                 self._abort("refused", (j,), text)
             case Want(round, lacks) if neighbour.greeted:
                 if not self._resend(j, round, lacks):
-                    self._send(j, encode_control(NotYet(self.exchange.round, tuple(self.waiting_for[:8]))))
+                    self._send(j, encode_control(NotYet(self.exchange.round, tuple(self.awaited[:8]))))
             case Done(heard) if neighbour.met:
                 neighbour.done = neighbour.answered = True
                 if isinstance(self.ending, Answer) and not heard:
@@ -453,25 +505,27 @@ class Peer:
             longest = deadlines.linger if needed else _PRESENT if self._goes_on else 0.0
             self._lingered = self._lingered or now - self._ended > longest
             return
-        strangers = [each.name for each in self.neighbours.values() if not each.greeted]
-        beginning = self.exchange.round == 0
-        if strangers and beginning:
-            if now - self._began > deadlines.start:
-                self._wait_is_over(strangers, now - self._began)
-            return
-        everybody, late = self.exchange.awaits_everybody, self.waiting_for
+        late, since, limit = self._patience(now)
+        if now - self._began > deadlines.total:
+            self._wait_is_over(late, now - self._began)
+        elif since > limit:
+            self._wait_is_over(late, since)
+
+    def _patience(self, now: float) -> tuple[list[str], float, float]:
+        """For whom it waits, since how many seconds, and how many it will."""
+        deadlines, beginning = self.setup.charter.deadlines, self.exchange.round == 0
+        late, everybody = self.waiting_for, self.exchange.awaits_everybody
+        if beginning and not all(each.greeted for each in self.neighbours.values()):
+            return late, now - self._began, deadlines.start
         limit = deadlines.start if beginning and everybody else deadlines.wait
         # A neighbour that waits for others itself knows better for whom; it will have said so by then.
         known = {each.name for each in self.neighbours.values() if now - each.waits[0] <= _PRESENT}
         grace = _PRESENT if not everybody and known.issuperset(late) else 0.0
-        if now - self._began > deadlines.total:
-            self._wait_is_over(late, now - self._began)
-        elif now - self._progress > limit + grace:
-            self._wait_is_over(late, limit)
+        return late, now - self._progress, limit + grace
 
     def _wait_is_over(self, late: list[str], seconds: float) -> None:
         charter, names = self.setup.charter, ", ".join(late[:8]) or "nobody in particular"
-        remarks = {each.name: each.trouble or _waits_too(each) for each in self.neighbours.values()}
+        remarks = {each.name: self._remark(each, self._now) for each in self.neighbours.values()}
         remark = next((f" ({remarks[name]})" for name in late if remarks.get(name)), "")
         text = f"{self.setup.name} waited {seconds:.0f} s for {names} in round {self.exchange.round}{remark}"
         search = self.exchange.search
@@ -479,6 +533,12 @@ class Peer:
             answers = ", ".join(f"{search.value(goal):.17g}" for goal in range(len(search.answers)))
             text += f"; the answer is known, {answers}, but not certified by all"
         self._abort("waited", tuple(map(charter.number, late[:1])), text)
+
+    def _remark(self, neighbour: Neighbour, now: float) -> str:
+        """What is known of why a neighbour is late."""
+        names = ", ".join(name for name in neighbour.waits[1] if name != self.setup.name)
+        fresh = names and now - neighbour.waits[0] <= _PRESENT
+        return neighbour.trouble or (f"which says that it waits for {names}" if fresh else "")
 
     def _abort(
         self,
@@ -536,11 +596,6 @@ class Peer:
             if self.exchange.round > left.last and self.exchange.answer is None:
                 text = f"{names[left.signer]} withdrew ({printable(left.kind, 32)}), and says: {printable(left.text)}"
                 self._abort("withdrawn", (left.signer,), text)
-
-
-def _waits_too(neighbour: Neighbour) -> str:
-    names = ", ".join(neighbour.waits[1])
-    return f"which says that it waits for {names}" if names else ""
 
 
 def _short(statement: Statement) -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from midst.errors import Aborted, InputError
 from midst.net.answer import Answer
+from midst.net.charter import Charter
 from midst.net.exchange import Exchange, make_exchange
 from midst.net.journal import Journal
 from midst.net.records import Began, Broken, Ended, Inputs, Met, Record, decode_record, encode_record
@@ -14,6 +16,7 @@ from midst.protocol.course import Withheld
 from midst.protocol.participant import Distrust
 from midst.protocol.search import Impossible
 
+_ANOTHER = "the journal is of another session or participant; give --state another folder"
 SOMEBODY = "somebody"  # whom an abort is about where nothing says who it was
 
 
@@ -36,13 +39,16 @@ class Session:
     instances: dict[int, bytes]
 
 
-def resume(setup: Setup, journal: Journal, entropy: Entropy) -> Session | Answer:
+def resume(
+    setup: Setup, journal: Journal, entropy: Entropy, watch: Callable[[Exchange], None] | None = None
+) -> Session | Answer:
     """The session where the journal left it, or a new one; the answer alone where it is over for everybody.
 
     Args:
         setup: who this is, and by which charter.
         journal: its records.
         entropy: random bytes; the operating system's, but in a simulation.
+        watch: called after every step that is played again.
 
     Raises:
         InputError: the journal is of another session, another participant or another value.
@@ -65,7 +71,25 @@ def resume(setup: Setup, journal: Journal, entropy: Entropy) -> Session | Answer
                 session.instances[j] = instance
             case Inputs(frames):
                 _step(session, frames)
+                if watch is not None:
+                    watch(session.exchange)
     return session
+
+
+def answer_of(journal: Journal, charter: Charter, name: str) -> Answer | None:
+    """The answer of a session that is over for everybody, as its journal has it; None where there is more to do.
+
+    Raises:
+        InputError: the journal is of another session or participant, or of another version.
+    """
+    if not journal.records:
+        return None
+    first = decode_record(journal.records[0], name)
+    if not isinstance(first, Ended):
+        return None
+    if (first.digest, first.name) != (charter.digest, name):
+        raise InputError(_ANOTHER)
+    return first.answer
 
 
 def name_together(setup: Setup, about: tuple[int, ...]) -> str:
@@ -91,7 +115,7 @@ def _step(session: Session, frames: bytes) -> None:
 
 
 def _over(broken: Broken) -> Aborted:
-    text = f"{broken.text}; this session is over, start a new one"
+    text = f"{broken.text}; this session is over, start a new one with: midst charter new --from"
     return Aborted(broken.kind, broken.about, text, broken.evidence)
 
 
@@ -100,7 +124,7 @@ def _check(setup: Setup, records: list[Record]) -> Opening | Ended:
     first = records[0]
     begun = first.opening if isinstance(first, Began) else first
     if isinstance(begun, Met | Inputs | Broken) or begun.digest != setup.session or begun.name != setup.name:
-        raise InputError("the journal is of another session or participant; give --state another folder")
+        raise InputError(_ANOTHER)
     if isinstance(begun, Opening) and begun.value != setup.plain_value():
         raise InputError(f"the value of {setup.name} is not the one this session began with; start a new session")
     broken = [record for record in records if isinstance(record, Broken)]

@@ -55,6 +55,8 @@ _RELATIVE_RESOLUTION = 1e-3
 class Leakage:
     """What an adversary learnt. Arrays have one entry a node; those of corrupt nodes are NaN (False, −1 or "").
 
+    So are those of the others where the trace is one participant's own record.
+
     Attributes:
         adversary: who.
         kind: "exact"; "sampled" (see `bits_error`); "upper bound", of a stronger adversary; or "lower bound", of lists.
@@ -150,7 +152,10 @@ class Leakage:
         return "" if math.isnan(self.mean_floor) else f" ({self.mean_floor:.2f} floor, {self.mean_excess:.2f} excess)"
 
     def to_dict(self) -> dict[str, Any]:
-        """The report, ready for JSON: infinite bounds and the entries of corrupt nodes are None."""
+        """The report, ready for JSON: infinite bounds and the entries of corrupt nodes are None.
+
+        Nodes of which the trace has no record are left out.
+        """
         nodes = [
             {
                 "node": i,
@@ -168,6 +173,7 @@ class Leakage:
                 "bits_error": _number(self.bits_error[i]),
             }
             for i in range(len(self.bits))
+            if i in self.adversary.corrupt or math.isfinite(self.bits[i])
         ]
         same = bool(np.all(self.resolution == self.resolution[0]))
         return {
@@ -218,11 +224,45 @@ def audit(
             mass to what was observed, the adversary does not fit the graph, or there is no theory for what is asked.
     """
     adversary = Adversary() if adversary is None else adversary
+    if trace.own is not None:
+        return _audit_own(trace, trace.own, adversary, prior, resolution, coordinate)
     stronger = _stronger(trace, adversary)
     leakage = measure(view(trace, stronger, coordinate), prior, resolution)
     if stronger == adversary:
         return leakage
     return _as_bound(leakage, adversary, trace, coordinate, prior, attacks)
+
+
+def _audit_own(
+    trace: Trace,
+    own: int,
+    adversary: Adversary,
+    prior: Priors | None,
+    resolution: float | None,
+    coordinate: int | None,
+) -> Leakage:
+    """What one participant's own record shows of itself; nothing is said of others.
+
+    Raises:
+        InputError: it is asked of one who hears less of this participant's iteration than all.
+    """
+    searched = is_search(trace)
+    if not (searched or (adversary.eavesdrops and adversary.init == "clear")) or own in adversary.corrupt:
+        raise InputError(
+            "one participant's record shows what it told an eavesdropper, z(0) in the clear; for others simulate a run"
+        )
+    leakage = measure(view(trace, adversary, coordinate), prior, resolution)
+    others = np.arange(trace.graph.n) != own
+    leakage.exposed[others], leakage.exposed_at[others], leakage.side[others] = False, -1, ""
+    for name in ("side_probability", "lower", "upper", "bits", "bits_error", "at_least", "floor", "excess"):
+        getattr(leakage, name)[others] = np.nan
+    when = np.arange(len(leakage.share_over_time))
+    exposed = leakage.exposed[own] & (when >= leakage.exposed_at[own])
+    leakage = replace(leakage, share_over_time=1.0 - exposed)
+    if searched or not trace.probes:
+        return leakage
+    note = "who hears others too knows more of them, and so may make more of the totals"
+    return replace(leakage, kind="lower bound", notes=(note, *leakage.notes))
 
 
 def _as_bound(

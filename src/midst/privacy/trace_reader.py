@@ -63,6 +63,8 @@ class TraceReader:
 
     def branches(self, node: int) -> Branches:
         """What the branches of a node tell."""
+        if self._is_unknown(node):
+            return Branches(node, 0.0)
         last = float(self._last[node])
         if self._weightless(node):
             return Branches(node, last)
@@ -79,6 +81,8 @@ class TraceReader:
 
     def mean_value(self, node: int, sums: tuple[Array, Array] | None) -> Branches:
         """The mean's x update solved for s: every message tells it to whoever knows S."""
+        if self._is_unknown(node):
+            return Branches(node, 0.0)
         last = float(self._last[node])
         if self._weightless(node):
             return Branches(node, last)
@@ -190,6 +194,10 @@ class TraceReader:
         expected = (np.where(branch > 0, -public.right, public.left) - S) / public.cd
         near = np.abs(x - expected) <= 1e-9 * np.maximum(np.abs(x), 1 / public.cd)
         return bool((near | (branch == 0)).all())
+
+    def _is_unknown(self, node: int) -> bool:
+        """Whether the trace is another participant's record, which has nothing of this node."""
+        return self._trace.own not in (None, node)
 
     def _weightless(self, node: int) -> bool:
         public = self.public
