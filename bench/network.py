@@ -46,7 +46,7 @@ from bench.tables import run_parts
 
 from midst import graphs
 from midst.graphs import Graph
-from midst.net.charter import read_charter
+from midst.net.charter_files import read_charter
 from midst.net.driver import Driver
 from midst.net.identity.keys import load_identity
 from midst.net.journal import DiskFile, Journal

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from midst.cli import main
-from midst.net.charter import Charter, parse_charter, read_charter
+from midst.net.charter import Charter
+from midst.net.charter_files import parse_charter, read_charter, read_invitation
 from midst.net.identity import certificates, keys
 
 SECRET = "31337.4242"
@@ -19,6 +20,7 @@ BY_RING = ("--method", "consensus", "--graph", "ring")
 PEOPLE = ("alice.crt@alice.example.org:7001", "bob.crt@bob.example.org:7001", "carol.crt")
 NEW = ("new", "--session", "s-1", "--method", "consensus", "--bounds", "0:100")
 SEARCH = ("new", "--session", "s-1", "--method", "search")
+CHANGED = ("new", "--from", "old.toml", "--session", "s-2")
 
 
 def invoke(*arguments: str | Path) -> Result:
@@ -172,7 +174,7 @@ def test_from_an_old_charter_with_changes() -> None:
     options = ("--objective", "mean", "--scale", "3", "--wait", "7", "--weight", "alice=2", "--edge", "bob-carol")
     done = invoke(
         "new", "--from", "old.toml", "--session", "s-2", *options, "--edge", "alice-bob", "--edge", "a-b:alice",
-        renewed.certificate_file, "a-b.crt@d.example.org:1",
+        "--renew", renewed.certificate_file, "--add", "a-b.crt@d.example.org:1",
     )  # fmt: skip
     new = parse_charter(done.stdout, "stdout")
     assert new.names == ("alice", "bob", "carol", "a-b")
@@ -186,6 +188,54 @@ def test_from_an_old_charter_with_changes() -> None:
         300,
     )
     assert new.participants[0].weight == 2
+
+
+def test_who_leaves_takes_its_edges_along_and_who_comes_brings_some() -> None:
+    more = ("--add", "a-b.crt@d.example.org:1", "--add", "b-a.crt", "--add-edge", "a-b:alice", "--add-edge", "a-b:b-a")
+    Path("more.toml").write_text(invoke(*CHANGED, *more, "--remove", "carol").stdout)
+    new, found = read_invitation("more.toml")
+    assert new.names == ("alice", "bob", "a-b", "b-a")
+    assert set(new.edges) == {("alice", "bob"), ("a-b", "alice"), ("a-b", "b-a")}
+    assert {name: certificates.fingerprint(der) for name, der in found.items()} == {
+        one.name: one.fingerprint for one in new.participants
+    }
+    back = invoke("new", "--from", "more.toml", "--session", "s-3", "--remove", "a-b", "--graph", "path")
+    assert parse_charter(back.stdout, "stdout").names == ("alice", "bob", "b-a")
+
+
+def test_the_certificates_are_in_the_file_and_in_no_digest() -> None:
+    text = Path("old.toml").read_text()
+    assert text.count("BEGIN CERTIFICATE") == 3
+    bare = text[: text.index("[certificates]")]
+    assert parse_charter(bare, "bare").digest == read_charter("old.toml").digest
+    Path("bare.toml").write_text(bare)
+    done = invoke("new", "--from", "bare.toml", "--session", "s-2", "--renew", "bob.crt")
+    assert list(read_invitation(_file(done.stdout)).certificates) == ["bob"], "of as many as are known"
+
+
+def _file(text: str) -> Path:
+    Path("written.toml").write_text(text)
+    return Path("written.toml")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace('"bob" =', '"dave" ='), "no participant's"),
+        (lambda text: text[: text.index("[certificates]")] + "[certificates]\nbob = 3\n", "must be a text in PEM"),
+        (lambda text: "certificates = 3\n" + text[: text.index("[certificates]")], "expected a table"),
+        (lambda text: text.replace('"bob" =', '"x" =').replace('"alice" =', '"bob" =').replace('"x" =', '"alice" ='),
+         "has another fingerprint"),
+        (lambda text: text.replace("BEGIN CERT", "BEGIN"), "expected one certificate in PEM"),
+    ],
+)  # fmt: skip
+def test_certificates_that_are_not_those_of_the_charter(change: Callable[[str], str], said: str) -> None:
+    path = _file(change(Path("old.toml").read_text()))
+    for command in (("show", path), ("check", path), ("new", "--from", path, "--session", "s-2")):
+        done = invoke(*command)
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
 
 
 def test_from_a_quantile_to_a_median_and_back() -> None:
@@ -218,20 +268,26 @@ def test_check_says_the_digest() -> None:
     assert (done.exit_code, done.stdout, done.stderr) == (0, f"{read_charter('old.toml').digest.hex()}\n", "")
 
 
+def trust(folder: str) -> None:
+    keys.trust([(name, certificates.read_certificate(name)) for name in ("bob.crt", "carol.crt")], folder)
+
+
 def test_check_of_a_participant() -> None:
     check = ("check", "old.toml", "--name", "alice", "--key", "keys/alice.key")
     done = invoke(*check)
     assert done.exit_code == 2
     assert "keys/trusted lacks bob, carol; add with: midst keys trust" in done.stderr
-    keys.trust(["bob.crt", "carol.crt"], "keys")
+    trust("keys")
     done = invoke(*check)
     assert (done.exit_code, done.stdout) == (0, f"{read_charter('old.toml').digest.hex()}\n")
 
 
 def test_check_warns_about_expiry() -> None:
     soon = keys.make_identity("alice", "soon", days=3)
-    Path("s.toml").write_text(invoke("new", "--from", "old.toml", "--session", "s-2", soon.certificate_file).stdout)
-    keys.trust(["bob.crt", "carol.crt"], "soon")
+    Path("s.toml").write_text(
+        invoke("new", "--from", "old.toml", "--session", "s-2", "--renew", soon.certificate_file).stdout
+    )
+    trust("soon")
     done = invoke("check", "s.toml", "--name", "alice", "--key", soon.key_file)
     assert done.exit_code == 0
     assert done.stderr.startswith("midst: warning: the certificate of alice expires in 2 days")
@@ -317,8 +373,8 @@ def test_what_is_told_to_whom(options: tuple[str, ...], told: list[str], untold:
 
 def test_show_of_other_kinds() -> None:
     options = ("--coordinates", "3", "--weight", "bob=2", "--quantile", "0.3", "--side", "high")
-    people = (*PEOPLE[:2], "carol.crt@carol.example.org:7001")
-    done = invoke("new", "--from", "old.toml", "--session", "s-2", *options, *people)
+    moved = ("--renew", "carol.crt@carol.example.org:7001")
+    done = invoke("new", "--from", "old.toml", "--session", "s-2", *options, *moved)
     Path("new.toml").write_text(done.stdout)
     said = rows(invoke("show", "new.toml").stdout)
     assert said["finds"] == "the quantile 0.3 in each of 3 coordinates of 3 participants"
@@ -372,7 +428,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "weight huge": (nothing, (*RING, *PEOPLE, "--weight", "alice=9999999999999999"), "weight of alice must be"),
     # edges
     "no edges": (nothing, (*NEW, *PEOPLE), "who talks to whom?"),
-    "graph and edges": (nothing, (*RING, "--edge", "alice-bob", *PEOPLE), "give --graph or --edge, not both"),
+    "graph and edges": (nothing, (*RING, "--edge", "alice-bob", *PEOPLE), "give --graph or edges, not both"),
     "unknown graph": (nothing, (*NEW, "--graph", "donut", *PEOPLE), "donut"),
     "graph file missing": (nothing, (*NEW, "--graph", "none.txt", *PEOPLE), "none.txt: No such file"),
     "graph of others": (file("g.txt", "alice bob\nbob dave"), (*NEW, "--graph", "g.txt", *PEOPLE), "'dave' is no part"),
@@ -429,7 +485,18 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "from nothing": (nothing, ("new", "--from", "none.toml", "--session", "s-2"), "none.toml: No such file"),
     "from a text": (file("x.toml"), ("new", "--from", "x.toml", "--session", "s-2"), "x.toml: not TOML"),
     "from the same session": (nothing, ("new", "--from", "old.toml", "--session", "s-1"), "has this session already"),
-    "a newcomer without edges": (nothing, ("new", "--from", "old.toml", "--session", "s-2", "a-b.crt@h:1"), "compon"),
+    "a newcomer without edges": (nothing, (*CHANGED, "--add", "a-b.crt@h:1"), "compon"),
+    "a certificate, and what of it": (nothing, (*CHANGED, "bob.crt"), "--renew"),
+    "one more of nothing": (nothing, (*RING, *PEOPLE, "--add", "a-b.crt@h:1"), "give it by --from"),
+    "one more who is there": (nothing, (*CHANGED, "--add", "bob.crt"), "bob takes part already"),
+    "a newcomer renewed": (nothing, (*CHANGED, "--renew", "a-b.crt@h:1"), "a-b is no participant yet"),
+    "renewed twice": (nothing, (*CHANGED, "--renew", "bob.crt", "--renew", "bob.crt"), "bob is given twice"),
+    "who is not there leaves": (nothing, (*CHANGED, "--remove", "dave"), "there are alice, bob, carol"),
+    "nobody is left": (nothing, (*CHANGED, "--remove", "bob", "--remove", "carol"), "at least two are needed"),
+    "an edge of nobody": (nothing, (*CHANGED, "--add-edge", "bob-dave"), "--add-edge 'bob-dave' names no two"),
+    "an edge that is there": (nothing, (*CHANGED, "--add-edge", "bob-alice"), "is given twice"),
+    "all edges and one more": (nothing, (*CHANGED, "--edge", "alice-bob", "--add-edge", "bob-carol"), "not both"),
+    "a graph and an edge": (nothing, (*CHANGED, "--graph", "ring", "--add-edge", "bob-carol"), "not both"),
     # check and show
     "check nothing": (nothing, ("check", "none.toml"), "none.toml: No such file"),
     "check a folder": (nothing, ("check", "keys"), "keys: Is a directory"),
@@ -490,7 +557,9 @@ def test_what_to_expect_of_both_methods_is_said_before_anybody_agrees() -> None:
 def test_a_charter_with_one_more_is_warned_about() -> None:
     first = ("--session", "s", "--method", "consensus", "--edge", "alice-bob", "--scale", "1", "--out", "two.toml")
     assert invoke("new", *first, *PEOPLE[:2]).exit_code == 0
-    more = invoke("new", "--from", "two.toml", "--session", "t", "--graph", "ring", PEOPLE[2], "--out", "more.toml")
+    more = invoke(
+        "new", "--from", "two.toml", "--session", "t", "--graph", "ring", "--add", PEOPLE[2], "--out", "more.toml"
+    )
     assert more.exit_code == 0
     assert "those of s but for carol" in more.stderr
     same = invoke("new", "--from", "two.toml", "--session", "t", "--out", "same.toml")

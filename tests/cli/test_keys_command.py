@@ -89,6 +89,80 @@ def test_trust_of_another_certificate_must_be_said() -> None:
     assert certificates.read_certificate("keys/trusted/bob.crt") == certificates.read_certificate(renewed)
 
 
+def charter(*people: Path) -> str:
+    """A charter of these certificates, with them in it."""
+    given = [f"{path}@h{k}.example.org:1" for k, path in enumerate(people)]
+    line = ["charter", "new", "--session", "s", "--method", "search", "--graph", "ring", "--out", "pay.toml", *given]
+    done = CliRunner().invoke(main, line)
+    assert done.exit_code == 0, done.stderr
+    return "pay.toml"
+
+
+def test_one_file_brings_everybodys_certificates(folder: Path) -> None:
+    carol = keys.make_identity("carol", "elsewhere")
+    pay = charter(Path("keys/alice.crt"), Path("bob.crt"), carol.certificate_file)
+    done = done_well("trust", "bob.crt")
+    done = done_well("trust", pay)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["bob", "carol"], "and not one's own"
+    assert "(as before)" in done.stdout.splitlines()[0]
+    assert "compare the fingerprints of carol with their owners" in done.stderr
+    assert sorted(path.name for path in Path("keys/trusted").iterdir()) == ["bob.crt", "carol.crt"]
+    assert "compare" not in done_well("trust", pay).stderr, "nothing is new"
+
+
+def test_a_charter_with_another_certificate_of_ones_own_is_refused(folder: Path) -> None:
+    other, carol = keys.make_identity("alice", "other"), keys.make_identity("carol", "elsewhere")
+    pay = charter(other.certificate_file, Path("bob.crt"), carol.certificate_file)
+    before = everything(folder)
+    done = invoke("trust", pay)
+    assert done.exit_code == 2
+    assert "not your own certificate of alice" in done.stderr
+    assert everything(folder) == before
+
+
+def test_a_charter_without_certificates_brings_none(folder: Path) -> None:
+    carol = keys.make_identity("carol", "elsewhere")
+    pay = Path(charter(Path("keys/alice.crt"), Path("bob.crt"), carol.certificate_file))
+    pay.write_text(pay.read_text().partition("[certificates]")[0])
+    done = invoke("trust", pay)
+    assert done.exit_code == 2
+    assert "no certificates in this charter" in done.stderr
+
+
+@pytest.mark.parametrize("kind", certificates.KINDS)
+def test_a_renewed_key_is_another_and_the_old_one_is_kept(folder: Path, kind: certificates.Kind) -> None:
+    old = keys.make_identity("carol", "keys", kind)
+    done_well("trust", "bob.crt")
+    done = done_well("renew", "keys/carol.key", "--days", "30")
+    new = keys.load_identity("keys/carol.key")
+    assert done.stdout == f"carol  {new.fingerprint}\n"
+    assert new.fingerprint != old.fingerprint
+    assert certificates.describe(new.certificate).kind == kind
+    [kept] = Path("keys").glob("carol.*.key")
+    assert str(kept) in done.stderr
+    assert stat.S_IMODE(kept.stat().st_mode) == stat.S_IMODE(new.key_file.stat().st_mode) == 0o600
+    still = keys.load_identity(kept)
+    assert (still.name, still.fingerprint, still.trusted) == ("carol", old.fingerprint, new.trusted)
+    done_well("renew", "keys/carol.key")
+    assert len(list(Path("keys").glob("carol.*.key"))) == 2
+
+
+def test_a_renewal_cut_short_can_be_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = keys.load_identity("keys/alice.key")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for broken in ("write_whole", "_write_key"):
+        with monkeypatch.context() as patch:
+            patch.setattr(keys, broken, full)
+            assert invoke("renew", "keys/alice.key").exit_code == 1
+        assert keys.load_identity("keys/alice.key").fingerprint == old.fingerprint
+    assert keys.load_identity("keys/alice.key").key_file.exists()
+    done_well("renew", "keys/alice.key")
+    assert keys.load_identity("keys/alice.key").fingerprint != old.fingerprint
+
+
 def test_show() -> None:
     done_well("trust", "bob.crt", "authority/board.crt")
     done = done_well("show")
@@ -118,7 +192,7 @@ def test_expiry_is_warned_about_by_all_that_load_an_identity() -> None:
 
 def test_help_says_where_keys_are() -> None:
     assert "./keys" in invoke("--help").stdout
-    for name in ("init", "request", "sign", "trust", "show"):
+    for name in ("init", "request", "sign", "trust", "renew", "show"):
         assert invoke(name, "--help").exit_code == 0
 
 
@@ -192,6 +266,11 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
         SIGN,
         "board is the authority's own name",
     ),
+    # renew
+    "renew nothing": (nothing, ("renew", "keys/none.key"), "keys/none.key: No such file"),
+    "renew a certificate": (nothing, ("renew", "bob.crt"), "a key file ends in .key"),
+    "renew for no time": (nothing, ("renew", "keys/alice.key", "--days", "0"), "days must be a whole number"),
+    "renew an authority": (nothing, ("renew", "authority/board.key"), "board is an authority"),
     # trust
     "trust nobody": (nothing, ("trust",), "Missing argument"),
     "trust nothing": (nothing, ("trust", "none.crt"), "none.crt: No such file"),

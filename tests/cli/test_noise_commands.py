@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 from midst.cli import main
 from midst.dp import ledger as module
 from midst.dp.ledger import Ledger
-from midst.net.charter import Charter, parse_charter
+from midst.net.charter import Charter
+from midst.net.charter_files import parse_charter
 from midst.net.identity import keys
 
 SPEC = "eps=1,delta=1e-6,colluders=1"

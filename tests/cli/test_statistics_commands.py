@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from midst.cli import main
-from midst.net.charter import parse_charter
+from midst.net.charter_files import parse_charter
 from midst.net.identity import keys
 
 

@@ -190,7 +190,7 @@ def network(
     made = [keys.make_identity(name, folder / "keys" / name) for name in names]
     edges = [[names[i], names[j]] for i, j in zip(graph.source, graph.target, strict=True) if i < j]
     for i, one in enumerate(made):
-        near = [made[j].certificate_file for j in graph.neighbours(i)]
+        near = [(made[j].name, made[j].certificate) for j in graph.neighbours(i)]
         keys.trust(near, one.key_file.parent)
     ports = [free_port() for _ in names]
     participants = [

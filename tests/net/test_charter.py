@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from midst import Mean, Quantile
 from midst.cli import main
 from midst.errors import InputError
-from midst.net import charter as module
+from midst.net import charter_files
 from midst.net.charter import (
     Charter,
     Deadlines,
@@ -26,11 +26,10 @@ from midst.net.charter import (
     check_identity,
     differing,
     make_charter,
-    parse_charter,
-    read_charter,
     split_address,
     strangers,
 )
+from midst.net.charter_files import parse_charter, read_charter
 from midst.net.identity import keys
 from midst.protocol.keys import Grid
 from midst.protocol.search import Goal
@@ -342,10 +341,10 @@ def test_who_may_sit_where(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="but the charter has"):
         check_identity(charter, "bob", keys.make_identity("bob", tmp_path / "other"))
     assert strangers(charter, "bob", people["bob"]) == ("alice", "carol")
-    keys.trust([people["carol"].certificate_file], tmp_path / "bob")
+    keys.trust([("file", people["carol"].certificate)], tmp_path / "bob")
     assert strangers(charter, "bob", keys.load_identity(people["bob"].key_file)) == ("alice",)
     board = keys.make_identity("board", tmp_path / "board", authority=True)
-    keys.trust([board.certificate_file], tmp_path / "bob")
+    keys.trust([("file", board.certificate)], tmp_path / "bob")
     assert strangers(charter, "bob", keys.load_identity(people["bob"].key_file)) == ()
 
 
@@ -636,7 +635,7 @@ def test_files_that_are_no_charters(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not a text in UTF-8"):
         read_charter(path)
-    monkeypatch.setattr(module, "_LARGEST_FILE", 10)
+    monkeypatch.setattr(charter_files, "_LARGEST", 10)
     path.write_text(make().to_toml())
     with pytest.raises(InputError, match="larger than"):
         read_charter(path)

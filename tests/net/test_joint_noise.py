@@ -24,7 +24,8 @@ from midst.dp.ledger import Budget, BudgetError, Ledger
 from midst.errors import Aborted, InputError
 from midst.explorer.live import Feed
 from midst.net.answer import Answer
-from midst.net.charter import make_charter, parse_charter
+from midst.net.charter import make_charter
+from midst.net.charter_files import parse_charter
 from midst.net.events import End, Start, moment
 from midst.net.records import Inputs
 from midst.protocol.noise import JointNoise, rank_error

@@ -39,7 +39,7 @@ def bob(tmp_path: Path) -> Identity:
 
 def trusting(one: Identity, *others: Identity) -> Identity:
     """The identity again, now that it trusts the others."""
-    keys.trust([other.certificate_file for other in others], one.key_file.parent)
+    keys.trust([(other.name, other.certificate) for other in others], one.key_file.parent)
     return load_identity(one.key_file)
 
 
@@ -321,13 +321,15 @@ def test_trust_is_all_or_nothing(alice: Identity, bob: Identity, tmp_path: Path)
     folder = alice.key_file.parent
     other = make_identity("bob", tmp_path / "other")
     carol = make_identity("carol", tmp_path / "carol")
-    assert keys.trust([bob.certificate_file, bob.certificate_file], folder) == (folder / "trusted" / "bob.crt",)
+    first, second, third = (("file", one.certificate) for one in (bob, other, carol))
+    assert [one.was for one in keys.trust([first, first], folder)] == ["nothing"]
+    assert [one.was for one in keys.trust([first], folder)] == ["the same"]
     with pytest.raises(InputError, match="another certificate of bob"):
-        keys.trust([carol.certificate_file, other.certificate_file], folder)
+        keys.trust([third, second], folder)
     assert load_identity(alice.key_file).trusted == (folder / "trusted" / "bob.crt",)
     with pytest.raises(InputError, match="another certificate of bob is given too"):
-        keys.trust([bob.certificate_file, other.certificate_file], folder, replace=True)
-    keys.trust([carol.certificate_file, other.certificate_file], folder, replace=True)
+        keys.trust([first, second], folder, replace=True)
+    assert [one.was for one in keys.trust([third, second], folder, replace=True)] == ["nothing", "another"]
     trusted = load_identity(alice.key_file).trusted
     assert [certificates.read_certificate(path) for path in trusted] == [other.certificate, carol.certificate]
 

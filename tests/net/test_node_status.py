@@ -161,6 +161,26 @@ def test_metrics_name_who_is_waited_for(tmp_path: Path) -> None:
         assert re.search(r"^midst_waiting_seconds \d", page("metrics"), re.MULTILINE)
 
 
+def test_a_doctor_does_not_alarm_a_node_that_runs(tmp_path: Path) -> None:
+    graph = graphs.make("complete", 3, rng=np.random.default_rng(0))
+    with network(tmp_path, graph, [1.0, 2.0, 3.0], method="search") as net:
+        running = net.start("p1")
+        until(lambda: net.journal("p1").exists())
+        for name in ("p0", "p1"):
+            line = ["doctor", "--charter", net.charter_file, "--name", name, "--key", net.key(name), "--wait", "2"]
+            done = CliRunner().invoke(main, list(map(str, line)))
+            assert done.exit_code == 0, done.stdout
+            expected = "p1: is up and has the same charter" if name == "p0" else "your node runs already"
+            assert expected in done.stdout
+        others = [net.start("p0"), net.start("p2")]
+        ends = [one.wait() for one in (running, *others)]
+    assert [end.answer["value"] for end in ends] == [2.0] * 3, "no session was used up"
+    assert "p0 looked whether it could take part, and left" in ends[0].err
+    assert "lost the link" not in ends[0].err
+    assert "not trusted" not in ends[0].err
+    assert "somebody" not in ends[0].err
+
+
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_session_that_is_over_says_so_and_reads_no_value(tmp_path: Path, kept: bool) -> None:
     graph = graphs.make("complete", 3, rng=np.random.default_rng(0))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from midst.net.charter import Charter
     from midst.protocol.noise import JointNoise
@@ -24,6 +24,9 @@ _OF_METHODS = (  # not taken along to the other method
     *("pooled", "statistics", "columns", "disclosure", "noise"),
 )
 _DEADLINES = ("start", "wait", "total", "linger")
+_ADD = "With --from: one more participant; join it by --add-edge, or give --graph. Repeat."
+_REMOVE = "With --from: leaves, with all its edges. Repeat."
+_RENEW = "With --from: another certificate, or address, of a participant. Repeat."
 _METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
 _TOTALS = (100, 1000, 10_000)  # values in all, of which is said what to expect
 _RUNS = 5  # simulated of each method for what is expected
@@ -37,6 +40,8 @@ Examples:
   midst charter new --session pay-2026 --method search --graph ring --pooled --dp eps=1,delta=1e-6,colluders=2 \\
       --bounds 0:500000 --resolution 100 --out pay.toml alice.crt@alice.example.org:7001 bob.crt carol.crt
   midst charter new --from pay.toml --session pay-2027 --out pay-2027.toml
+  midst charter new --from pay.toml --session pay-2027 --add dave.crt@dave.example.org:7001 \\
+      --add-edge carol-dave --add-edge dave-alice --renew bob.crt --out pay-2027.toml
   midst charter check pay.toml --name alice --key keys/alice.key
   midst charter show pay.toml"""
 
@@ -68,6 +73,10 @@ def command() -> None:
 @click.option("--session", required=True, help="The name of this one run.")
 @click.option("--method", type=click.Choice(["search", "consensus"]), help=_METHOD)
 @click.option("--from", "old", type=_A_FILE, metavar="FILE", help="Another charter to start from.")
+@click.option("--add", "added", multiple=True, metavar="CERT[@HOST:PORT]", help=_ADD)
+@click.option("--remove", "removed", multiple=True, metavar="NAME", help=_REMOVE)
+@click.option("--renew", "renewed", multiple=True, metavar="CERT[@HOST:PORT]", help=_RENEW)
+@click.option("--add-edge", "more_edges", multiple=True, metavar="A-B", help="With --from: one more edge. Repeat.")
 @click.option("--graph", metavar="KIND|FILE", help="A kind of graph, or a file of edges, as for midst run.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of a graph that is drawn.")
 @click.option("--edge", "edges", multiple=True, metavar="A-B", help="Two names; A:B where names have a hyphen. Repeat.")
@@ -105,6 +114,10 @@ def new(
     out: Path | None,
     session: str,
     old: Path | None,
+    added: tuple[str, ...],
+    removed: tuple[str, ...],
+    renewed: tuple[str, ...],
+    more_edges: tuple[str, ...],
     graph: str | None,
     seed: int,
     edges: tuple[str, ...],
@@ -117,7 +130,8 @@ def new(
 
     CERT is a participant's certificate, with the address at which others reach it; one without an address only dials.
     Their order gives the participants their numbers. With --from, everything is as in that charter except for what is
-    given here; a certificate then replaces that of the same name, or adds a participant.
+    given here. The certificates go into the file: whoever gets it has all that is needed, and trusts them with
+    midst keys trust FILE.
     """
     import msgspec
 
@@ -125,38 +139,57 @@ def new(
     from midst.cli.noise import require_promise
     from midst.errors import InputError
     from midst.files import write_whole
-    from midst.net.charter import make_charter, read_charter
+    from midst.net.charter import make_charter
+    from midst.net.charter_files import Invitation, read_invitation
 
     if out is not None:
         check_new(out)
-    plain: dict[str, Any] = {} if old is None else msgspec.to_builtins(read_charter(old))
+    before = None if old is None else read_invitation(old)
+    if before is None and (added or removed or renewed or more_edges):
+        raise InputError("--add, --remove, --renew and --add-edge change another charter: give it by --from")
+    if before is not None and certificates:
+        raise InputError("with --from, say whether a certificate is a newcomer's (--add) or a new one (--renew)")
+    plain: dict[str, Any] = {} if before is None else msgspec.to_builtins(before.charter)
     if plain.get("session") == session:
         raise InputError(f"{old} has this session already; a session names one run, so give a new one")
-    plain |= {"session": session, "participants": _participants(plain.get("participants", ()), certificates, weights)}
-    names = [one["name"] for one in plain["participants"]]
-    if graph is not None and edges:
-        raise InputError("give --graph or --edge, not both")
+    people = _People(plain.get("participants", ()), {} if before is None else before.certificates)
+    for name in removed:
+        people.remove(name)
+    for spec in renewed:
+        people.renew(spec)
+    for spec in (*certificates, *added):
+        people.add(spec)
+    plain |= {"session": session, "participants": people.weighted(weights)}
+    if graph is not None and (edges or more_edges):
+        raise InputError("give --graph or edges, not both")
+    if edges and more_edges:
+        raise InputError("--edge names all edges; give --edge or --add-edge, not both")
+    names = list(people.found)
     if graph is not None:
         plain["edges"] = _edges_of_graph(graph, names, seed)
     elif edges:
         plain["edges"] = [_edge(text, names) for text in edges]
     elif old is None:
         raise InputError("who talks to whom? give --graph, such as --graph ring, or --edge A-B for every edge")
+    else:
+        left = [list(edge) for edge in plain["edges"] if not set(edge) & set(removed)]
+        plain["edges"] = left + [_edge(text, names, "--add-edge") for text in more_edges]
     _settle_on(plain, bounds, settings)
     if "method" not in plain:
         raise InputError("how is the answer to be found? give --method search (exposes nobody) or --method consensus")
     charter = make_charter(plain, "charter")
     require_promise(charter)
-    if old is not None and (warning := differencing(read_charter(old), charter)):
+    if before is not None and (warning := differencing(before.charter, charter)):
         click.echo(f"midst: {warning}", err=True)
     for line in expectations(charter, spread):
         click.echo(line, err=True)
-    text = charter.to_toml()
+    text = Invitation(charter, people.certificates).to_toml()
     if out is None:
         click.echo(text, nl=False)
         return
     write_whole(out, lambda file: file.write(text.encode()), mode=0o644)
-    click.echo(f"{out}: charter {charter.digest.hex()}; give it to all, who read it with: midst charter show", err=True)
+    click.echo(f"{out}: charter {charter.digest.hex()}", err=True)
+    click.echo(f"give it to all, who run: midst charter show {out.name}; midst keys trust {out.name}", err=True)
 
 
 @command.command()
@@ -168,7 +201,8 @@ def check(file: Path, name: str | None, key: Path | None) -> None:
     from midst.cli.keys import load_and_warn
     from midst.cli.noise import require_promise
     from midst.errors import InputError
-    from midst.net.charter import check_identity, read_charter, strangers
+    from midst.net.charter import check_identity, strangers
+    from midst.net.charter_files import read_charter
 
     if (name is None) != (key is None):
         raise InputError("give --name and --key together, or neither")
@@ -178,7 +212,7 @@ def check(file: Path, name: str | None, key: Path | None) -> None:
         identity = load_and_warn(key)
         check_identity(charter, name, identity)
         if missing := strangers(charter, name, identity):
-            raise InputError(f"{key.parent / 'trusted'} lacks {', '.join(missing)}; add with: midst keys trust CERT")
+            raise InputError(f"{key.parent / 'trusted'} lacks {', '.join(missing)}; add with: midst keys trust {file}")
     click.echo(charter.digest.hex())
 
 
@@ -190,7 +224,7 @@ def show(file: Path, as_json: bool) -> None:
     import json
 
     from midst.cli.noise import require_promise
-    from midst.net.charter import read_charter
+    from midst.net.charter_files import read_charter
 
     charter = read_charter(file)
     require_promise(charter)
@@ -269,38 +303,74 @@ def differencing(before: Charter, after: Charter) -> str | None:
 # What was asked for
 
 
-def _participants(
-    before: Sequence[dict[str, Any]], specs: Sequence[str], weights: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The participants of an old charter with those of the certificates given, in order."""
-    from midst.errors import InputError
-    from midst.net.identity.certificates import check_name, describe, read_certificate
+class _People:
+    """The participants of a charter to be, in order, with their certificates.
 
-    found = {one["name"]: dict(one) for one in before}
-    given: set[str] = set()
-    for spec in specs:
+    Attributes:
+        found: by name, as the charter has them.
+        certificates: in DER, by name; of as many as are known.
+    """
+
+    def __init__(self, before: Sequence[dict[str, Any]], certificates: Mapping[str, bytes]) -> None:
+        """Those of an old charter."""
+        self.found = {one["name"]: dict(one) for one in before}
+        self.certificates = dict(certificates)
+        self._given: set[str] = set()
+
+    def remove(self, name: str) -> None:
+        """One leaves."""
+        from midst.errors import InputError
+
+        if name not in self.found:
+            raise InputError(f"--remove: no participant of that name; there are {', '.join(self.found)}")
+        del self.found[name]
+        self.certificates.pop(name, None)
+
+    def renew(self, spec: str) -> None:
+        """One has another certificate, or another address."""
+        self._enter(spec, new=False)
+
+    def add(self, spec: str) -> None:
+        """One more."""
+        self._enter(spec, new=True)
+
+    def _enter(self, spec: str, new: bool) -> None:
+        from midst.errors import InputError
+        from midst.net.identity.certificates import check_name, describe, read_certificate
+
         path, address = _split_spec(spec)
-        said = describe(read_certificate(path), path)
+        der = read_certificate(path)
+        said = describe(der, path)
         name = check_name(said.name, f"{path}: common name")
         if said.authority:
             raise InputError(f"{path} is the certificate of an authority, which takes part in no run")
-        if name in given:
+        if name in self._given:
             raise InputError(f"{path}: {name} is given twice; give each participant once")
-        given.add(name)
-        one = found.setdefault(name, {"name": name})
+        if new and name in self.found:
+            raise InputError(f"{path}: {name} takes part already; give its new certificate by --renew")
+        if not new and name not in self.found:
+            raise InputError(f"{path}: {name} is no participant yet; give a newcomer by --add")
+        self._given.add(name)
+        one = self.found.setdefault(name, {"name": name})
         one["fingerprint"] = said.fingerprint
         if address is not None:
             one["address"] = address
-    for text in weights:
-        name, _, weight = text.partition("=")
-        if name not in found:
-            raise InputError("--weight: no participant of that name; write NAME=W, such as alice=2")
-        if not (weight.isascii() and weight.isdecimal()) or len(weight) > 16:
-            raise InputError(f"--weight of {name} must be a whole number, such as {name}=2")
-        found[name]["weight"] = int(weight)
-    if not found:
-        raise InputError("who takes part? give a certificate for each, as in alice.crt@alice.example.org:7001")
-    return list(found.values())
+        self.certificates[name] = der
+
+    def weighted(self, weights: Sequence[str]) -> list[dict[str, Any]]:
+        """All of them, counting as is said."""
+        from midst.errors import InputError
+
+        for text in weights:
+            name, _, weight = text.partition("=")
+            if name not in self.found:
+                raise InputError("--weight: no participant of that name; write NAME=W, such as alice=2")
+            if not (weight.isascii() and weight.isdecimal()) or len(weight) > 16:
+                raise InputError(f"--weight of {name} must be a whole number, such as {name}=2")
+            self.found[name]["weight"] = int(weight)
+        if not self.found:
+            raise InputError("who takes part? give a certificate for each, as in alice.crt@alice.example.org:7001")
+        return list(self.found.values())
 
 
 def _split_spec(spec: str) -> tuple[str, str | None]:
@@ -332,7 +402,7 @@ def _edges_of_graph(spec: str, names: list[str], seed: int) -> list[list[str]]:
     return [[own[a], own[b]] for a, b in ends if a < b]
 
 
-def _edge(text: str, names: list[str]) -> list[str]:
+def _edge(text: str, names: list[str], option: str = "--edge") -> list[str]:
     """The two names of A-B or A:B; names may have hyphens, as long as there is one way to read it."""
     from midst.errors import InputError
 
@@ -341,7 +411,7 @@ def _edge(text: str, names: list[str]) -> list[str]:
     found = [[text[:k], text[k + 1 :]] for k in places if text[:k] in names and text[k + 1 :] in names]
     if len(found) != 1:
         problem = "names no two participants" if not found else "can be read in more than one way; write A:B"
-        raise InputError(f"--edge {text[:140]!a} {problem}")
+        raise InputError(f"{option} {text[:140]!a} {problem}")
     return found[0]
 
 

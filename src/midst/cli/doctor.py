@@ -3,8 +3,8 @@
 Rules:
 - Every check is a line: how it went, what was checked, and what was found or what to do about it. One failed check does
   not keep the others from being made, unless they need what it was about.
-- Neighbours are met over the transport that the node itself uses. The doctor only listens: it says nothing about the
-  run, so a neighbour that is up and waits goes on waiting, and no session is used up.
+- Neighbours are met over the transport that the node itself uses. The doctor says that it looks in, and nothing about
+  the run: a neighbour that is up and waits goes on waiting, is not alarmed, and no session is used up.
 - What the participant has to change is a problem. What may well be right later, such as a neighbour that is not up yet,
   is a warning.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from midst.net.charter import Charter
     from midst.net.identity.keys import Identity
+    from midst.net.transports.transport import Transport
 
 Checked = TypeVar("Checked")
 
@@ -80,11 +81,13 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
 
     from midst.cli.charter import UNVERIFIED, expectations
     from midst.cli.noise import accuracy, require_promise
-    from midst.net.charter import check_identity, read_charter
+    from midst.net.charter import check_identity
+    from midst.net.charter_files import read_invitation
     from midst.net.identity.keys import load_identity
 
     now = datetime.now(UTC)
-    charter = _attempt("charter", lambda: read_charter(charter_file))
+    invited = _attempt("charter", lambda: read_invitation(charter_file))
+    charter = invited if isinstance(invited, Line) else invited.charter
     yield charter if isinstance(charter, Line) else Line("ok", "charter", f"digest {charter.digest.hex()}")
     if not isinstance(charter, Line):
         for text in expectations(charter, None):
@@ -102,7 +105,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
         yield Line("ok", "key", f"{key_file}, of {identity.name}, readable by you alone")
         yield from _check_folder(key_file)
         yield from _check_expiry("your certificate", identity.certificate, now)
-    if isinstance(charter, Line):
+    if isinstance(charter, Line) or isinstance(invited, Line):
         return
     number = _attempt("name", lambda: charter.number(name))
     yield number if isinstance(number, Line) else Line("ok", "name", f"{name} is participant {number}")
@@ -113,7 +116,8 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
     if isinstance(matching, Line):
         yield Line("warning", "neighbours", "not called, since they would refuse this certificate")
         return
-    yield from _check_trusted(charter, name, identity, now)
+    inside = {one: str(charter_file) for one in invited.certificates}
+    yield from _check_trusted(charter, name, identity, now, inside)
     yield from run(_meet(charter, identity, number, wait))
 
 
@@ -147,13 +151,17 @@ def _check_expiry(what: str, certificate: bytes, now: datetime) -> Iterator[Line
         yield Line("warning" if said.begins <= now <= said.expires else "problem", what, warning)
 
 
-def _check_trusted(charter: Charter, name: str, identity: Identity, now: datetime) -> Iterator[Line]:
+def _check_trusted(
+    charter: Charter, name: str, identity: Identity, now: datetime, inside: dict[str, str]
+) -> Iterator[Line]:
+    """Whether the neighbours are trusted; `inside` has the files in which some of their certificates are."""
     from midst.net.charter import strangers
     from midst.net.identity.certificates import fingerprint, read_certificate
 
     missing = strangers(charter, name, identity)
     for stranger in missing:
-        yield Line("problem", stranger, f"its certificate is not trusted; try: midst keys trust {stranger}.crt")
+        file = inside.get(stranger, f"{stranger}.crt")
+        yield Line("problem", stranger, f"its certificate is not trusted; try: midst keys trust {file}")
     known = {fingerprint(der): der for der in map(read_certificate, identity.trusted)}
     for j in charter.neighbours(name):
         other = charter.participants[j]
@@ -172,6 +180,7 @@ class _Calls:
 
     Attributes:
         charter: whose participants are meant.
+        transport: by which they are met.
         awaited: neighbours that are not done with.
         done: set when nobody is awaited any more.
         linked_to: neighbours with which there was a link.
@@ -181,6 +190,7 @@ class _Calls:
     """
 
     charter: Charter
+    transport: Transport
     awaited: set[int]
     done: asyncio.Event
     linked_to: set[int] = field(default_factory=set)
@@ -190,7 +200,10 @@ class _Calls:
 
     def linked(self, j: int) -> None:
         """Both ends know each other."""
+        from midst.net.wire import Visit, encode_control
+
         self.linked_to.add(j)
+        self.transport.send(j, encode_control(Visit()))
 
     def unlinked(self, j: int) -> None:
         """It was there, which is all that is asked."""
@@ -236,7 +249,7 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
     any_value = np.array([min(max(0.0, low), high) for low, high in charter.column_ranges])  # none is sent
     setup = make_setup(charter, identity.name, any_value, CertifiedNotary(charter, identity))
     transport = make_transport("tls", Endpoint(charter, identity, number, largest_frame(setup, "tls")))
-    calls = _Calls(charter, set(charter.neighbours(identity.name)), asyncio.Event())
+    calls = _Calls(charter, transport, set(charter.neighbours(identity.name)), asyncio.Event())
     address = charter.participants[number].address
     try:
         await transport.open(calls)
@@ -314,7 +327,6 @@ def _is_own_node(identity: Identity, address: str) -> bool:
     from midst.net.charter import split_address
 
     context = identity.context(server=False)
-    context.load_verify_locations(cadata=identity.certificate)
     try:
         with (
             socket.create_connection(split_address(address), timeout=_OWN_ANSWER) as plain,

@@ -22,7 +22,8 @@ _FOLDER_HELP = "Where your key is."
 _EXAMPLES = """\b
 Each participant, on its own host:
   midst keys init alice                      makes keys/alice.key and keys/alice.crt
-  midst keys trust bob.crt carol.crt         the certificates of the neighbours
+  midst keys trust pay.toml                  the certificates in a charter, or in files such as bob.crt
+  midst keys renew keys/alice.key            a new key and certificate, before the old one expires
 With an authority, so that nobody has to collect certificates:
   midst keys init board --authority          the authority; gives board.crt to everybody
   midst keys request keys/alice.key          alice; gives keys/alice.csr to the authority
@@ -95,26 +96,70 @@ def sign(request: Path, key: Path, out: Path, days: int) -> None:
 
 
 @command.command()
-@click.argument("certificates", type=_A_FILE, nargs=-1, required=True, metavar="CERT...")
+@click.argument("key", type=_A_FILE)
+@click.option("--days", type=int, default=365, show_default=True, help="How long the certificate is valid.")
+def renew(key: Path, days: int) -> None:
+    """Make a new key and certificate in place of KEY; the old ones are kept beside them.
+
+    A session that has begun goes on with the old key. For the next one, who writes its charter gives the new
+    certificate by --renew, and the others trust it with --replace.
+    """
+    from midst.net.identity.keys import renew_identity
+
+    made, kept = renew_identity(key, days)
+    click.echo(f"{made.name}  {made.fingerprint}")
+    click.echo(f"{made.key_file}: the new private key; the old one is {kept}, for sessions that have begun", err=True)
+    click.echo(
+        f"{made.certificate_file}: its certificate, until {made.expires:%Y-%m-%d}; give it to whoever writes the next"
+        " charter (midst charter new --from … --renew CERT)",
+        err=True,
+    )
+
+
+@command.command()
+@click.argument("files", type=_A_FILE, nargs=-1, required=True, metavar="CERT|CHARTER...")
 @click.option("--folder", type=_A_FILE, default=_FOLDER, show_default=True, help=_FOLDER_HELP)
 @click.option("--replace", is_flag=True, help="Also in place of another certificate of the same name.")
-def trust(certificates: tuple[Path, ...], folder: Path, replace: bool) -> None:
-    """Trust the certificates of others, or of an authority; they are copied into trusted/."""
+def trust(files: tuple[Path, ...], folder: Path, replace: bool) -> None:
+    """Trust certificates of others, of an authority, or all those in a charter; they are put into trusted/."""
     from datetime import UTC, datetime
 
     from midst.net.identity import keys
-    from midst.net.identity.certificates import describe, expiry_warning, read_certificate
+    from midst.net.identity.certificates import describe, expiry_warning
 
-    for path in keys.trust(certificates, folder, replace=replace):
-        der = read_certificate(path)
-        said = describe(der)
-        click.echo(f"{said.name}  {in_groups(said.fingerprint)}")
-        _warn(expiry_warning(der, datetime.now(UTC)))
+    given = [one for path in files for one in _certificates_of(path, folder)]
+    trusted = keys.trust(given, folder, replace=replace)
+    for one in trusted:
+        said = describe(one.certificate)
+        known = {"nothing": "", "the same": "  (as before)", "another": "  (in place of another)"}[one.was]
+        click.echo(f"{one.name}  {in_groups(said.fingerprint)}{known}")
+        _warn(expiry_warning(one.certificate, datetime.now(UTC)))
         if said.authority:
             click.echo(
-                f"{said.name} is an authority: whoever it signs is listened to, if the charter names it", err=True
+                f"{one.name} is an authority: whoever it signs is listened to, if the charter names it", err=True
             )
-    click.echo("compare each fingerprint with its owner by telephone before the first run", err=True)
+    if news := [one.name for one in trusted if one.was != "the same"]:
+        click.echo(f"compare the fingerprints of {', '.join(news)} with their owners by telephone", err=True)
+
+
+def _certificates_of(path: Path, folder: Path) -> list[tuple[str, bytes]]:
+    """The certificate in a file, or those of the others in a charter, each with what to call it."""
+    from midst.errors import InputError
+    from midst.net.identity.certificates import read_certificate
+
+    if path.suffix != ".toml":
+        return [(str(path), read_certificate(path))]
+    from midst.net.charter_files import read_invitation
+
+    found = read_invitation(path).certificates
+    if not found:
+        raise InputError(f"{path}: no certificates in this charter; give them as files")
+    own = {name: der for name, der in found.items() if (folder / f"{name}.key").exists()}
+    others = [(f"{path}: {name}", der) for name, der in found.items() if name not in own]
+    for name, der in own.items():
+        if read_certificate(folder / f"{name}.crt") != der:
+            raise InputError(f"{path}: not your own certificate of {name}, {folder / f'{name}.crt'}; have it renewed")
+    return others
 
 
 @command.command()

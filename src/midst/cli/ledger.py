@@ -82,7 +82,7 @@ def check(file: str, value_file: str, mechanism: str | None, charter_file: str |
     ledger, datum = Ledger.open(file), _read_datum(value_file)
     if charter_file is not None:
         from midst.cli.node_account import planned_entry, session_of
-        from midst.net.charter import read_charter
+        from midst.net.charter_files import read_charter
 
         if mechanism is not None:
             raise InputError("--dp is about midst run, --charter about midst node; give one of them")

@@ -121,7 +121,8 @@ def command(
 
     from midst.cli.node_status import Status
     from midst.cli.noise import require_promise
-    from midst.net.charter import check_identity, read_charter, split_address
+    from midst.net.charter import check_identity, split_address
+    from midst.net.charter_files import read_charter
     from midst.net.identity.keys import load_identity
     from midst.net.journal import DiskFile, Journal
     from midst.net.notary import CertifiedNotary

@@ -111,7 +111,7 @@ def _what_is_planned(
 ) -> tuple[Graph, tuple[float, float] | None, Prior]:
     """The graph, the public bounds and what values are like."""
     from midst.cli.options import parse_bounds, read_graph
-    from midst.net.charter import read_charter
+    from midst.net.charter_files import read_charter
     from midst.privacy.priors import Normal, Within, parse_prior
     from midst.studies.expectation import assumed_prior
     from midst.system import streams

@@ -33,7 +33,7 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
     import json
 
     from midst.errors import InputError
-    from midst.net.charter import read_charter
+    from midst.net.charter_files import read_charter
     from midst.net.evidence import EvidenceFile
     from midst.net.results import read_result
 

@@ -17,12 +17,10 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from math import isfinite
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -50,7 +48,6 @@ FORMAT = 2
 _FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE)
 _FRACTION = re.compile(r"[0-9]{1,20}(/[1-9][0-9]{0,9})?")
-_LARGEST_FILE = 16 * 2**20  # bytes
 _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
 _MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a control frame
 _MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
@@ -650,48 +647,11 @@ def _check_bounds(bounds: tuple[float, float], keys: Keys) -> None:
     first_bracket(keys, bounds)
 
 
-def read_charter(path: str | Path) -> Charter:
-    """The charter in a file.
-
-    Raises:
-        InputError: it cannot be read, or is not a charter that can be run; names the file and the key.
-    """
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    if len(text) > _LARGEST_FILE:
-        raise InputError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB; that is no charter")
-    try:
-        return parse_charter(text.decode("utf-8"), str(path))
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text in UTF-8; a charter is a TOML file") from None
-
-
-def parse_charter(text: str, where: str) -> Charter:
-    """The charter in a text.
-
-    Args:
-        text: in TOML.
-        where: what to call it in an error.
-
-    Raises:
-        InputError: see `read_charter`.
-    """
-    try:
-        plain = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "a number or a nesting is too long"
-        raise InputError(f"{where}: not TOML: {reason}") from None
-    return make_charter(plain, where)
-
-
 def make_charter(plain: Mapping[str, Any], where: str) -> Charter:
     """The charter of plain values, such as TOML holds.
 
     Raises:
-        InputError: see `read_charter`.
+        InputError: it is not a charter that can be run; names the file and the key.
     """
     try:
         return msgspec.convert(plain, Charter)

@@ -134,6 +134,8 @@ class Driver:
             return
         kind, name = "linked" if j in self.links else "unlinked", self.peer.neighbours[j].name
         text = f"linked to {name}" if j in self.links else f"lost the link to {name}, and waits for it to come back"
+        if j not in self.links and self.peer.neighbours[j].visited:
+            kind, text = "visited", f"{name} looked whether it could take part, and left"
         self._tell(kind, text + (f" ({changes} changes since this was last said)" if changes > 1 else ""))
 
     def _fail(self, error: Exception) -> None:

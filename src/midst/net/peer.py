@@ -42,6 +42,7 @@ from midst.net.wire import (
     Refused,
     Statements,
     StepFrame,
+    Visit,
     Want,
     Welcome,
     encode_control,
@@ -81,6 +82,7 @@ class Neighbour:
         answered: whether it has the answer.
         bad: how many frames it sent that cannot be.
         trouble: what the transport last said about it.
+        visited: whether only its operator looks in, to see whether it could take part.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Neighbour:
     answered: bool = False
     bad: int = 0
     trouble: str = ""
+    visited: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ class Peer:
 
     def linked(self, j: int, now: float) -> None:
         """A link to a neighbour is up; whatever trouble there was is over."""
-        self.neighbours[j].trouble = ""
+        self.neighbours[j].trouble, self.neighbours[j].visited = "", False
         self._greet(j, now)
 
     def hear(self, j: int, frame: bytes, now: float) -> None:
@@ -318,6 +321,8 @@ class Peer:
                 self._forget_when_over()
             case NotYet(waiting=names):
                 neighbour.waits = now, tuple(name for name in names if name in self.setup.charter.names)
+            case Visit():
+                neighbour.visited = True
             case Away():
                 neighbour.trouble = f"{neighbour.name} was stopped by its operator, and said that it would be back"
             case _:

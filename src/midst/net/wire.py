@@ -147,7 +147,11 @@ class Away(msgspec.Struct, frozen=True, tag="away", array_like=True):
     """The sender was stopped by its operator, and will be back."""
 
 
-Control = Hello | Welcome | Want | NotYet | Away | Done | Refused
+class Visit(msgspec.Struct, frozen=True, tag="visit", array_like=True):
+    """The sender only looks whether it could take part, and leaves again."""
+
+
+Control = Hello | Welcome | Want | NotYet | Away | Visit | Done | Refused
 _control = msgspec.msgpack.Decoder(Control)
 _withdrawal = msgspec.msgpack.Decoder(SignedWithdrawal)
 

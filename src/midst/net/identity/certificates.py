@@ -78,18 +78,30 @@ def read_certificate(path: str | Path) -> bytes:
     Raises:
         InputError: the file cannot be read, or holds no certificate, or more than one.
     """
-    text = read_small(Path(path), "a certificate")
+    return parse_certificate(read_small(Path(path), "a certificate"), str(path))
+
+
+def parse_certificate(text: bytes, where: str) -> bytes:
+    """The one certificate in a PEM text, in DER.
+
+    Args:
+        text: may have other lines before and behind.
+        where: what to call it in an error.
+
+    Raises:
+        InputError: it holds no certificate, or more than one.
+    """
     found = re.findall(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", text, re.DOTALL)
     if len(found) != 1:
         what = (
             "a private key, which nobody but its owner may have" if b"PRIVATE KEY" in text else f"{len(found)} of them"
         )
-        raise InputError(f"{path}: expected one certificate in PEM, found {what}; see: midst keys show")
+        raise InputError(f"{where}: expected one certificate in PEM, found {what}; see: midst keys show")
     try:
         der = ssl.PEM_cert_to_DER_cert(found[0].decode("ascii"))
     except ValueError:
-        raise InputError(f"{path}: the certificate is damaged; ask for it again") from None
-    describe(der, str(path))
+        raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
+    describe(der, where)
     return der
 
 

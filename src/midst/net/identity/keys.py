@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from midst.errors import InputError
 from midst.files import write_whole
@@ -127,14 +127,13 @@ class Identity:
             raise InputError(
                 f"{self.key_file}: key or certificate has changed since it was read; start again"
             ) from None
-        if self._known:
-            context.load_verify_locations(cadata=self._known)
+        context.load_verify_locations(cadata=self._known)
         return context
 
     @cached_property
     def _known(self) -> bytes:
-        """The certificates that are trusted, one after the other, in DER."""
-        return b"".join(read_certificate(path) for path in self.trusted)
+        """The certificates that are trusted, and its own, by which its doctor finds it; one after the other, in DER."""
+        return b"".join([*map(read_certificate, self.trusted), self.certificate])
 
 
 # Reading
@@ -204,6 +203,37 @@ def make_identity(
     return load_identity(key_file)
 
 
+def renew_identity(key_file: str | Path, days: int = 365) -> tuple[Identity, Path]:
+    """A new key of the same kind, with a new certificate, in place of an old one, which is kept beside it.
+
+    The old key is still good for sessions whose charter has its certificate: its file is named after that. Should this
+    be cut short between the two files, key and certificate do not match, which is said; the old ones are there.
+
+    Returns:
+        The new identity, and where the old key is now.
+
+    Raises:
+        InputError: there is no such key; it is an authority's; or the days are out of range.
+    """
+    old = load_identity(key_file)
+    said = describe(old.certificate)
+    if said.authority:
+        raise InputError(f"{old.name} is an authority: all that it signed would have to be signed anew; make another")
+    assert said.kind is not None, "the key was checked when it was loaded"
+    key, until = _make_key(said.kind), _until(days)
+    certificate = _certify(old.name, key.public_key(), old.name, key, until, False)
+    kept = old.key_file.with_name(f"{old.name}.{said.fingerprint.removeprefix('sha256:')[:8]}.key")
+    for path in (kept, fresh := old.key_file.with_name(f"{old.name}.new.key")):
+        path.unlink(missing_ok=True)  # of one that was cut short
+    _write_key(kept, old._key)
+    pem = ssl.DER_cert_to_PEM_cert(old.certificate).encode("ascii")
+    write_whole(kept.with_suffix(".crt"), lambda file: file.write(pem), mode=0o644)
+    _write_key(fresh, key)
+    os.replace(fresh, old.key_file)
+    write_whole(old.certificate_file, lambda file: file.write(certificate), mode=0o644)
+    return load_identity(old.key_file), kept
+
+
 def make_request(identity: Identity) -> bytes:
     """A request, in PEM, that an authority signs the identity's name and public key."""
     from cryptography import x509
@@ -257,31 +287,46 @@ def sign_request(request: Request, authority: Identity, days: int = 365) -> byte
     return _certify(request.name, request.key, authority.name, authority._key, until, False)
 
 
-def trust(certificates: Sequence[str | Path], folder: str | Path, *, replace: bool = False) -> tuple[Path, ...]:
-    """Copies certificates into trusted/ of a folder of keys, each named after its common name: all of them, or none.
+@dataclass(frozen=True)
+class Trusted:
+    """A certificate that is trusted from now on.
+
+    Attributes:
+        name: whose.
+        certificate: in DER.
+        was: what was trusted of that name before: "nothing", "the same" or "another".
+    """
+
+    name: str
+    certificate: bytes = field(repr=False)
+    was: Literal["nothing", "the same", "another"]
+
+
+def trust(
+    certificates: Iterable[tuple[str, bytes]], folder: str | Path, *, replace: bool = False
+) -> tuple[Trusted, ...]:
+    """Puts certificates into trusted/ of a folder of keys, each named after its common name: all of them, or none.
 
     Args:
-        certificates: files.
+        certificates: in DER, each with what to call it in an error.
         folder: where one's own key is.
         replace: also in place of another certificate of the same name.
 
-    Returns:
-        Where they are now.
-
     Raises:
-        InputError: one is not a certificate, or another one of its name is trusted already or given too.
+        InputError: another one of its name is trusted already or given too.
     """
     place = Path(folder) / "trusted"
-    chosen: dict[Path, bytes] = {}
-    for path in certificates:
-        der = read_certificate(path)
-        name = check_name(describe(der, str(path)).name, f"{path}: common name")
+    chosen: dict[Path, Trusted] = {}
+    for where, der in certificates:
+        name = check_name(describe(der, where).name, f"{where}: common name")
         target = place / f"{name}.crt"
-        if chosen.setdefault(target, der) != der:
-            raise InputError(f"{path}: another certificate of {name} is given too; ask {name} which is right")
-        if target.exists() and not replace and read_certificate(target) != der:
+        known = read_certificate(target) if target.exists() else None
+        one = Trusted(name, der, "nothing" if known is None else "the same" if known == der else "another")
+        if chosen.setdefault(target, one).certificate != der:
+            raise InputError(f"{where}: another certificate of {name} is given too; ask {name} which is right")
+        if one.was == "another" and not replace:
             raise InputError(
-                f"{path}: {target} is another certificate of {name}; if {name} has a new one, add --replace"
+                f"{where}: {target} is another certificate of {name}; if {name} has a new one, add --replace"
             )
     if not place.parent.is_dir():
         raise InputError(f"folder {place.parent} does not exist; first make your own key: midst keys init NAME")
@@ -289,10 +334,10 @@ def trust(certificates: Sequence[str | Path], folder: str | Path, *, replace: bo
         place.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise InputError(f"{place}: cannot be made: {error.strerror}") from None
-    for target, der in chosen.items():
-        text = ssl.DER_cert_to_PEM_cert(der).encode("ascii")
+    for target, one in chosen.items():
+        text = ssl.DER_cert_to_PEM_cert(one.certificate).encode("ascii")
         write_whole(target, lambda file, text=text: file.write(text), mode=0o644)  # type: ignore[misc]
-    return tuple(chosen)
+    return tuple(chosen.values())
 
 
 # Inside
