@@ -7,6 +7,8 @@
     ├── Aborted             a network run ended without an answer, and says because of whom (exit code 4)
     └── MissingExtra        an optional part is not installed; says which `pip install` brings it (exit code 2)
 
+    MidstWarning            what nobody could check, and somebody should; the command says it in one line
+
 Rules:
 - A message is one line: what, where, and what to try.
 - A private value never appears in one. Say which node, which line, which file; never which number.
@@ -65,3 +67,7 @@ class MissingExtra(MidstError, ImportError):  # noqa: N818
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} is not installed; try: pip install 'midst[{extra}]'")
+
+
+class MidstWarning(UserWarning):
+    """Something that midst could not check."""

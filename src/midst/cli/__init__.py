@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from types import TracebackType
 from typing import Any, NoReturn
 
 import click
 
 from midst._version import __version__
-from midst.errors import Aborted, MidstError, NotCertified
+from midst.errors import Aborted, MidstError, MidstWarning, NotCertified
 
 COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
@@ -74,6 +76,9 @@ class Commands(click.Group):
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run a command and exit; without arguments, show the help."""
         extra |= {"prog_name": "midst", "standalone_mode": False}
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # an old code page has no σ, and that is no reason to fail
+        _say_warnings()
         try:
             code = super().main(list(sys.argv[1:] if args is None else args) or ["--help"], **extra)
         except Exception as error:
@@ -111,6 +116,19 @@ def explain(error: Exception) -> tuple[str, int]:
         case _:
             where = _place(error.__traceback__)
             return f"error: unexpected {type(error).__name__} at {where}; run with MIDST_DEBUG=1 for the traceback", 1
+
+
+def _say_warnings() -> None:
+    """From now on a warning of midst's is one line, as an error is; others are shown as ever."""
+    show = warnings.showwarning
+
+    def say(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, MidstWarning):
+            click.echo(f"midst: warning: {message}", err=True)
+        else:
+            show(message, category, *rest, **more)
+
+    warnings.showwarning = say
 
 
 def _place(trail: TracebackType | None) -> str:

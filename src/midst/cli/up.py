@@ -287,6 +287,7 @@ def _write_out(charter: Charter, answer: Answer, out: Path) -> None:
 @contextmanager
 def _ending_well() -> Iterator[None]:
     """Whoever is told to end, and not only by Ctrl-C, leaves nothing behind; nor a core dump, whatever it dies of."""
+    from midst.machine import ENDS
     from midst.net.process import forbid_dumps
 
     forbid_dumps()
@@ -294,7 +295,7 @@ def _ending_well() -> Iterator[None]:
     def interrupt(number: int, frame: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in ENDS}
     try:
         yield
     finally:

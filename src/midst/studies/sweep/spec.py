@@ -202,7 +202,7 @@ def parse_spec(given: Mapping[str, Any]) -> Spec:
     return spec
 
 
-def check_memory(spec: Spec, at_once: int, available: int | None = None) -> None:
+def check_memory(spec: Spec, at_once: int, available: float | None = None) -> None:
     """Refuse what would not fit.
 
     Args:
