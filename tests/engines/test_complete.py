@@ -163,5 +163,5 @@ def test_audits():
     for init in ("clear", "sealed"):
         leakage = audit(result.trace, midst.Adversary(init=init), midst.priors.Normal(0, 1))
         assert 0 < leakage.exposed_count <= len(result.exposed)  # nobody sees who was inside in the last one
-    with pytest.raises(InputError, match=r"knows some of z\(0\), which this trace has not; run with record='audit'"):
+    with pytest.raises(InputError, match=r"knows some of z\(0\), which this trace has not; run with record audit"):
         audit(result.trace, midst.Adversary(corrupt=[1], eavesdrops=False), midst.priors.Normal(0, 1))

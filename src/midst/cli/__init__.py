@@ -13,6 +13,7 @@ A new command is one line in `COMMANDS` and a module with a click command named 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from typing import Any, NoReturn
 import click
 
 from midst._version import __version__
-from midst.errors import Aborted, MidstError, MidstWarning, NotCertified
+from midst.errors import Aborted, MidstError, MidstWarning, NotCertified, closest
 
 COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
@@ -106,6 +107,7 @@ def explain(error: Exception) -> tuple[str, int]:
             asked = getattr(error, "ctx", None)
             path = asked.command_path if asked else "midst"
             message = error.format_message().rstrip(".")
+            message += "" if "Did you mean" in message else _meant(error)
             if "unexpected extra argument" in message:  # it may be a private value, and click would repeat it
                 message = "unexpected extra argument; a value is given by file, command or standard input"
             return f"error: {message} (see {path} --help)", 2
@@ -116,6 +118,18 @@ def explain(error: Exception) -> tuple[str, int]:
         case _:
             where = _place(error.__traceback__)
             return f"error: unexpected {type(error).__name__} at {where}; run with MIDST_DEBUG=1 for the traceback", 1
+
+
+def _meant(error: click.ClickException) -> str:
+    """The command or the choice that is nearest to what was given; of options click itself says it."""
+    message, asked = getattr(error, "message", ""), getattr(error, "ctx", None)
+    if found := re.fullmatch("No such command '(.+)'\\.?", message):
+        assert asked is not None, "a command is looked for in a group"
+        return closest(found[1], asked.command.list_commands(asked))
+    kind = getattr(getattr(error, "param", None), "type", None)
+    if isinstance(kind, click.Choice) and (found := re.match("'(.+)' is not one of", message)):
+        return closest(found[1], map(str, kind.choices))
+    return ""
 
 
 def _say_warnings() -> None:

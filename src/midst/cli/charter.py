@@ -273,7 +273,7 @@ def _participants(
     before: Sequence[dict[str, Any]], specs: Sequence[str], weights: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The participants of an old charter with those of the certificates given, in order."""
-    from midst.errors import InputError
+    from midst.errors import InputError, closest
     from midst.net.identity.certificates import check_name, describe, read_certificate
 
     found = {one["name"]: dict(one) for one in before}
@@ -294,7 +294,8 @@ def _participants(
     for text in weights:
         name, _, weight = text.partition("=")
         if name not in found:
-            raise InputError("--weight: no participant of that name; write NAME=W, such as alice=2")
+            near = closest(name, found)
+            raise InputError(f"--weight: no participant of that name; write NAME=W, such as alice=2{near}")
         if not (weight.isascii() and weight.isdecimal()) or len(weight) > 16:
             raise InputError(f"--weight of {name} must be a whole number, such as {name}=2")
         found[name]["weight"] = int(weight)
