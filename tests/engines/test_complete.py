@@ -144,10 +144,10 @@ def test_trace_without_edges(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"engine": "edges"}, "drawn as sums, and not on its edges; try engine='arrays', or graphs.complete"),
+        ({"engine": "edges"}, "drawn as sums, and not on its edges; try engine arrays, or list its edges"),
         ({"engine": "reference"}, "drawn as sums, and not on its edges"),
-        ({"record": "all"}, "record='all' keeps z.0. of every edge, .* try record='auto', or graphs.complete"),
-        ({"record": "audit"}, "record='audit' keeps z.0. of every edge"),
+        ({"record": "all"}, "record all keeps z.0. of every edge, .* try record auto, or list its edges"),
+        ({"record": "audit"}, "record audit keeps z.0. of every edge"),
         ({"method": Consensus(z0=np.zeros(869))}, r"z0 has shape \(869,\); expected \(870,\)"),
     ],
 )
