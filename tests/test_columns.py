@@ -283,7 +283,7 @@ COMMAS = "decimal commas are not understood: write a point, as in 3.5"
 REFUSALS: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "several": ("a.csv", "x,y\n1,2\n", (), "a.csv: 2 columns ('x', 'y'); say which with --column"),
     "many": ("a.csv", ",".join(f"x{i}" for i in range(20)), (), "'x6', 'x7' and 12 more); say"),
-    "no such name": ("a.csv", "income,age\n1,2\n", ("incme",), "a.csv: no column 'incme'; the nearest is 'income'"),
+    "no such name": ("a.csv", "income,age\n1,2\n", ("incme",), "a.csv: no column 'incme'; did you mean income?"),
     "no name": ("a.csv", ",age\n1,2\n", ("",), "a.csv: no column ''"),
     "header twice": ("a.csv", "\nx,y,x\n1,2,3\n", ("y",), "a.csv, line 2: two columns are called 'x'"),
     "asked twice": ("a.csv", "x,y\n1,2\n", ("x", "x"), "a.csv: column 'x' is asked for twice"),
@@ -469,7 +469,7 @@ def test_names_in_memory() -> None:
     assert as_columns(pl.Series([1.0])).names == as_columns(pd.Series([1.0])).names == ()
     told = "the data: 3 columns ('x', 'y' and 1 more); say which with columns=[\"…\"]"
     assert refused(lambda: as_columns(frame)) == told
-    assert "no column 'xx'; the nearest is 'x'" in refused(lambda: as_columns(frame, ["xx"]))
+    assert "no column 'xx'; did you mean x?" in refused(lambda: as_columns(frame, ["xx"]))
     assert "two columns are called 'x'" in refused(
         lambda: as_columns(pd.DataFrame([[1, 2]], columns=["x", "x"]), ["x"])
     )

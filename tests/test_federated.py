@@ -346,7 +346,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "scale of another shape": (FINE, {"scale": np.ones(5)}, "scale must have a number, or an array of its shape"),
     "scale of another structure": (FINE, {"scale": {"w": 1}}, "scale must be one number, or have the structure"),
     "graph of another size": (FINE, {"graph": midst.graphs.ring(4)}, "3 values for 4 nodes"),
-    "graph unknown": (FINE, {"graph": "rign"}, "did you mean 'ring'"),
+    "graph unknown": (FINE, {"graph": "rign"}, "did you mean ring"),
     "no graph": (FINE, {"graph": None}, "graph must be a midst.Graph"),
     "apart": (normal(4, 2), {"graph": midst.graphs.from_edges(4, [(0, 1), (2, 3)])}, "2 components"),
     "side": (FINE, {"side": "any"}, "side must be 'low' or 'high'"),

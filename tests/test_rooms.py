@@ -11,9 +11,9 @@ import midst
 
 ROOT = Path(midst.__file__).parent
 ORDER = """
-    _version errors types files workers graphs objectives protocol normals problems columns system methods statistics
-    disclosure trace result recorder net simnet privacy engines dp solving describing federated plots studies explorer
-    cli __main__
+    _version errors machine types files workers graphs objectives protocol normals problems columns system methods
+    statistics disclosure trace result recorder net simnet privacy engines dp solving describing federated plots studies
+    explorer cli __main__
 """.split()
 SIDEWAYS = {
     ("result", "plots"),

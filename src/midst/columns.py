@@ -20,7 +20,6 @@ Rules:
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import math
 import numbers
@@ -40,7 +39,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.errors import InputError, MissingExtra
+from midst.errors import InputError, MissingExtra, closest
 from midst.files import check_alone
 from midst.types import Array, Bools
 
@@ -300,8 +299,7 @@ def _choose(names: Sequence[str], columns: Sequence[str], place: _Place, where: 
         raise InputError(f"{place.what}: {_list_names(names)}; say which with {place.choose}")
     unknown = next((name for name in columns if not name or name not in names), None)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown, filter(_is_word, names), n=1, cutoff=0.0)
-        hint = f"; the nearest is {_quote(near[0])}" if near else ""
+        hint = closest(unknown, filter(_is_word, names)) or f"; there are {_list_names(names)}"
         raise InputError(f"{place.what}: no column {_quote(unknown)}{hint}")
     return [_Pick(names.index(name), name, f"column {_quote(name)}") for name in columns]
 

@@ -26,7 +26,7 @@ from midst import graphs
 from midst.columns import Columns, Missing, as_columns
 from midst.disclosure import Disclosure, Shown
 from midst.engines import SEARCHES
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.graphs import Graph
 from midst.methods import Consensus, Method, MethodName, Search, make_method
 from midst.objectives import Quantile
@@ -261,7 +261,8 @@ def describe_columns(
     sizes = tuple(len(part) for part in rows)
     plan = Plan(wanted, sum(sizes), count)
     if engine not in SEARCHES:
-        raise InputError(f"there is no engine {engine!r} for a search; try one of {', '.join(SEARCHES)}")
+        near = closest(engine, SEARCHES)
+        raise InputError(f"there is no engine {engine!r} for a search; try one of {', '.join(SEARCHES)}{near}")
     how = method if isinstance(method, Search) else Search()
     rules = plan.rules(how, problem.keys, problem.brackets, *(_grid(problem) if plan.sums else ()))
     runs = {} if isinstance(method, Search) else _iterate(problem, plan, method, rng)
@@ -309,9 +310,9 @@ def _grid(problem: Problem) -> tuple[Grid, list[tuple[int, int]]]:
 def _iterate(problem: Problem, plan: Plan, method: Consensus, rng: RNG) -> dict[int, Result]:
     """A run of the iteration, with its exact finish, for every rank."""
     if plan.total != problem.graph.n or problem.values.ndim > 1:
-        raise InputError("the iteration takes one value a node; try method='search'")
+        raise InputError("the iteration takes one value a node; try method search")
     if plan.has_mad:
-        raise InputError("the iteration has no mad; try method='search'")
+        raise InputError("the iteration has no mad; try method search")
     step = problem.keys.step if isinstance(problem.keys, Grid) else None
     runs = {}
     for rank in plan.ranks:

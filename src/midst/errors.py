@@ -7,13 +7,18 @@
     ├── Aborted             a network run ended without an answer, and says because of whom (exit code 4)
     └── MissingExtra        an optional part is not installed; says which `pip install` brings it (exit code 2)
 
+    MidstWarning            what nobody could check, and somebody should; the command says it in one line
+
 Rules:
 - A message is one line: what, where, and what to try.
 - A private value never appears in one. Say which node, which line, which file; never which number.
+- A setting and its choice are words, `record audit`, that hold in Python, in a file and for an option alike. What is
+  spelt wrong is answered with what is nearest (`closest`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,3 +70,19 @@ class MissingExtra(MidstError, ImportError):  # noqa: N818
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} is not installed; try: pip install 'midst[{extra}]'")
+
+
+class MidstWarning(UserWarning):
+    """Something that midst could not check."""
+
+
+def closest(word: object, known: Iterable[str]) -> str:
+    """What somebody may have meant who wrote a word that is none of those known, as the end of an error; or nothing.
+
+    >>> closest("rign", ["ring", "path"])
+    '; did you mean ring?'
+    """
+    from difflib import get_close_matches
+
+    names = {name.casefold(): name for name in known}
+    return "".join(f"; did you mean {names[near]}?" for near in get_close_matches(str(word).casefold(), names, n=1))

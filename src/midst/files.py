@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and on disk when that is said; and files that are for their owner alone."""
+"""Files written whole or not at all, and on disk when that is said; files for their owner alone; locks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import stat
 import struct
 import tempfile
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from midst.errors import InputError
+from midst.errors import InputError, MidstWarning
+from midst.machine import BINARY, HAS_MODES, lock, sync_folder, unlock
 
 _ACL = struct.Struct("<HHI")  # an entry of an access control list, after four bytes: tag, permissions, whose
 _OWNER, _USER, _MASK = 0x01, 0x02, 0x10
@@ -36,6 +38,8 @@ def check_writable(path: str | Path) -> Path:
 def check_alone(file: int, path: str | Path, what: str) -> None:
     """Refuses an open file that others may read or write; of what is no file on a disk nothing is said.
 
+    Where modes say nothing about that, as on Windows, a warning says that nobody has checked it.
+
     Args:
         file: its descriptor: looked at is what is read, whatever is at the path by now.
         path: what to call it.
@@ -45,6 +49,11 @@ def check_alone(file: int, path: str | Path, what: str) -> None:
         InputError: others may.
     """
     mode = os.fstat(file).st_mode
+    if not HAS_MODES:
+        if stat.S_ISREG(mode):
+            said = f"{path}: who else may read this {what} cannot be checked on this system; see to it that nobody may"
+            warnings.warn(said, MidstWarning, stacklevel=2)
+        return
     if (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)) and mode & 0o077 and _is_shared(file):
         raise InputError(f"{path}: others may read or write this {what}; try: chmod 600 {path}")
 
@@ -90,7 +99,7 @@ def write_whole(path: str | Path, write: Callable[[BinaryIO], object], mode: int
     except BaseException:
         os.unlink(name)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def make_folder(path: Path) -> None:
@@ -98,12 +107,32 @@ def make_folder(path: Path) -> None:
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in missing:
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
 
 
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+class Lock:
+    """A file that one process at a time has; it is empty, and stays."""
+
+    def __init__(self, path: Path, *, wait: bool) -> None:
+        """Have it.
+
+        Args:
+            path: of the file.
+            wait: until nobody else has it.
+
+        Raises:
+            BlockingIOError: another process has it, and nobody waits.
+            OSError: it cannot be made.
+        """
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o600)
+        try:
+            if not lock(self._handle, wait=wait):
+                raise BlockingIOError
+        except BaseException:
+            os.close(self._handle)
+            raise
+
+    def release(self) -> None:
+        """Let others have it."""
+        unlock(self._handle)
+        os.close(self._handle)

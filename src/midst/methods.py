@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.objectives import Objective, Quantile
 from midst.problems import Problem
 from midst.protocol.keys import Grid, Keys, Words
@@ -136,9 +136,9 @@ class Search:
         object.__setattr__(self, "arity", int(arity))
         object.__setattr__(self, "spacing", spacing if isinstance(spacing, str) else _check_quantiles(spacing))
         if isinstance(spacing, str) and spacing not in SPACING_ORDERS:
-            raise InputError(
-                f"spacing must be one of {', '.join(SPACING_ORDERS)}, or public quantiles, not {spacing!r}"
-            )
+            known = ", ".join(SPACING_ORDERS)
+            near = closest(spacing, SPACING_ORDERS)
+            raise InputError(f"spacing must be one of {known}, or public quantiles, not {spacing!r}{near}")
 
     @property
     def way(self) -> Spacing:
@@ -205,7 +205,7 @@ def search_rules(
         raise InputError("a search finds quantiles, and no mean; try method consensus")
     ranks = objective.ranks(total)
     if len(ranks) > 1 and not isinstance(keys, Grid):
-        raise InputError("the midpoint of two values needs a public resolution; give one, or side='low' or 'high'")
+        raise InputError("the midpoint of two values needs a public resolution; give one, or side low or high")
     goals = tuple(Goal(k, ranks) for k in range(len(brackets)))
     return Rules(keys, tuple(brackets), total, unit, goals, method.arity, method.way, method.quantiles, opening)
 
@@ -288,19 +288,19 @@ def choose_stop(problem: Problem, stop: Stop | None) -> Stop:
         InputError: the iteration cannot find this, or not with this stop.
     """
     if problem.owners is not None:
-        raise InputError("lists are pooled by a search only; try method='search', or one value a node")
+        raise InputError("lists are pooled by a search only; try method search, or one value a node")
     objective, one_value = problem.objective, problem.has_one_value
     midpoint = isinstance(objective, Quantile) and objective.side == "midpoint" and not one_value
     if stop is None:
         stop = Exact() if one_value or midpoint else Certified()
     if isinstance(stop, Exact):
         if not (one_value or midpoint):
-            raise InputError(f"a {problem.title} is no one value to search for; try side='low', or midst.Certified()")
+            raise InputError(f"a {problem.title} is no one value to search for; try side low, or stop certified")
         return stop
     if midpoint:
-        raise InputError("only a search finds the midpoint of two values; try stop=midst.Exact(), or side='low'")
+        raise InputError("only a search finds the midpoint of two values; try stop exact, or side low")
     if isinstance(problem.keys, Grid):
-        raise InputError("a resolution is for exact answers; leave it out, or try stop=midst.Exact()")
+        raise InputError("a resolution is for exact answers; leave it out, or try stop exact")
     return stop
 
 

@@ -118,7 +118,7 @@ class Quantile:
         if self.is_one_value(total):
             return (max(1, -(-exact_tau.numerator // exact_tau.denominator)),)
         if self.side == "any":
-            raise InputError(f"a {self.title(total)} is no one value to search for; try side='low' or 'high'")
+            raise InputError(f"a {self.title(total)} is no one value to search for; try side low or high")
         return int(exact_tau), int(exact_tau) + 1
 
     def _ambiguous(self, total: int) -> bool:

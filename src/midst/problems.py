@@ -90,7 +90,7 @@ class Problem:
         if not isinstance(objective, Quantile | Mean | None):
             raise InputError("objective must be a midst.Quantile or a midst.Mean")
         if pooled and weights is not None:
-            raise InputError("lists count by their lengths; weights cannot be given with pooled=True")
+            raise InputError("lists count by their lengths; weights cannot be given with them")
         self.graph = graph
         self.owners: Ints | None = None
         if pooled:
@@ -274,7 +274,7 @@ def check_values(values: Values, nodes: int | None = None) -> Array:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        hint = "; for a list of any length a node, give pooled=True" if _are_lists(values) else ""
+        hint = "; lists of any length must be pooled" if _are_lists(values) else ""
         raise InputError(f"values must be numbers: n of them, or n rows of m{hint}") from None
     if array.ndim not in (1, 2) or array.size == 0:
         raise InputError(f"values must have shape (n,) or (n, m) and not be empty, got {array.shape}")
@@ -293,7 +293,7 @@ def check_lists(lists: Any, nodes: int | None = None) -> tuple[Array, Ints]:
         InputError: not lists, one of them empty, not numbers, not finite, or not one list a node.
     """
     if not _are_lists(lists):
-        raise InputError("with pooled=True, values must be a list of numbers for every node")
+        raise InputError("pooled values must be a list of numbers for every node")
     parts = [_check_list(i, part) for i, part in enumerate(lists)]
     if len(parts) < 2:
         raise InputError("one list alone has nobody to hide it from; at least two nodes are needed")

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.trace import Segments
 from midst.types import Array, Branch, Ints
 
@@ -38,7 +38,8 @@ def check_record(record: Record) -> Record:
     number = isinstance(record, int) and not isinstance(record, bool) and record >= 1
     if number or record in ("all", "auto", "audit", "none"):
         return record
-    raise InputError(f"record must be 'all', 'auto', 'audit', 'none' or a number k >= 1, not {record!r}")
+    near = closest(record, ("all", "auto", "audit", "none"))
+    raise InputError(f"record must be all, auto, audit, none or a number k >= 1, not {record!r}{near}")
 
 
 class Recorder:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from midst import graphs
 from midst.engines import ENGINES, SEARCHES
 from midst.engines.searching import Searched
-from midst.errors import InputError, NotCertified
+from midst.errors import InputError, NotCertified, closest
 from midst.methods import (
     CLOSE,
     After,
@@ -96,7 +96,8 @@ def solve(
     chosen = make_method(method)
     known = [*SEARCHES] if isinstance(chosen, Search) else [*ENGINES, "gpu"]
     if engine not in known:
-        raise InputError(f"there is no engine {engine!r} for {chosen.name}; try one of {', '.join(known)}")
+        near = closest(engine, known)
+        raise InputError(f"there is no engine {engine!r} for {chosen.name}; try one of {', '.join(known)}{near}")
     record = check_record(record)
     if isinstance(chosen, Search):
         if chosen.noise is not None:
@@ -261,7 +262,7 @@ def _by_device(
     from midst.engines.large import LargeRun
 
     if record not in ("auto", "none"):
-        raise InputError("engine 'gpu' records no iteration; leave record out, or try engine='arrays'")
+        raise InputError("engine gpu records no iteration; leave record out, or try engine arrays")
     stop = choose_stop(problem, method.stop)
     rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
     parameters = settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma, force=method.force)
@@ -342,8 +343,8 @@ def _start(
     start = draw_z0(problem.graph, parameters, EdgeNormals.drawn(streams(rng).z0, run, problem.values.shape[1:]))
     if isinstance(start, Sums) and record in ("all", "audit"):
         raise InputError(
-            f"record={record!r} keeps z(0) of every edge, and a complete graph of {problem.graph.n:,} nodes has none "
-            "listed; try record='auto', or graphs.complete(n, listed=True)"
+            f"record {record} keeps z(0) of every edge, and a complete graph of {problem.graph.n:,} nodes has none "
+            "listed; try record auto, or list its edges (complete:listed=true)"
         )
     return start
 

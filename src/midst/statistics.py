@@ -27,7 +27,7 @@ from math import ceil, floor, isqrt
 
 import numpy as np
 
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.methods import Search, refuse_noise
 from midst.protocol.keys import SIGN, Grid, Keys
 from midst.protocol.search import Goal, Rules, SearchState, SumGoal
@@ -154,7 +154,8 @@ def _parse(name: str) -> Statistic:
     kind, _, text = name.partition(":")
     if kind not in _WITH_NUMBER:
         known = f"{', '.join(_PLAIN)}, p95, trimmed:0.1, winsorised:0.1, top:3, bottom:3 or histogram:0,10,20"
-        raise InputError(f"there is no statistic {_shown(name)}; try one of {known}")
+        near = closest(kind, (*_PLAIN, *_WITH_NUMBER))
+        raise InputError(f"there is no statistic {_shown(name)}; try one of {known}{near}")
     if not all(map(_is_number, text.split(","))):
         raise InputError(f"{_shown(name)}: {kind} needs a number after the colon, such as {_example(kind)}")
     numbers = tuple(Fraction(word.strip()) for word in text.split(","))

@@ -125,7 +125,7 @@ class System:
         if isinstance(self.start, Sums):
             raise InputError(
                 f"z(0) of this complete graph of {self.graph.n:,} nodes was drawn as sums, and not on its edges; try "
-                "engine='arrays', or graphs.complete(n, listed=True)"
+                "engine arrays, or list its edges (complete:listed=true)"
             )
         return self.start
 
@@ -194,7 +194,7 @@ def settle(
     if not (isinstance(theta, int | float) and 0 < theta <= 1):
         raise InputError("theta must be in (0, 1]; 0.5 converges fastest")
     if theta == 1 and not (smooth or force):
-        raise InputError("theta = 1 does not converge for a quantile; try 0.5, or force=True to watch it fail")
+        raise InputError("theta = 1 does not converge for a quantile; try 0.5, or force it to watch it fail")
     settled_mu = _numbers("mu", 0.0 - settled_c * centre if mu is None else mu, shape)
     return Parameters(settled_c, float(theta), settled_mu, settled_sigma, binary_unit(scale), scale)
 
@@ -291,7 +291,7 @@ def working_terms(problem: Settling, parameters: Parameters, largest: float) -> 
         reach = largest + max(terms.above.max(), -terms.above.min())
         lightest, heaviest = terms.weight.min(), terms.weight.max()
         if not (lightest > 0 and np.isfinite(heaviest) and np.isfinite(reach / lightest)):
-            raise InputError("c is out of range for these values; give scale= or bounds= and leave c to be chosen")
+            raise InputError("c is out of range for these values; give scale or bounds and leave c to be chosen")
     return terms, c
 
 

@@ -78,7 +78,7 @@ def test_a_network_of_this_machine_says_what_it_left_out(tmp_path: Path) -> None
         (("--statistics", "modus"), "there is no statistic 'modus'"),
         (("--statistics", "median", "--objective", "mean"), "--objective is of a single answer"),
         (("--statistics", "median", "--save", "run.npz"), "--save is of a single answer"),
-        (("--statistics", "median", "--column", "lso"), "no column 'lso'; the nearest is 'los'"),
+        (("--statistics", "median", "--column", "lso"), "no column 'lso'; did you mean los?"),
         (("--statistics", "median", "--values", "x.txt"), "give --values-dir, with a file a participant, or --values"),
         (("--statistics", "median", "--method", "both"), "--method both is of a single answer"),
         (("--statistics", "median", "--method", "consensus"), "the iteration takes one value a node"),

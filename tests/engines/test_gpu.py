@@ -152,7 +152,7 @@ def test_no_gpu_here():
     try:
         gpu.jax.devices("gpu")
     except RuntimeError:
-        with pytest.raises(InputError, match="JAX finds no gpu on this machine; leave device= out") as caught:
+        with pytest.raises(InputError, match="JAX finds no gpu on this machine; leave the device out") as caught:
             solve_ensemble(CASES["complete"], method=SOME, device="gpu")
         assert "\n" not in str(caught.value)
 

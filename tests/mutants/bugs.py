@@ -720,22 +720,22 @@ _JOURNALS = [
     Bug(
         "no fdatasync",
         "net/journal.py",
-        "        os.fdatasync(self._handle)\n",
+        "        sync_data(self._handle)\n",
         "",
         (_JOURNAL + "test_what_has_returned_survives_a_power_cut",),
     ),
     Bug(
         "the mark before the sync",
         "net/journal.py",
-        "        os.fdatasync(self._handle)\n        _write_all(self._handle, mark)\n",
-        "        _write_all(self._handle, mark)\n        os.fdatasync(self._handle)\n",
+        "        sync_data(self._handle)\n        _write_all(self._handle, mark)\n",
+        "        _write_all(self._handle, mark)\n        sync_data(self._handle)\n",
         (_JOURNAL + "test_what_is_read_again_is_on_disk_before_anything_is_made_of_it",),
     ),
     Bug(
         "no fsync of the folder after a move",
         "net/journal.py",
-        "        self._handle = handle\n        os.fsync(self._folder)\n",
-        "        self._handle = handle\n",
+        "        sync_folder(self._path.parent)\n",
+        "",
         (_JOURNAL + "test_what_has_returned_survives_a_power_cut",),
     ),
     Bug(
@@ -748,7 +748,7 @@ _JOURNALS = [
     Bug(
         "no fsync of a new folder",
         "files.py",
-        "        _sync_folder(folder.parent)\n",
+        "        sync_folder(folder.parent)\n",
         "        pass\n",
         (_JOURNAL + "test_a_new_folder_survives_a_power_cut",),
     ),
@@ -776,7 +776,7 @@ _JOURNALS = [
     Bug(
         "no fsync of the folder of a file that is written whole",
         "files.py",
-        "    _sync_folder(target.parent)\n",
+        "    sync_folder(target.parent)\n",
         "",
         (_FILES + "test_what_was_written_survives_a_power_cut",),
     ),
@@ -880,16 +880,16 @@ _JOURNALS = [
     ),
     Bug(
         "two processes may write",
-        "net/journal.py",
-        "fcntl.LOCK_EX | fcntl.LOCK_NB",
-        "fcntl.LOCK_SH | fcntl.LOCK_NB",
+        "machine.py",
+        "_fcntl.flock(handle, _fcntl.LOCK_EX |",
+        "_fcntl.flock(handle, _fcntl.LOCK_SH |",
         (_JOURNAL + "test_a_real_file_is_for_its_owner_and_for_one_process",),
     ),
     Bug(
         "others may read a journal",
         "net/journal.py",
-        "os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600",
-        "os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644",
+        "os.O_TRUNC | BINARY, 0o600",
+        "os.O_TRUNC | BINARY, 0o644",
         (_JOURNAL + "test_a_real_file_is_for_its_owner_and_for_one_process",),
     ),
     Bug(
@@ -1920,8 +1920,8 @@ _LEDGERS = [
     Bug(
         "two may write at once",
         "dp/ledger.py",
-        "fcntl.LOCK_EX",
-        "fcntl.LOCK_SH",
+        'Lock(Path(f"{path}.lock"), wait=True)',
+        'Lock(Path(f"{path}.lock-{id(path)}"), wait=True)',
         (_LEDGER + "test_many_writers_lose_nothing",),
     ),
     Bug(
@@ -2251,8 +2251,8 @@ _PROCESSES = [
     Bug(
         "a node of midst up keeps its starter's end of the lifeline",
         "net/local.py",
-        "        os.close(self.other_end)\n",
-        "",
+        "(*pipes, ours, end_of_it)",
+        "(*pipes, ours)",
         ("tests/cli/test_up.py::test_killed_it_leaves_nobody_behind",),
     ),
     Bug(

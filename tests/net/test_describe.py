@@ -114,12 +114,12 @@ def test_too_few_values_are_noticed_before_anything_is_asked(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        (lambda text: text.replace("los", "stay"), (), "no column 'los'; the nearest is"),
+        (lambda text: text.replace("los", "stay"), (), "no column 'los'; there are"),
         (lambda text: text + "9,1,48213\n", (), "los of p0 is not a number between the charter's bounds, 0 and 100"),
         (lambda text: text + "9,1,\n", (), "column 'los': missing; fill it in, or leave such rows out with --missing"),
         (lambda text: text + "9,1,48213x\n", (), "not a number"),
         (lambda text: "id,cost,los\n", (), "no rows"),
-        (lambda text: text, ("--column", "cots"), "no column 'cots'; the nearest is 'cost'"),
+        (lambda text: text, ("--column", "cots"), "no column 'cots'; did you mean cost?"),
     ],
 )
 def test_a_bad_file_is_told_to_its_owner_alone(tmp_path: Path, change: Any, options: Any, words: str) -> None:

@@ -155,7 +155,7 @@ def test_means_are_exposed_by_clear_z0():
     np.testing.assert_allclose(report.lower[counted], values[counted], atol=1e-9)
     assert report.bits[3] == pytest.approx(0)
     np.testing.assert_allclose(reconstruct(view(trace, Adversary())).estimate[counted], values[counted], atol=1e-9)
-    with pytest.raises(midst.InputError, match="record='audit'"):
+    with pytest.raises(midst.InputError, match="record audit"):
         audit(midst.solve(problem, rng=1, record="auto").trace)
 
 

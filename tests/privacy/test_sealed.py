@@ -428,7 +428,7 @@ def test_refusals():
     with pytest.raises(midst.InputError, match="theta"):
         audit(trace, SEALED)
     trace = midst.solve(problem, midst.Consensus(stop=midst.After(10)), rng=np.random.default_rng(1), record=3).trace
-    with pytest.raises(midst.InputError, match="record='audit'"):
+    with pytest.raises(midst.InputError, match="record audit"):
         audit(trace, SEALED)
     fine = midst.Problem(graphs.ring(5), np.arange(5.0), weights=[1, 1, 1, 1, 1 + 1e-9], weight_unit=1e-9)
     with pytest.raises(midst.InputError, match="too fine"):

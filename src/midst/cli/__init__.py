@@ -13,16 +13,19 @@ A new command is one line in `COMMANDS` and a module with a click command named 
 from __future__ import annotations
 
 import os
+import re
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from types import TracebackType
 from typing import Any, NoReturn
 
 import click
 
 from midst._version import __version__
-from midst.errors import Aborted, MidstError, NotCertified
+from midst.errors import Aborted, MidstError, MidstWarning, NotCertified, closest
 
 COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
@@ -74,6 +77,9 @@ class Commands(click.Group):
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run a command and exit; without arguments, show the help."""
         extra |= {"prog_name": "midst", "standalone_mode": False}
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # an old code page has no σ, and that is no reason to fail
+        _say_warnings()
         try:
             code = super().main(list(sys.argv[1:] if args is None else args) or ["--help"], **extra)
         except Exception as error:
@@ -101,6 +107,7 @@ def explain(error: Exception) -> tuple[str, int]:
             asked = getattr(error, "ctx", None)
             path = asked.command_path if asked else "midst"
             message = error.format_message().rstrip(".")
+            message += "" if "Did you mean" in message else _meant(error)
             if "unexpected extra argument" in message:  # it may be a private value, and click would repeat it
                 message = "unexpected extra argument; a value is given by file, command or standard input"
             return f"error: {message} (see {path} --help)", 2
@@ -111,6 +118,31 @@ def explain(error: Exception) -> tuple[str, int]:
         case _:
             where = _place(error.__traceback__)
             return f"error: unexpected {type(error).__name__} at {where}; run with MIDST_DEBUG=1 for the traceback", 1
+
+
+def _meant(error: click.ClickException) -> str:
+    """The command or the choice that is nearest to what was given; of options click itself says it."""
+    message, asked = getattr(error, "message", ""), getattr(error, "ctx", None)
+    if found := re.fullmatch("No such command '(.+)'\\.?", message):
+        assert asked is not None, "a command is looked for in a group"
+        return closest(found[1], asked.command.list_commands(asked))
+    kind = getattr(getattr(error, "param", None), "type", None)
+    if isinstance(kind, click.Choice) and (found := re.match("'(.+)' is not one of", message)):
+        return closest(found[1], map(str, kind.choices))
+    return ""
+
+
+def _say_warnings() -> None:
+    """From now on a warning of midst's is one line, as an error is; others are shown as ever."""
+    show = warnings.showwarning
+
+    def say(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, MidstWarning):
+            click.echo(f"midst: warning: {message}", err=True)
+        else:
+            show(message, category, *rest, **more)
+
+    warnings.showwarning = say
 
 
 def _place(trail: TracebackType | None) -> str:

@@ -319,10 +319,11 @@ class _People:
 
     def remove(self, name: str) -> None:
         """One leaves."""
-        from midst.errors import InputError
+        from midst.errors import InputError, closest
 
         if name not in self.found:
-            raise InputError(f"--remove: no participant of that name; there are {', '.join(self.found)}")
+            near = closest(name, self.found) or f"; there are {', '.join(self.found)}"
+            raise InputError(f"--remove: no participant of that name{near}")
         del self.found[name]
         self.certificates.pop(name, None)
 
@@ -359,12 +360,13 @@ class _People:
 
     def weighted(self, weights: Sequence[str]) -> list[dict[str, Any]]:
         """All of them, counting as is said."""
-        from midst.errors import InputError
+        from midst.errors import InputError, closest
 
         for text in weights:
             name, _, weight = text.partition("=")
             if name not in self.found:
-                raise InputError("--weight: no participant of that name; write NAME=W, such as alice=2")
+                near = closest(name, self.found)
+                raise InputError(f"--weight: no participant of that name; write NAME=W, such as alice=2{near}")
             if not (weight.isascii() and weight.isdecimal()) or len(weight) > 16:
                 raise InputError(f"--weight of {name} must be a whole number, such as {name}=2")
             self.found[name]["weight"] = int(weight)

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
-from midst.cli.options import parse_bounds, read_graph
+from midst.cli.options import is_given, parse_bounds, read_graph, refuse_given
 from midst.columns import Columns
 from midst.describing import Description, describe_columns
 from midst.errors import InputError
@@ -43,9 +42,9 @@ def describe_parties(
         InputError: an option is of a single answer, or the data is refused.
     """
     context = click.get_current_context()
-    for name in context.params:
-        if name not in _OWN and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise InputError(f"--{name.replace('_', '-')} is of a single answer, and no option of --statistics")
+    refuse_given(
+        (name for name in context.params if name not in _OWN), "is of a single answer, and no option of --statistics"
+    )
     if plot is not None:
         from midst.plots.results import check_picture
 
@@ -79,7 +78,7 @@ def describe_parties(
 
 def _leakage(found: Description, context: click.Context) -> dict[str, SessionLeakage]:
     """What it gave away, where there are public bounds or a prior to measure it by."""
-    given = context.get_parameter_source("prior") is ParameterSource.COMMANDLINE
+    given = is_given("prior")
     if not given and context.params["bounds"] is None:
         return {}
     return found.leakage(parse_prior(context.params["prior"]) if given else None)
@@ -87,10 +86,11 @@ def _leakage(found: Description, context: click.Context) -> dict[str, SessionLea
 
 def _method(given: dict[str, object]) -> Search | Consensus:
     """By search, unless the iteration is asked for in so many words."""
-    asked = click.get_current_context().get_parameter_source("method") is ParameterSource.COMMANDLINE
+    asked = is_given("method")
     if asked and given["method"] == "both":
         raise InputError("--method both is of a single answer; choose search or consensus")
     if asked and given["method"] == "consensus":
+        refuse_given(("arity", "spacing"), "is no option of --method consensus; leave it out")
         return Consensus()
     arity, spacing = given["arity"], given["spacing"]
     return Search(3 if arity is None else arity, "rank" if spacing is None else spacing)  # type: ignore[arg-type]

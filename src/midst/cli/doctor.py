@@ -135,6 +135,14 @@ def _attempt(what: str, check: Callable[[], Checked]) -> Checked | Line:
 
 
 def _check_folder(key_file: Path) -> Iterator[Line]:
+    from midst.machine import HAS_MODES
+
+    if not HAS_MODES:
+        folder = key_file.absolute().parent
+        yield Line(
+            "warning", "folder", f"who may put files into {folder} cannot be checked here; see that only you may"
+        )
+        return
     for folder in (key_file.absolute().parent, key_file.absolute().parent / "trusted"):
         if folder.is_dir() and stat.S_IMODE(folder.stat().st_mode) & 0o022:
             yield Line("warning", "folder", f"others may put files into {folder}; try: chmod 700 {folder}")

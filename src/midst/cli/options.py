@@ -1,9 +1,13 @@
-"""What several commands ask for in the same words: a graph, and public bounds."""
+"""What several commands ask for in the same words: a graph, and public bounds; and that nothing is given in vain."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
 
 from midst.errors import InputError
 
@@ -15,6 +19,27 @@ if TYPE_CHECKING:
 GRAPH_HELP = """A kind (ring, complete, path, star, tree, grid, rgg, er, ws, ba, regular), with options as in
 rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of edges, .graphml, .npz."""
 _SWITCHES = {"true": True, "false": False}
+
+
+def is_given(name: str) -> bool:
+    """Whether an option of the command that runs was given, and not left to its default."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def refuse_given(names: Iterable[str], why: str) -> None:
+    """Refuse options that would be of no effect.
+
+    Args:
+        names: as the command's function has them.
+        why: what follows the option in the error: why, and what to try.
+
+    Raises:
+        InputError: one of them was given.
+    """
+    spelt = {option.name: option.opts[-1] for option in click.get_current_context().command.params}
+    for name in names:
+        if is_given(name):
+            raise InputError(f"{spelt[name]} {why}")
 
 
 def parse_bounds(text: str | None) -> tuple[float, float] | None:

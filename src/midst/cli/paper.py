@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from midst.cli.terminal import task_bar
-from midst.errors import InputError
+from midst.errors import InputError, closest
 
 if TYPE_CHECKING:
     from midst.studies.paper.gallery import Plate
@@ -65,7 +65,7 @@ def _names(asked: tuple[str, ...]) -> list[str]:
     """The figures asked for, each once; all if none was."""
     for name in asked:
         if name not in FIGURES:
-            raise InputError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
+            raise InputError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}{closest(name, FIGURES)}")
     return list(dict.fromkeys(asked or FIGURES))
 
 

@@ -68,6 +68,7 @@ def command(
     Both are simulated on the same values, drawn from a prior within the public bounds, until the median is proved, and
     audited. With --rounds-budget, choices of c and sigma for consensus are compared too, in the units of the data.
     """
+    from midst.cli.options import refuse_given
     from midst.privacy.adversaries import parse_adversary
     from midst.studies.expectation import expect
     from midst.studies.plan import Setting, make_plan
@@ -80,6 +81,10 @@ def command(
         check_picture(plot)
         if rounds_budget is None:
             raise InputError("--plot draws the choices of c and sigma; give --rounds-budget too")
+    if rounds_budget is None:
+        refuse_given(("workers",), "is for the choices that --rounds-budget compares; give that too")
+        if adversary is None:
+            refuse_given(("init",), "is about an adversary that is named; give --adversary or --rounds-budget")
     network, known, believed = _what_is_planned(seed=seed, **planned)
     who = None if adversary is None else parse_adversary(adversary, init)
     if who is not None:

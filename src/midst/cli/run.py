@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
-from click.core import ParameterSource
 
-from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph
+from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph, refuse_given
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
 
@@ -147,11 +146,13 @@ def command(
     if statistics is not None:
         from midst.cli.describing import describe_parties
 
-        parties = read_parties(values, values_dir, pooled, columns, missing)
+        parties = read_parties(values, values_dir, pooled, nodes, columns, missing)
         describe_parties(parties, statistics, graph, seed, bounds, resolution, plot, as_json)
         return
     if values_dir is not None:
         raise InputError("--values-dir is for --statistics, such as --statistics median,mean")
+    if ledger is None:
+        refuse_given(("ledger_node", "prior", "over_budget"), "is of the account that --ledger keeps; give that too")
     _check_files(save, keep_values, plot, show_values, record, inputs=(graph, values, weights))
     sought, known = _objective(objective, quantile, side), parse_bounds(bounds)
     public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
@@ -257,17 +258,19 @@ def _method(
     name: MethodName, problem: Problem, parameters: dict[str, Any], noise: JointNoise | None, alone: bool
 ) -> Method:
     """The method with its parameters; where it is alone, those of the other one must not be given."""
-    from midst.methods import Consensus, Search, make_stop
+    from midst.methods import Consensus, Exact, Search, make_stop
 
-    given = click.get_current_context().get_parameter_source
     others = [each for each in parameters if (each in _OF_SEARCH) != (name == "search")]
-    for other in others if alone else ():
-        if given(other) is ParameterSource.COMMANDLINE:
-            raise InputError(f"--{other} is no option of --method {name}; leave it out")
+    if alone:
+        refuse_given(others, f"is no option of --method {name}; leave it out")
     own = {each: value for each, value in parameters.items() if each not in others and value is not None}
     if name == "search":
         return Search(**own, noise=noise)
     stop = make_stop(problem, *(own.pop(each, None) for each in ("stop", "tolerance", "iterations")))
+    if parameters["iterations"] is not None:
+        refuse_given(("stop", "tolerance", "limit"), "says when to end, and so does --iterations; give one of them")
+    if isinstance(stop, Exact):
+        refuse_given(("tolerance",), "is of --stop certified; an exact answer has none")
     return Consensus(**own, stop=stop)
 
 

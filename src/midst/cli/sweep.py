@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from midst.cli.options import refuse_given
 from midst.cli.terminal import task_bar
 
 _OUT = "A folder for the tables; made if it is not there."
@@ -38,6 +39,8 @@ def command(spec: Path, out: Path, workers: int, cluster: str | None, resume: bo
     """
     from midst.studies.sweep import read_spec, run_sweep
 
+    if cluster is not None:
+        refuse_given(("workers",), "is of this machine; the workers of --cluster are its own")
     sweep = read_spec(spec)
     with task_bar("sweep", of="cells") as progress:
         report = run_sweep(sweep, out, workers=workers, cluster=cluster, resume=resume, progress=progress)

@@ -105,7 +105,7 @@ def command(
     import numpy as np
 
     from midst.cli.noise import require_promise
-    from midst.cli.options import parse_bounds
+    from midst.cli.options import is_given, parse_bounds, refuse_given
     from midst.net.local import make_party, unanimous
     from midst.statistics import split_names
 
@@ -116,7 +116,9 @@ def command(
     if statistics is not None:
         if objective is not None or quantile is not None:
             raise InputError("--statistics says all that is to be found; leave out --objective and --quantile")
-        network, numbers, asked = _read_tables(graph, values, values_dir, pooled, columns, missing, rng)
+        if is_given("method") and method != "search":
+            raise InputError("--statistics are found by search; leave --method out")
+        network, numbers, asked = _read_tables(graph, values, values_dir, pooled, nodes, columns, missing, rng)
         asked["statistics"] = split_names(statistics)
         method, pooled = "search", False
         _check_picture(plot, explore)
@@ -131,6 +133,8 @@ def command(
         raise InputError("--transport udp is for --method search, which repeats what was lost; leave it out")
     if pooled and method != "search":
         raise InputError("--pooled is for --method search: lists are searched together; leave it out, or choose that")
+    if method == "consensus":
+        refuse_given(("arity", "verify"), "is no option of --method consensus; leave it out, or choose --method search")
     known = parse_bounds(bounds)
     if known is None and method == "consensus" and not isinstance(numbers, list):
         known = _read_off(network, numbers)
@@ -186,6 +190,7 @@ def _read_tables(
     values: str | None,
     folder: str | None,
     pooled: bool,
+    nodes: int | None,
     columns: tuple[str, ...],
     missing: Missing,
     rng: np.random.Generator,
@@ -194,7 +199,7 @@ def _read_tables(
     from midst.cli.options import read_graph
     from midst.cli.values import read_parties, tell_dropped
 
-    parts = read_parties(values, folder, pooled, columns, missing)
+    parts = read_parties(values, folder, pooled, nodes, columns, missing)
     tell_dropped(sum(part.dropped for part in parts))
     names = next((part.names for part in parts if part.names), ())
     if not names and parts[0].values.shape[1] > 1:
@@ -287,6 +292,7 @@ def _write_out(charter: Charter, answer: Answer, out: Path) -> None:
 @contextmanager
 def _ending_well() -> Iterator[None]:
     """Whoever is told to end, and not only by Ctrl-C, leaves nothing behind; nor a core dump, whatever it dies of."""
+    from midst.machine import ENDS
     from midst.net.process import forbid_dumps
 
     forbid_dumps()
@@ -294,7 +300,7 @@ def _ending_well() -> Iterator[None]:
     def interrupt(number: int, frame: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in ENDS}
     try:
         yield
     finally:

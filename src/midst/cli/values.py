@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import click
 import numpy as np
 
+from midst.cli.options import refuse_given
 from midst.columns import Columns, Missing, parse_rows, read_columns, read_folder, read_rows
 from midst.errors import InputError
 from midst.types import Array
+
+_Part = TypeVar("_Part")
 
 
 def read_numbers(path: str, *, alone: bool = False) -> Array:
@@ -55,12 +59,13 @@ def read_values(
 
     if path is None and pooled:
         raise InputError("--pooled needs --values: a file with one participant's list a line")
-    if path is None and columns:
-        raise InputError("--column needs a file: give --values or --values-dir")
     if path is None:
+        refuse_given(("columns", "missing"), "needs a file: give --values or --values-dir")
         return None
     if pooled:
-        return read_lists(path)
+        refuse_given(("columns", "missing"), "is of a table; with --pooled a line of --values is a list")
+        lists = read_lists(path)
+        return _require_count(lists, nodes, "lists")
     found = read_columns(path, columns, missing=missing)
     tell_dropped(found.dropped)
     return check_values(_as_array(found.values), nodes)
@@ -74,7 +79,12 @@ def tell_dropped(rows: int) -> None:
 
 
 def read_parties(
-    values: str | None, folder: str | None, pooled: bool, columns: Sequence[str], missing: Missing
+    values: str | None,
+    folder: str | None,
+    pooled: bool,
+    nodes: int | None,
+    columns: Sequence[str],
+    missing: Missing,
 ) -> list[Columns]:
     """Everybody's data, for statistics: a file each in a folder, or a number, a row or a list a line.
 
@@ -84,11 +94,18 @@ def read_parties(
     if (values is None) == (folder is None):
         raise InputError("whose values? give --values-dir, with a file a participant, or --values, with a line each")
     if folder is not None:
-        return list(read_folder(folder, columns, missing=missing).values())
-    lines = read_values(values, pooled, None, columns, missing)
+        refuse_given(("pooled",), "is of --values; every file of --values-dir is a list already")
+        return _require_count(list(read_folder(folder, columns, missing=missing).values()), nodes, "files")
+    lines = read_values(values, pooled, nodes, columns, missing)
     assert lines is not None, "there is a file"
     rows = (np.reshape(line, (-1, 1) if pooled else (1, -1)) for line in lines)
     return [Columns(tuple(columns), each, 0) for each in rows]
+
+
+def _require_count(parts: list[_Part], nodes: int | None, what: str) -> list[_Part]:
+    if nodes is not None and len(parts) != nodes:
+        raise InputError(f"{len(parts)} {what} for {nodes} nodes; leave --nodes out, or give one a node")
+    return parts
 
 
 def _as_array(rows: list[list[float]] | Array) -> Array:

@@ -44,11 +44,9 @@ What is added up.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import json
-import os
 import secrets
 from collections import Counter
 from collections.abc import Iterator
@@ -67,7 +65,7 @@ from midst.dp.joint import Claim, parse_claim, spell_claim
 from midst.dp.mechanisms import Mechanism, Offset, check_delta, compose_all
 from midst.dp.sessions import KnownSession, State, refuse_near
 from midst.errors import InputError
-from midst.files import check_writable, write_whole
+from midst.files import Lock, check_writable, write_whole
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import audit
 from midst.privacy.disclosed import Disclosure, disclose
@@ -587,12 +585,11 @@ def _digest(datum: ArrayLike, salt: bytes | None = None) -> SaltedDigest:
 def _locked(path: Path) -> Iterator[None]:
     """Wait until no one else changes the file, and keep others out meanwhile."""
     check_writable(path)
-    handle = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    lock = Lock(Path(f"{path}.lock"), wait=True)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        lock.release()
 
 
 def _write(path: Path, book: _Book) -> None:

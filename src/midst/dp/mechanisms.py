@@ -32,7 +32,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
 from midst.dp.loss import LARGEST, composed_epsilon
-from midst.errors import InputError, MissingExtra
+from midst.errors import InputError, MissingExtra, closest
 from midst.problems import Problem
 from midst.system import RNG, streams
 from midst.types import Array
@@ -311,12 +311,13 @@ def parse_mechanism(text: str) -> Mechanism:
     kind, _, rest = text.partition(":")
     if kind not in _FORMS:
         forms = [*(form for _, form in _FORMS.values()), "joint:eps=1,delta=1e-6 for a search"]
-        raise InputError(f"unknown mechanism {kind!r}; try {', or '.join(forms)}")
+        raise InputError(f"unknown mechanism {kind!r}; try {', or '.join(forms)}{closest(kind, [*_FORMS, 'joint'])}")
     make, form = _FORMS[kind]
     expected = [part.partition("=")[0] for part in form.partition(":")[2].split(",")]
     parts = [part.partition("=") for part in rest.split(",")]
     if sorted(name for name, _, _ in parts) != sorted(expected):
-        raise InputError(f"{kind} takes {', '.join(expected)}, each once: {form}")
+        unknown = next((name for name, _, _ in parts if name not in expected), "")
+        raise InputError(f"{kind} takes {', '.join(expected)}, each once: {form}{closest(unknown, expected)}")
     try:
         return make(**{_LONG.get(name, name): _READ.get(name, float)(value) for name, _, value in parts})
     except InputError as error:

@@ -140,7 +140,7 @@ def solve_ensemble(
     workers = whole_number("workers", cores() if workers is None else workers)
     if isinstance(method, Search):
         if device is not None:
-            raise InputError("a search runs on the CPU; leave device= out")
+            raise InputError("a search runs on the CPU; leave the device out")
         return _search(source, method, workers)
     settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs, first)
     groups = source.groups()

@@ -100,7 +100,7 @@ def find_device(kind: str) -> Any:
     try:
         return jax.devices(kind)[0]
     except RuntimeError:
-        raise InputError(f"JAX finds no {kind} on this machine; leave device= out to run on the CPU") from None
+        raise InputError(f"JAX finds no {kind} on this machine; leave the device out to run on the CPU") from None
 
 
 @partial(jax.jit, static_argnames="smooth")

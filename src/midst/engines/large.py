@@ -44,11 +44,11 @@ class LargeRun:
         """
         device, graph = gpu.find_device("gpu"), problem.graph
         if problem.values.ndim != 1:
-            raise InputError("engine 'gpu' takes a number a node; for more, give solve_ensemble(…, device='gpu')")
+            raise InputError("engine gpu takes a number a node; for more, give solve_ensemble(…, device='gpu')")
         if not gpu.can_draw(graph):
-            raise InputError("engine 'gpu' takes graphs with at most 64 neighbours a node; try engine='arrays'")
+            raise InputError("engine gpu takes graphs with at most 64 neighbours a node; try engine arrays")
         if method.z0 is not None:
-            raise InputError("engine 'gpu' draws z(0) by itself; leave z0 out, or try engine='arrays'")
+            raise InputError("engine gpu draws z(0) by itself; leave z0 out, or try engine arrays")
         settings = BatchSettings.of(method, stop, runs=1, bounds=False)
         batch = make_batch(column_of(problem), settings, np.arange(1), normals, draw=False)
         self._runs = gpu.DeviceRuns(batch, device, bounds=False)

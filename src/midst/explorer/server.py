@@ -11,6 +11,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from midst.errors import InputError, MissingExtra
+from midst.machine import SHARES_PORTS
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -64,7 +65,7 @@ def serving(make_app: Callable[[Access], ASGIApp], port: int = 0, *, any_port: b
 
 def _bind(port: int, any_port: bool) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, SHARES_PORTS)
     try:
         listener.bind(("127.0.0.1", port))
         listener.listen()  # so that nobody else can bind it before the server does

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import heapq
 import inspect
 import math
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.graphs.graph import Graph, from_edges, key_of, refuse_absurd, repeats_in, whole
 from midst.types import Array, Ints
 
@@ -123,7 +122,7 @@ def rgg(n: int, radius: float | None = None, rng: Seed = None, *, connected: boo
         points = rng.random((n, 2))
         return from_edges(n, _near(points, float(reach)), name="rgg", positions=points)
 
-    return _redraw(draw, connected, f"radius={threshold:.3g} or connected=False")
+    return _redraw(draw, connected, f"radius={threshold:.3g} or connected=false")
 
 
 def _near(points: Array, reach: float) -> Ints:
@@ -155,7 +154,7 @@ def erdos_renyi(n: int, p: float | None = None, rng: Seed = None, *, connected: 
         chosen = rng.choice(pairs, rng.binomial(pairs, chance), replace=False, shuffle=False)
         return from_edges(n, _chords(n, chosen), name="er")
 
-    return _redraw(draw, connected, f"p={threshold:.3g} or connected=False")
+    return _redraw(draw, connected, f"p={threshold:.3g} or connected=false")
 
 
 def watts_strogatz(n: int, k: int = 4, p: float = 0.1, rng: Seed = None, *, connected: bool = True) -> Graph:
@@ -211,7 +210,7 @@ def regular(n: int, k: int = 4, rng: Seed = None) -> Graph:
     n, rng = whole("n", n, 3), _generator(rng)
     k = whole("k", k, 2, n - 1)
     if n * k % 2:
-        raise InputError(f"n × k must be even for every node to have k neighbours; got {n} × {k}, try n={n + 1}")
+        raise InputError(f"n × k must be even for every node to have k neighbours; got {n} × {k}, try {n + 1} nodes")
     _room("regular", n, k=k)
     if k == 2:
         return from_edges(n, rng.permutation(n)[_chords(n, np.arange(n))], name="regular")
@@ -228,14 +227,12 @@ def make(kind: str, n: int, *, rng: Seed = None, **options: float | None) -> Gra
         **options: further arguments of that kind, such as radius, p, k or m.
     """
     if kind not in KINDS:
-        near = difflib.get_close_matches(str(kind), KINDS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"unknown kind of graph {kind!r}; {hint}the kinds are {', '.join(KINDS)}")
+        raise InputError(f"unknown kind of graph {kind!r}; the kinds are {', '.join(KINDS)}{closest(kind, KINDS)}")
     known = [name for name in inspect.signature(KINDS[kind]).parameters if name != "n"]
     for option in options:
         if option not in known:
             listed = ", ".join(name for name in known if name != "rng") or "none"
-            raise InputError(f"{kind} has no option {option!r}; its options: {listed}")
+            raise InputError(f"{kind} has no option {option!r}; its options: {listed}{closest(option, known)}")
     return KINDS[kind](n, **options, **({"rng": rng} if "rng" in known else {}))
 
 
@@ -244,7 +241,7 @@ def _square_grid(n: int) -> Graph:
     n = whole("n", n, 2)
     rows = next(rows for rows in range(math.isqrt(n), 0, -1) if n % rows == 0)
     if rows == 1 and n > 3:
-        raise InputError(f"{n} nodes make no grid, as {n} is prime; try n={n + 1}")
+        raise InputError(f"{n} nodes make no grid, as {n} is prime; try {n + 1}")
     return grid(rows, n // rows)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from midst.errors import InputError, MissingExtra
+from midst.machine import memory_of
 from midst.types import Array, Bools, Ints
 
 if TYPE_CHECKING:
@@ -363,9 +363,9 @@ def refuse_absurd(what: str, nodes: float, edges: float, share: float = 1.0) -> 
         )
 
 
-def physical_memory() -> int:
-    """Bytes of this machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def physical_memory() -> float:
+    """Bytes of this machine's memory; infinite where nobody says."""
+    return memory_of("SC_PHYS_PAGES") or math.inf
 
 
 def show_bytes(number: float) -> str:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.disclosure import Disclosure
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.graphs import Graph, from_edges
 from midst.methods import MethodName, Search, noisy_rules, search_rules
 from midst.net.identity.certificates import check_name, describe, read_certificate
@@ -246,7 +246,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             InputError: there is none of that name.
         """
         if name not in self._numbers:
-            raise InputError(f"{_shown(name)} is no participant; the charter has {_few(self.names)}")
+            near = closest(name, self.names)
+            raise InputError(f"{_shown(name)} is no participant; the charter has {_few(self.names)}{near}")
         return self._numbers[name]
 
     @cached_property
@@ -516,7 +517,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             edge = f"edges: {_shown(a)} - {_shown(b)}"
             for end in (a, b):
                 if end not in self._numbers:
-                    raise InputError(f"{edge}: {_shown(end)} is no participant; there are {_few(self.names)}")
+                    near = closest(end, self.names)
+                    raise InputError(f"{edge}: {_shown(end)} is no participant; there are {_few(self.names)}{near}")
             if a == b:
                 raise InputError(f"{edge} joins a participant to itself; leave it out")
             if frozenset((a, b)) in seen:
@@ -733,12 +735,36 @@ def _few(names: Iterable[str]) -> str:
 
 
 def _readable(message: str) -> str:
-    """What msgspec says as "what - at `$.where`", as "where: what"."""
+    """What msgspec says as "what - at `$.where`", as "where: what", with the key or the word that was meant."""
     what, _, path = message.replace("`", "").rpartition(" - at ")
-    if not what:
-        return message.replace("`", "")
+    what, path = (what, path) if what else (path, "$")
     key = path.removeprefix("$").removeprefix(".")
-    return f"{key}: {what}" if key else what
+    unknown = re.search("unknown field (.+)|enum value '(.+)'", what)
+    near = closest(unknown[1] or unknown[2], _known_at(key)) if unknown else ""
+    return f"{key}: {what}{near}" if key else what + near
+
+
+def _known_at(key: str) -> list[str]:
+    """The keys, or the words, that may stand at a place in a charter."""
+    found: set[str] = set()
+    kinds = [msgspec.inspect.type_info(Charter)]
+    for step in filter(None, re.sub(r"\[[^]]*\]", "", key).split(".")):
+        inside = [kind for each in kinds for kind in _parts(each)]
+        fields = [field for kind in inside if isinstance(kind, msgspec.inspect.StructType) for field in kind.fields]
+        kinds = [field.type for field in fields if field.encode_name == step]
+    for kind in (part for each in kinds for part in _parts(each)):
+        if isinstance(kind, msgspec.inspect.StructType):
+            found.update(field.encode_name for field in kind.fields)
+        elif isinstance(kind, msgspec.inspect.LiteralType):
+            found.update(map(str, kind.values))
+    return sorted(found)
+
+
+def _parts(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    """A type, or what it is a choice or a list of."""
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [part for each in kind.types for part in _parts(each)]
+    return _parts(kind.item_type) if isinstance(kind, msgspec.inspect.VarTupleType) else [kind]
 
 
 def _spelled(value: Any) -> Any:

@@ -13,9 +13,10 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 
 from midst.errors import Aborted
+from midst.machine import catching
 from midst.net.answer import Answer
 from midst.net.peer import RETRY, Peer, Standing, Watch
 from midst.net.session import Session
@@ -70,15 +71,14 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._ending: asyncio.Future[Answer | Aborted] = self._loop.create_future()
         await self.transport.open(self)
-        for number, action in ((signal.SIGTERM, self.peer.pause), (signal.SIGINT, self.peer.stop)):
-            with suppress(NotImplementedError, ValueError):  # not in the main thread
-                self._loop.add_signal_handler(number, self._interrupt, action)
-        self._tick()
-        try:
-            return await self._ending
-        finally:
-            self._timer.cancel()
-            await self.transport.close()
+        signals = {signal.SIGTERM: self.peer.pause, signal.SIGINT: self.peer.stop}
+        with catching(self._loop, {number: partial(self._interrupt, action) for number, action in signals.items()}):
+            self._tick()
+            try:
+                return await self._ending
+            finally:
+                self._timer.cancel()
+                await self.transport.close()
 
     # What a transport says
 

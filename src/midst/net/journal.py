@@ -3,7 +3,7 @@
 Rules:
 - A session is a fold: an opening record (what was drawn at random) and then the inputs of every step, in order. Playing
   the records again gives the same state to the last bit, so that is how a node resumes.
-- `append` returns when the record is on disk (fdatasync). If it cannot be written it raises, the caller sends nothing,
+- `append` returns when the record is on disk (`sync_data`). If it cannot be written it raises, nothing is sent,
   and nothing more is written behind it: what a failed sync has left is known when the file is read again.
 - A record is its length, two checksums and its bytes. The first covers the record and all before it, the second the
   length and the first. When the record is on disk a mark is written behind it, for which nobody waits: it reaches the
@@ -23,7 +23,6 @@ Rules:
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import struct
@@ -31,12 +30,14 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from midst.errors import InputError
-from midst.files import make_folder
+from midst.files import Lock, make_folder
+from midst.machine import BINARY, sync_data, sync_folder
 
 MAGIC = b"midst journal 2\n"
 _FAMILY = b"midst journal "
 _SUM = 8  # bytes of a checksum, and of a mark
 _CLOSED = -1  # no handle
+_OPEN = os.O_RDWR | os.O_APPEND | BINARY
 _HEAD = struct.Struct(f"<I{_SUM}s")  # length and checksum of a record; the checksum of both follows
 
 
@@ -178,7 +179,8 @@ class DiskFile:
             InputError: it cannot be opened or made, it is empty, or another process has it.
         """
         self._path = path
-        self._handle = self._folder = self._lock = _CLOSED
+        self._handle = _CLOSED
+        self._lock: Lock | None = None
         try:
             self._open()
         except OSError as error:
@@ -191,14 +193,12 @@ class DiskFile:
     def _open(self) -> None:
         path = self._path
         make_folder(path.parent)
-        self._folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            self._lock = Lock(path.with_suffix(".lock"), wait=False)
+        except BlockingIOError:
             raise InputError(f"{path}: another midst node is running this session") from None
         with contextlib.suppress(FileNotFoundError):
-            self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            self._handle = os.open(path, _OPEN)
         if self._handle != _CLOSED and os.fstat(self._handle).st_size == 0:
             raise InputError(f"{path}: damaged: it is empty; the session cannot be resumed, start a new one")
 
@@ -213,34 +213,41 @@ class DiskFile:
     def append(self, data: bytes, mark: bytes) -> None:
         """Write at the end and wait for the disk; then the mark, for which nobody waits."""
         _write_all(self._handle, data)
-        os.fdatasync(self._handle)
+        sync_data(self._handle)
         _write_all(self._handle, mark)
 
     def replace(self, data: bytes) -> None:
         """Write a new file beside it and move it there."""
         fresh = self._path.with_suffix(".new")
-        handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | BINARY, 0o600)
         try:
-            _write_all(handle, data)
-            # The bytes before the name, and the name before we return. Were the rename on disk first, a crash would
-            # leave an empty journal; were it later than this, a crash could undo what the caller takes to be done.
-            os.fsync(handle)
+            try:
+                _write_all(handle, data)
+                # The bytes before the name, and the name before we return. Were the rename on disk first, a crash would
+                # leave an empty journal; were it later than this, a crash could undo what the caller takes to be done.
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            self._let_go()
             os.replace(fresh, self._path)
         except OSError:
-            os.close(handle)
             with contextlib.suppress(OSError):
                 os.unlink(fresh)
             raise
-        if self._handle != _CLOSED:
-            os.close(self._handle)
-        self._handle = handle
-        os.fsync(self._folder)
+        self._handle = os.open(self._path, _OPEN)
+        sync_folder(self._path.parent)
 
     def close(self) -> None:
         """Give it back."""
-        for handle in (self._handle, self._folder, self._lock):
-            if handle != _CLOSED:
-                os.close(handle)
+        self._let_go()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _let_go(self) -> None:
+        if self._handle != _CLOSED:
+            os.close(self._handle)
+            self._handle = _CLOSED
 
 
 def _write_all(handle: int, data: bytes) -> None:

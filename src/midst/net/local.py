@@ -3,7 +3,9 @@
 Rules:
 - Every participant is a process of its own with its own key, journal and value; they share nothing but the charter.
 - Processes are forked from one that has loaded everything, so a hundred of them start in a second and share memory.
-- All listen, over TLS, before the first of them starts: nobody dials a neighbour in vain and tries again later.
+  All listen, over TLS, before the first of them starts: nobody dials a neighbour in vain and tries again later.
+- Where there is no fork, as on Windows, each loads everything by itself, reads its own key, and listens when it is
+  ready. Its value comes to it through a pipe.
 - Keys and journals are in a temporary folder that goes when it is over.
 - What the machine cannot hold is refused before anything is made or started (`process.py`).
 - Whoever is told to end while it starts others starts no more of them; and all go before any is waited for.
@@ -25,22 +27,26 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import cast
 
-from midst.errors import Aborted, InputError, MidstError
+from midst.errors import Aborted, InputError, MidstError, MidstWarning
 from midst.graphs import Graph
+from midst.machine import ENDS, FORKS, SHARES_PORTS, heed_again, holding_back
 from midst.net.answer import Answer
 from midst.net.charter import Charter, make_charter, split_address
 from midst.net.driver import Driver
 from midst.net.events import End, Event, moment
 from midst.net.identity.certificates import signature_checker
-from midst.net.identity.keys import Identity, make_identity
+from midst.net.identity.keys import Identity, load_identity, make_identity
 from midst.net.journal import DiskFile, Journal
 from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
@@ -53,8 +59,7 @@ from midst.protocol.masks import SECRET_BYTES, public_key
 from midst.types import Array
 
 _PORTS = range(20_000, 32_000)  # below those that the system hands out to whoever dials
-_ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-_FORK = multiprocessing.get_context("fork")
+_ENDS = ENDS | {signal.SIGINT}
 _GRACE = 5.0  # seconds for a process to go by itself
 _LAST_WORDS = 15.0  # seconds for the others to end, once somebody has failed
 
@@ -82,7 +87,9 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
     make_room(graph.n, len(_PORTS))
     with hold_ports(graph.n) as ports, _passing_folder() as folder:
         names = [f"node{i}" for i in range(graph.n)]
-        made = [make_identity(name, folder / name, days=1) for name in names]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MidstWarning)  # these keys are nobody's, and gone when it is over
+            made = [make_identity(name, folder / name, days=1) for name in names]
         participants = [
             {"name": one.name, "fingerprint": one.fingerprint, "address": f"127.0.0.1:{port}"}
             for one, port in zip(made, ports, strict=True)
@@ -111,6 +118,7 @@ def hold_ports(count: int) -> Iterator[list[int]]:
     """Ports on loopback that nobody uses, held meanwhile: whoever starts beside us takes others.
 
     A socket that may share its address and does not listen leaves it to one that does, which a node's transport makes.
+    Where that is not so they are only looked for, and who comes too late is told that its port is taken.
     """
     with ExitStack() as held:
         ports: list[int] = []
@@ -120,7 +128,8 @@ def hold_ports(count: int) -> Iterator[list[int]]:
                 break
             with suppress(OSError):
                 _bind(port, shared=False).close()  # first alone, since two that share would not notice each other
-                held.enter_context(_bind(port, shared=True))
+                if SHARES_PORTS:
+                    held.enter_context(_bind(port, shared=True))
                 ports.append(port)
         if len(ports) < count:
             raise InputError(f"{count} free ports are needed, and there are {len(ports)}; try fewer nodes")
@@ -170,46 +179,56 @@ def run_party(
     for identity in party.identities:
         signature_checker(identity.certificate)  # which remembers the key
     pipes: dict[Connection, int] = {}
-    processes: list[ForkProcess] = []
-    lifeline = os.pipe()  # whose second end closes when this process is gone, whatever it died of
+    processes: list[BaseProcess] = []
+    lifeline, end_of_it = multiprocessing.Pipe(duplex=False)  # it ends with this process, whatever that dies of
     listening: list[socket.socket] = []
     try:
-        if transport == "tls":
+        if transport == "tls" and FORKS:
             listening.extend(map(_listen, setups))
         gc.collect()
         gc.freeze()  # who is forked shares what is here already, as long as it does not write to it
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)  # what is raised inside a fork is lost
         try:
-            for setup in setups:
-                if signal.sigpending() & _ENDS:
-                    break  # it is raised as soon as the mask is gone
-                ours, theirs = _FORK.Pipe(duplex=False)
-                ties = _Ties(theirs, lifeline[0], (*pipes, ours), lifeline[1], listening)
-                process = _FORK.Process(target=_live, args=(party, setup, transport, every, ties), daemon=True)
-                process.start()
-                theirs.close()
-                pipes[ours] = setup.number
-                processes.append(process)
+            with holding_back(_ENDS) as is_told:  # what is raised inside a fork is lost
+                for i, setup in enumerate(setups):
+                    if is_told():
+                        break  # it is raised as soon as nothing is held back
+                    ours, theirs = multiprocessing.Pipe(duplex=False)
+                    ties = _Ties(theirs, lifeline, (*pipes, ours, end_of_it), listening)
+                    process = _make_process(party, setup, values[i], transport, every, ties)
+                    process.start()
+                    theirs.close()
+                    pipes[ours] = setup.number
+                    processes.append(process)
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
             raise InputError(f"only {len(processes)} processes could be started: {reason}; try fewer nodes") from None
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _close_all(listening)  # each process has its own: who dials one that has died is refused
         return _hear_out(pipes, follow)
     finally:
-        for end in lifeline:  # first: of hundreds of busy processes, this one is slow to reach each
-            os.close(end)
+        for end in (lifeline, end_of_it):  # first: of hundreds of busy processes, this one is slow to reach each
+            end.close()
         _close_all(listening)
         gc.unfreeze()
         _end_all(processes, 0.0 if pipes else _GRACE)
+
+
+def _make_process(
+    party: Party, setup: Setup, value: Array | float, transport: TransportName, every: float, ties: _Ties
+) -> BaseProcess:
+    """A participant's process, not yet started."""
+    identity = party.identities[setup.number]
+    if FORKS:
+        forked = (party.folder, identity, setup, transport, every, ties)
+        return multiprocessing.get_context("fork").Process(target=_live, args=forked, daemon=True)
+    apart = (party.charter, party.folder, identity.key_file, identity.trusted, value, transport, every, ties.alone())
+    return multiprocessing.get_context("spawn").Process(target=_live_apart, args=apart, daemon=True)
 
 
 def _listen(setup: Setup) -> socket.socket:
     """A socket that listens where the charter says; its port is held by one that does not."""
     host, port = split_address(setup.charter.participants[setup.number].address or "")
     try:
-        sock = _bind(port, shared=True)
+        sock = _bind(port, shared=SHARES_PORTS)
         sock.listen()
     except OSError as error:
         raise cannot_bind(setup.name, host, port, error) from None
@@ -221,7 +240,7 @@ def _close_all(sockets: Iterable[socket.socket]) -> None:
         sock.close()
 
 
-def _end_all(processes: Sequence[ForkProcess], grace: float) -> None:
+def _end_all(processes: Sequence[BaseProcess], grace: float) -> None:
     """Wait for processes to go by themselves, for so many seconds in all, and then no longer."""
     until = time.monotonic() + grace
     for process in processes:
@@ -239,11 +258,11 @@ def _hear_out(pipes: dict[Connection, int], follow: Callable[[Event], None]) -> 
     until = math.inf
     while pipes and time.monotonic() < until:
         for ready in wait(list(pipes), None if failed is None else max(0.0, until - time.monotonic())):
-            assert isinstance(ready, Connection)
+            pipe = cast(Connection, ready)
             try:
-                event = ready.recv()
-            except EOFError:
-                event = ends[pipes.pop(ready)]
+                event = pipe.recv()
+            except (EOFError, ConnectionError):  # the second where it was killed, on Windows
+                event = ends[pipes.pop(pipe)]
             else:
                 follow(event)
             if isinstance(event, End):
@@ -261,34 +280,53 @@ class _Ties:
     Attributes:
         pipe: where events go.
         lifeline: where nothing is ever read but the end.
-        foreign: the starter's ends of pipes; copies of them would keep whoever writes there waiting after it is gone.
-        other_end: of the lifeline, for the same reason.
+        foreign: the starter's ends of both, and of others' pipes, in a fork; copies of them would keep whoever is at
+            the other end waiting after it is gone.
         listening: everybody's sockets, by number; none where the transport makes its own.
     """
 
     pipe: Connection
-    lifeline: int
-    foreign: tuple[Connection, ...]
-    other_end: int
-    listening: Sequence[socket.socket]
+    lifeline: Connection
+    foreign: tuple[Connection, ...] = ()
+    listening: Sequence[socket.socket] = ()
+
+    def alone(self) -> _Ties:
+        """What a process needs that has nothing of the starter's but what it is given."""
+        return _Ties(self.pipe, self.lifeline)
 
     def cut_loose(self, number: int) -> None:
         """Close what is not this participant's."""
-        os.close(self.other_end)
         for pipe in self.foreign:
             pipe.close()
         _close_all(sock for i, sock in enumerate(self.listening) if i != number)
 
 
-def _live(party: Party, setup: Setup, transport: TransportName, every: float, ties: _Ties) -> None:
+def _live_apart(
+    charter: Charter,
+    folder: Path,
+    key_file: Path,
+    trusted: tuple[Path, ...],
+    value: Array | float,
+    transport: TransportName,
+    every: float,
+    ties: _Ties,
+) -> None:
+    """A participant's process that was not forked."""
+    warnings.simplefilter("ignore", MidstWarning)
+    identity = replace(load_identity(key_file), trusted=trusted)
+    setup = make_setup(charter, identity.name, value, CertifiedNotary(charter, identity))
+    _live(folder, identity, setup, transport, every, ties)
+
+
+def _live(folder: Path, identity: Identity, setup: Setup, transport: TransportName, every: float, ties: _Ties) -> None:
     """A participant's process."""
     forbid_dumps()
     ties.cut_loose(setup.number)
-    for number in _ENDS:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
+    heed_again(_ENDS)
     try:
-        end = asyncio.run(_participate(party, setup, transport, every, ties))
+        file = DiskFile(folder / f"{setup.name}.journal")
+        threading.Thread(target=_await_death, args=(ties.lifeline, folder, file), daemon=True).start()
+        end = asyncio.run(_participate(identity, setup, file, transport, every, ties))
     except MidstError as error:
         end = End(setup.number, None, str(error))
     except BaseException as error:
@@ -296,17 +334,17 @@ def _live(party: Party, setup: Setup, transport: TransportName, every: float, ti
     try:
         ties.pipe.send(end)
     except OSError:
-        _follow_into_death(party)
+        _follow_into_death(folder)
     ties.pipe.close()
     os._exit(0)  # what the parent had open is the parent's to close
 
 
-async def _participate(party: Party, setup: Setup, kind: TransportName, every: float, ties: _Ties) -> End:
-    asyncio.get_running_loop().add_reader(ties.lifeline, _follow_into_death, party)
+async def _participate(
+    identity: Identity, setup: Setup, file: DiskFile, kind: TransportName, every: float, ties: _Ties
+) -> End:
     i, started, last, first, answered = setup.number, time.monotonic(), 0.0, 0.0, 0.0
-    file = DiskFile(party.folder / f"{setup.name}.journal")
     own = ties.listening[i] if ties.listening else None
-    endpoint = Endpoint(party.charter, party.identities[i], i, largest_frame(setup, kind), listening=own)
+    endpoint = Endpoint(setup.charter, identity, i, largest_frame(setup, kind), listening=own)
     transport = make_transport(kind, endpoint)
 
     def watch(peer: Peer) -> None:
@@ -326,14 +364,27 @@ async def _participate(party: Party, setup: Setup, kind: TransportName, every: f
     return End(i, answer, error, transport.sent, transport.received, first, answered)
 
 
-def _follow_into_death(party: Party) -> None:
+def _await_death(lifeline: Connection, folder: Path, file: DiskFile) -> None:
+    """In a thread of its own: a loop cannot wait for a pipe on every system."""
+    with suppress(OSError, EOFError):
+        lifeline.recv_bytes()
+    _follow_into_death(folder, file)
+
+
+def _follow_into_death(folder: Path, file: DiskFile | None = None) -> None:
     """Whoever started this process is gone: nobody else will remove what it has made.
 
     The first of all participants does so, for all; by its old name nobody finds the folder then, to write there again.
+    Where a folder with open files cannot be renamed each removes what nobody has open, and the last one the rest.
     """
-    with suppress(OSError):
-        party.folder.rename(_as_gone(party.folder))
-        shutil.rmtree(_as_gone(party.folder), ignore_errors=True)
+    try:
+        folder.rename(_as_gone(folder))
+    except OSError:
+        if file is not None:
+            file.close()
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        shutil.rmtree(_as_gone(folder), ignore_errors=True)
     os._exit(1)
 
 

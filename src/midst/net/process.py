@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 import os
-import resource
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from midst.errors import InputError
+from midst.machine import MOST_WAITED, is_limited, limits, memory_of, set_limit
 
 _PR_SET_DUMPABLE = 4
 _NODE, _OTHER = 12 * 2**20, 16 * 2**10  # bytes of a node, and more for each node that there is
@@ -28,10 +28,10 @@ _UNLIMITED = 2**60  # as control groups write it
 
 def forbid_dumps() -> None:
     """From now on nothing of this process's memory gets to disk when it dies, nor to others of the same user."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    set_limit("CORE", 0)
     import ctypes
 
-    with suppress(OSError, AttributeError):  # only Linux has it
+    with suppress(OSError, AttributeError, TypeError):  # only Linux has it
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
@@ -45,27 +45,29 @@ def make_room(nodes: int, ports: int) -> None:
     Raises:
         InputError: the machine cannot hold them; says how many it can.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = limits("NOFILE")
     room, why = min(_limits(ports, hard))
     if nodes > room:
         raise InputError(f"{nodes} nodes are too many: {why}; try {room}, or midst run, which simulates them")
     needed = _FILES * nodes + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    if soft < needed:
+        set_limit("NOFILE", needed)
 
 
-def _limits(ports: int, files: int) -> Iterator[tuple[int, str]]:
+def _limits(ports: int, files: float) -> Iterator[tuple[int, str]]:
     """How many nodes there is room for, by each thing that they need, and in words why."""
     yield ports, f"there are {ports:,} ports for them"
-    if files != resource.RLIM_INFINITY:
-        yield (files - _OTHER_FILES) // _FILES, f"a process may have {files:,} files open (ulimit -Hn)"
+    if files < math.inf:
+        yield int(files - _OTHER_FILES) // _FILES, f"a process may have {files:,} files open (ulimit -Hn)"
+    if not math.isinf(MOST_WAITED):
+        yield int(MOST_WAITED), f"this system cannot wait for more than {MOST_WAITED} processes"
     memory = _memory()
     if memory is not None:
         room = (math.sqrt(_NODE**2 + 4 * _OTHER * _SPARED * memory) - _NODE) / (2 * _OTHER)
         yield int(room), f"{memory / 2**30:.1f} GiB of memory are free, and each takes {_NODE // 2**20} MiB or more"
-    processes = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-    if processes != resource.RLIM_INFINITY and os.geteuid() != 0:  # it does not hold for root
-        yield max(0, processes - _running()), f"you may have {processes:,} processes (ulimit -u)"
+    processes, _ = limits("NPROC")
+    if processes < math.inf and is_limited():
+        yield max(0, int(processes) - _running()), f"you may have {processes:,} processes (ulimit -u)"
     for folder in _groups("pids"):
         most, now = _number(folder / "pids.max"), _number(folder / "pids.current")
         if most is not None:
@@ -78,9 +80,9 @@ def _memory() -> int | None:
     with suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         found.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]))
-    with suppress(OSError, ValueError):
-        if not found:
-            found.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    free = memory_of("SC_AVPHYS_PAGES")
+    if not found and free is not None:
+        found.append(free)
     for folder in _groups("memory"):
         for most, now in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
             limit, used = _number(folder / most), _number(folder / now)

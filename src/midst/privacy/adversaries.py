@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal
 
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.graphs import Graph
 
 Init = Literal["clear", "sealed"]
@@ -67,6 +67,9 @@ class Adversary:
             raise InputError("all nodes are corrupt; nothing is left to find out")
 
 
+_KINDS = ("eavesdropper", "passive", "both")
+
+
 def parse_adversary(text: str, init: Init = "clear") -> Adversary:
     """An adversary as the shell writes it: "eavesdropper", "passive:3,7" or "both:3,7".
 
@@ -82,4 +85,5 @@ def parse_adversary(text: str, init: Init = "clear") -> Adversary:
         except ValueError:
             raise InputError(f"adversary {text!r}: corrupt nodes must be numbers, such as {kind}:3,7") from None
         return Adversary(corrupt, kind == "both", init)
-    raise InputError(f"adversary must be eavesdropper, passive:3,7 or both:3,7, not {text!r}")
+    near = "" if kind in _KINDS else closest(kind, _KINDS)
+    raise InputError(f"adversary must be eavesdropper, passive:3,7 or both:3,7, not {text!r}{near}")

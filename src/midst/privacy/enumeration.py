@@ -183,7 +183,7 @@ def _list(component: Component) -> tuple[Ints, Array, Array]:
     """All joint hypotheses that keep Σ U = 0, as rows; their U; the logarithm of their weight but for V."""
     sizes = [len(u) for u in component.u]
     if math.prod(sizes) > _MOST_ROWS:
-        raise InputError("too many joint hypotheses to enumerate; use method='auto' or 'sampled'")
+        raise InputError("too many joint hypotheses to enumerate; use method auto or sampled")
     # row r is the r-th joint hypothesis: column k says which of node k's own it takes
     rows = np.column_stack(np.unravel_index(np.arange(math.prod(sizes)), sizes))
     u = _take(component.u, rows)
@@ -352,7 +352,7 @@ def triangular(cov: Array) -> Array:
 def _gauss(dimensions: int) -> tuple[Array, Array]:
     """Quadrature in the unit cube and the logarithms of their weights, by Gauss and Legendre."""
     if dimensions not in _QUADRATURE:
-        raise InputError("too many nodes may have been inside at t = 0 to enumerate; use method='auto' or 'sampled'")
+        raise InputError("too many nodes may have been inside at t = 0 to enumerate; use method auto or sampled")
     if dimensions == 0:
         return np.zeros((1, 1, 0)), np.zeros(1)
     points, weights = np.polynomial.legendre.leggauss(_QUADRATURE[dimensions])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.types import Array, Bools
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
@@ -358,9 +358,8 @@ def parse_prior(text: str) -> Prior:
         first, second = (float(number) for number in numbers.split(","))
         return cast(Prior, kinds[kind](first, second))
     except (KeyError, TypeError):
-        raise InputError(
-            f"prior must be normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE, not {text!r}"
-        ) from None
+        forms = "normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE"
+        raise InputError(f"prior must be {forms}, not {text!r}{closest(kind, kinds)}") from None
     except InputError:
         raise
     except ValueError:

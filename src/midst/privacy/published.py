@@ -329,7 +329,9 @@ class _SearchReader:
             self.pair = Pair((low, high), twice)
         elif len(held) == 1:
             if self.values is None:
-                raise InputError("a corrupt participant holds one of the two middle values; run with keep_values=True")
+                raise InputError(
+                    "a corrupt participant holds one of the two middle values; keep the values in the record of the run"
+                )
             other = low + high - int(at[held[0]])  # type: ignore[index]
             self._keep(other, twice - self.keys.key(float(self.values[held[0]])))
 

@@ -28,7 +28,7 @@ class TraceReader:
 
     def __init__(self, trace: Trace, coordinate: int) -> None:
         if not len(trace.t):
-            raise InputError("no iteration of this run was recorded; run with record='audit'")
+            raise InputError("no iteration of this run was recorded; run with record audit")
         self._trace = trace
         self._coordinate = coordinate
         objective = trace.objective
@@ -87,7 +87,7 @@ class TraceReader:
         if self._weightless(node):
             return Branches(node, last)
         if sums is None or 0 not in self._kept:
-            raise InputError("auditing a mean needs z(0), which this trace has not; run with record='audit'")
+            raise InputError("auditing a mean needs z(0), which this trace has not; run with record audit")
         w, cd, x = self.public.curvature[node], self.public.cd[node], self._kept[0][node]
         value = float(((w + cd) * x + sums[0][node]) / w)
         return Branches(node, last, value=value, inside=((0, self.public.iterations),))
@@ -136,7 +136,7 @@ class TraceReader:
         if not known.any():
             return np.zeros(graph.n), np.zeros(graph.n)
         if self.z0 is None:
-            raise InputError("this adversary knows some of z(0), which this trace has not; run with record='audit'")
+            raise InputError("this adversary knows some of z(0), which this trace has not; run with record audit")
         signed = np.where(known, graph.sign * self.z0, 0.0)
         return tuple(  # type: ignore[return-value]
             np.bincount(graph.source, weights, graph.n) for weights in (signed, signed[graph.reverse])
@@ -152,11 +152,11 @@ class TraceReader:
         if self.frames is not None:
             return self.frames
         if self.z0 is None or self._trace.segments is None:
-            raise InputError("a sealed audit needs every x or z(0), which this trace has not; run with record='audit'")
+            raise InputError("a sealed audit needs every x or z(0), which this trace has not; run with record audit")
         x = self._replay()
         scale = max(float(np.abs(x).max()), 1.0 / self.public.c)
         if any(np.abs(x[t] - kept).max() > 1e-9 * scale for t, kept in self._kept.items()):
-            raise InputError("z(0) and the branches of this trace do not make its messages; run with record='audit'")
+            raise InputError("z(0) and the branches of this trace do not make its messages; run with record audit")
         return x
 
     def _replay(self) -> Array:
@@ -206,7 +206,7 @@ class TraceReader:
     def _segments(self, node: int) -> Segments:
         segments = self._trace.segments
         if segments is None:
-            raise InputError("this trace has no segments; run with record='audit'")
+            raise InputError("this trace has no segments; run with record audit")
         start, stop = np.searchsorted(segments.node, (node, node + 1))
         rows = start + np.flatnonzero(segments.coordinate[start:stop] == self._coordinate)
         return Segments(**{name: column[rows] for name, column in vars(segments).items()})

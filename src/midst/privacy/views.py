@@ -102,7 +102,7 @@ def _messages(trace: Trace, adversary: Adversary, reader: TraceReader) -> View:
     known = corrupt[trace.graph.source] | corrupt[trace.graph.target] | (reader.public.sigma == 0)
     clear = adversary.eavesdrops and adversary.init == "clear"
     if reader.smooth and not clear:
-        raise InputError("the mean is audited with z(0) in the clear only (init='clear', eavesdropping)")
+        raise InputError("the mean is audited with z(0) in the clear only (init clear, eavesdropping)")
     if clear or (everybody and reader.public.sigma == 0):
         sums = None if reader.z0 is None else reader.sums(np.ones(len(trace.graph.source), np.bool_))
         observations: list[Observation] = [
@@ -155,7 +155,7 @@ def _coordinate(trace: Trace, coordinate: int | None) -> int:
     count = int(np.prod(trace.x.shape[2:]))
     if coordinate is None:
         if trace.x.ndim > 2:
-            raise InputError(f"the values have {count} coordinates; audit one of them: coordinate=0 to {count - 1}")
+            raise InputError(f"the values have {count} coordinates; audit one of them: coordinate 0 to {count - 1}")
         return 0
     if not 0 <= coordinate < count:
         raise InputError(f"coordinate {coordinate} does not exist; there are {count}, from 0")

@@ -25,7 +25,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, inf, isqrt, sqrt
 
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.protocol.hashes import hash_parts
 
 DrawBytes = Callable[[int], bytes]  # so many bytes that nobody else can guess
@@ -103,7 +103,11 @@ def parse_joint(text: str) -> JointNoise:
     named = {"epsilon" if name == "eps" else name: value for name, _, value in parts}
     known = {field.name for field in fields(JointNoise)}
     if len(named) != len(parts) or not {"epsilon", "delta"} <= set(named) <= known or "epsilon=" in text:
-        raise InputError(f"joint noise takes eps and delta, and may take colluders and values, each once: {_FORM}")
+        unknown = next((name for name in named if name not in known), "")
+        near = closest(unknown, ("eps", *(known - {"epsilon"})))
+        raise InputError(
+            f"joint noise takes eps and delta, and may take colluders and values, each once: {_FORM}{near}"
+        )
     try:
         epsilon, delta = float(named.pop("epsilon")), float(named.pop("delta"))
         return JointNoise(epsilon, delta, **{name: int(value) for name, value in named.items()})

@@ -15,9 +15,10 @@ Rules:
 from __future__ import annotations
 
 import random
-import resource
 from ipaddress import IPv6Address, ip_address
 from typing import Generic, TypeVar
+
+from midst.machine import limits
 
 STRANGERS, OF_ONE = 512, 256
 
@@ -35,8 +36,8 @@ class Strangers(Generic[_One]):
 
     def __init__(self) -> None:
         """Nobody is there yet."""
-        may_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self.most = STRANGERS if may_open == resource.RLIM_INFINITY else max(2, min(STRANGERS, may_open // 2))
+        may_open, _ = limits("NOFILE")
+        self.most = max(2, int(min(STRANGERS, may_open // 2)))
         self.of_one = max(1, min(OF_ONE, self.most // 2))
         self._source: dict[_One, str] = {}
         self._by_source: dict[str, list[_One]] = {}

@@ -28,14 +28,13 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from midst import graphs
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.graphs.generators import expected_edges
 from midst.graphs.graph import physical_memory, show_bytes
 from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_stop, rules_of
@@ -202,7 +201,7 @@ def parse_spec(given: Mapping[str, Any]) -> Spec:
     return spec
 
 
-def check_memory(spec: Spec, at_once: int, available: int | None = None) -> None:
+def check_memory(spec: Spec, at_once: int, available: float | None = None) -> None:
     """Refuse what would not fit.
 
     Args:
@@ -244,7 +243,7 @@ def _cell(
     """A cell without its number; what its method has no use for is left out."""
     objective, prior, adversary = names
     if method not in METHODS:
-        raise InputError(f"grid.method must be {' or '.join(METHODS)}{_near(method, METHODS)}")
+        raise InputError(f"grid.method must be {' or '.join(METHODS)}{closest(method, METHODS)}")
     described = {"kind": graph} if isinstance(graph, str) else graph
     if not isinstance(described, dict) or not isinstance(described.get("kind"), str):
         raise InputError('grid.graph must be kinds such as "ring", or tables such as {kind = "rgg", radius = 0.4}')
@@ -255,7 +254,7 @@ def _cell(
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise InputError(f"grid.{name} must be numbers")
     if objective not in (*TAUS, "mean") and (isinstance(objective, bool) or not isinstance(objective, int | float)):
-        near = _near(objective, (*TAUS, "mean"))
+        near = closest(objective, (*TAUS, "mean"))
         raise InputError(f"grid.objective must be {', '.join(TAUS)}, mean, or a number for a quantile{near}")
     if not isinstance(prior, str) or not isinstance(adversary, str):
         raise InputError("grid.prior and grid.adversary must be words, as for midst audit")
@@ -310,11 +309,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for name in given:
         if name not in known:
-            raise InputError(f"unknown key {where}{name}{_near(name, known)}; the keys are {', '.join(known)}")
-
-
-def _near(name: Any, known: tuple[str, ...]) -> str:
-    return "".join(f"; did you mean {near}?" for near in get_close_matches(str(name), known, n=1))
+            raise InputError(f"unknown key {where}{name}; the keys are {', '.join(known)}{closest(name, known)}")
 
 
 def _whole(name: str, number: Any, least: int) -> int:
