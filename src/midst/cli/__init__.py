@@ -4,8 +4,7 @@ Rules:
 - Nothing here imports NumPy, rich or a command: `midst --help` has to be instant.
 - The answer goes to stdout. Everything else goes to stderr, and an error is one line there.
 - An error never shows a private value: an exception nobody foresaw is reported by its type and place, not its message.
-- Exit codes: 0 done; 1 the system failed (a full disk) or midst has a bug; 2 bad input, nothing was run or written;
-  3 the run ended without a proof of its answer; 4 a run between participants was aborted; 130 interrupted.
+- Exit codes are those of `EXIT_CODES`; 1 also where midst has a bug.
 
 A new command is one line in `COMMANDS` and a module with a click command named `command`.
 """
@@ -42,14 +41,16 @@ COMMANDS = {
     "simnet": ("midst.cli.simnet", "Run the network's code under faults that a seed decides."),
 }
 
-_EXIT_CODES = """\b
-Exit codes:
-  0    done
-  1    the system failed, such as a full disk
-  2    bad input; nothing was run or written
-  3    the run ended without a proof of its answer
-  4    a run between participants was aborted; says because of whom
-  130  interrupted"""
+EXIT_CODES = {
+    0: "done",
+    1: "the system failed, such as a full disk",
+    2: "bad input; nothing was run or written",
+    3: "the run ended without a proof of its answer",
+    4: "a run between participants was aborted; says because of whom",
+    130: "interrupted",
+    143: "paused by SIGTERM; the same command goes on",
+}
+_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<4} {told}" for code, told in EXIT_CODES.items())
 
 
 class Commands(click.Group):
@@ -125,7 +126,7 @@ def _place(trail: TracebackType | None) -> str:
     return place
 
 
-@click.group(cls=Commands, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="midst %(version)s")
 def main() -> None:
     """The median from the midst of the network.
