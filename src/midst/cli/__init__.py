@@ -16,12 +16,15 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from midst._version import __version__
 from midst.errors import Aborted, MidstError, NotCertified
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
@@ -39,6 +42,7 @@ COMMANDS = {
     "charter": ("midst.cli.charter", "Write, check and explain what the participants agree on."),
     "doctor": ("midst.cli.doctor", "Check whether a participant could take part now, and what to fix."),
     "simnet": ("midst.cli.simnet", "Run the network's code under faults that a seed decides."),
+    "completion": ("midst.cli.completion", "Print the script by which a shell completes what you type."),
 }
 
 EXIT_CODES = {
@@ -71,6 +75,13 @@ class Commands(click.Group):
         """The list in the help, from the table, so that no command is imported for it."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What a shell offers: from the table, so that no command is imported for it; and options."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=told) for name, (_, told) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run a command and exit; without arguments, show the help."""
