@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from midst._version import __version__
 from midst.errors import Aborted, MidstError, NotCertified
 
 if TYPE_CHECKING:
@@ -137,8 +136,23 @@ def _place(trail: TracebackType | None) -> str:
     return place
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from midst.cli.version import describe_version
+
+        click.echo(describe_version())
+        ctx.exit()
+
+
 @click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="midst %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and which extras are there.",
+)
 def main() -> None:
     """The median from the midst of the network.
 
