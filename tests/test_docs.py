@@ -166,7 +166,7 @@ def command_lines(path: str) -> Iterator[str]:
         if block.kind == "sh":
             for line in lines:
                 if line.strip() and not line.startswith("#"):
-                    yield from re.split(r" && | \| ", line)
+                    yield from re.split(r" && | \| | > ", line)
         elif block.kind == "console":
             yield from (line.removeprefix("$ ") for line in lines if line.startswith("$ "))
 
