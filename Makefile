@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
 
-.PHONY: demo test coverage lint bench docs linkcheck torture mutants clean
+.PHONY: demo test coverage lint bench docs linkcheck torture mutants dist clean
 
 demo: .venv/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
@@ -45,6 +45,9 @@ torture: .venv/.dev  ## the long runs of the test-suite; RUNS=10000 for more
 mutants: .venv/.dev  ## plants bugs one at a time, which the tests must catch; PART=journal for some of them
 	$(BIN)/python tests/mutants/run_mutants.py --workers $(or $(WORKERS),2) $(PART)
 
+dist: .venv/.dev  ## builds wheel and sdist in dist/, and tries each on every Python found; needs a network
+	$(BIN)/python tests/release/try_release.py
+
 .venv/.run: pyproject.toml requirements-dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) --editable '.[plot]'
@@ -63,4 +66,4 @@ mutants: .venv/.dev  ## plants bugs one at a time, which the tests must catch; P
 	@command -v chromium >/dev/null && touch $@ || true
 
 clean:
-	rm -rf .venv docs/_build bench/results
+	rm -rf .venv docs/_build docs/commands bench/results dist

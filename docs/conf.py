@@ -1,12 +1,17 @@
 """Sphinx settings: MyST pages, some of them executed; the API from the docstrings."""
 
 import inspect
+import sys
+from pathlib import Path
 
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util.inspect import TypeAliasForwardRef
 
 from midst import __version__
+
+sys.path.insert(0, str(Path(__file__).parent))
+from commands import write_pages
 
 project = "midst"
 author = "The midst authors"
@@ -72,6 +77,7 @@ def show_formula(writer, node):
 
 
 def setup(app):
+    app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir) / "commands"))
     app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     app.connect("autodoc-process-docstring", show_as_written)
     app.connect("autodoc-process-docstring", keep_sentences, priority=900)  # after Napoleon

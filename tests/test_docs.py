@@ -35,11 +35,12 @@ from midst.cli import main
 matplotlib = pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+COMMANDS = runpy.run_path(str(DOCS / "commands.py"))
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
-    if not {"_build", "figures"} & set(path.parts)
-}
+    if not {"_build", "figures", "commands"} & set(path.parts)
+} | {f"docs/commands/{name}": text for name, text in COMMANDS["make_pages"]().items()}  # as a build makes them
 DOTS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -163,7 +164,9 @@ def command_lines(path: str) -> Iterator[str]:
     for block in blocks(path):
         lines = block.text.replace("\\\n", " ").splitlines()
         if block.kind == "sh":
-            yield from (line for line in lines if line.strip() and not line.startswith("#"))
+            for line in lines:
+                if line.strip() and not line.startswith("#"):
+                    yield from re.split(r" && | \| | > ", line)
         elif block.kind == "console":
             yield from (line.removeprefix("$ ") for line in lines if line.startswith("$ "))
 
@@ -231,9 +234,9 @@ def links(path: str) -> Iterator[str]:
     yield from re.findall(r"<(https?:[^>]*)>", text)
 
 
-def anchors(path: Path) -> set[str]:
+def anchors(path: str) -> set[str]:
     """The anchors of a page's headings, as GitHub and MyST make them."""
-    text = re.sub(r"^(```+).*?^\1$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^(```+).*?^\1$", "", PAGES[path], flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
@@ -247,8 +250,9 @@ def test_links(path):
             assert re.fullmatch(r"(\w[\w-]*\.)+\w{2,}", url.hostname or ""), link
             continue
         name, _, anchor = link.partition("#")
-        target = (ROOT / path).parent / name if name else ROOT / path
-        assert target.exists() or "figures" in target.parts, f"{path}: {link}"  # figures are made by `make docs`
+        target = os.path.normpath(Path(path).parent / name) if name else path
+        made = "figures" in Path(target).parts  # by `make docs`
+        assert target in PAGES or (ROOT / target).exists() or made, f"{path}: {link}"
         if anchor:
             assert anchor in anchors(target), f"{path}: {link}"
 
@@ -265,17 +269,62 @@ def test_the_reference_is_complete():
 
 
 def test_every_page_is_in_the_contents():
-    contents = "\n".join(block.text for block in blocks("docs/index.md") if block.kind == "{toctree}")
     for path in PAGES:
-        name = path.removeprefix("docs/").removesuffix(".md")
+        index = "docs/commands/index.md" if path.startswith("docs/commands/") else "docs/index.md"
+        if path == "docs/commands/index.md":
+            index = "docs/index.md"
+        contents = "\n".join(block.text for block in blocks(index) if block.kind == "{toctree}")
+        name = path.removeprefix(f"{Path(index).parent}/").removesuffix(".md")
         assert path in ("README.md", "docs/index.md") or re.search(rf"^{name}$", contents, re.MULTILINE), path
+
+
+def test_every_command_has_its_page():
+    """With what its help says: the pages are made from the commands, and nothing is lost on the way."""
+    for command in COMMANDS["read_commands"]().all():
+        _, *names = command.path.split()
+        page = PAGES[f"docs/commands/{names[0] if names else 'index'}.md"]
+        shown = CliRunner().invoke(main, [*names, "--help"]).output.partition("\nOptions:\n")[2]
+        assert re.search(rf"^#+ {command.path}$", page, re.MULTILINE) or not names
+        told = set(re.findall(r"^  (?:-h, )?(--[\w-]+)", shown, re.MULTILINE)) - ({"--help"} if names else set())
+        own = page.partition(f"```{{program}} {command.path}\n")[2].partition("```{program}")[0]
+        assert set(re.findall(r"^```{option} (?:-h, )?(--[\w-]+)", own, re.MULTILINE)) == told, command.path
+        for _, code in command.examples:
+            assert code in page
+    assert "eps=1,delta=1e-6,colluders=2`" in PAGES["docs/commands/node.md"]  # as code, and no full stop in it
+    assert "```{option} --method [consensus|search|both]\n" in PAGES["docs/commands/run.md"]
+    assert re.search(r"Default: `consensus`\.$", PAGES["docs/commands/run.md"], re.MULTILINE)
+    assert "[`midst verify`](verify.md)" in PAGES["docs/commands/node.md"]
+
+
+def test_what_is_hidden_stays_so_and_what_is_special_to_markdown_is_shown():
+    @click.group()
+    def midst() -> None:
+        """A * star_ and [brackets]."""
+
+    @midst.command(hidden=True)
+    def secret() -> None:
+        """Not told of."""
+
+    @midst.command()
+    @click.option("--seen", default=3, show_default=True, help="See --unseen=1, or <b>.")
+    @click.option("--unseen", hidden=True)
+    def run(seen: int, unseen: str) -> None:
+        """Run."""
+
+    found = COMMANDS["read_commands"](midst)
+    assert [one.path for one in found.all()] == ["midst", "midst run"]
+    assert found.commands[0].options == [("--seen INTEGER", "See --unseen=1, or <b>.", ["default: 3"])]
+    text = "\n".join(COMMANDS["_sections"](found, 1))
+    assert r"A \* star\_ and \[brackets\]." in text
+    assert r"See `--unseen`=1, or \<b\>. Default: `3`." in text
+    assert "secret" not in text
 
 
 def test_build_without_warnings(tmp_path):
     """Everything but running the notebooks and making the paper's figures, which have tests of their own."""
     pytest.importorskip("sphinx")
     docs = tmp_path / "docs"
-    shutil.copytree(DOCS, docs, ignore=shutil.ignore_patterns("_build", "figures", "jupyter_execute"))
+    shutil.copytree(DOCS, docs, ignore=shutil.ignore_patterns("_build", "figures", "commands", "jupyter_execute"))
     (docs / "figures").mkdir()
     for figure in re.findall(r"figures/[\w.]+", "".join(PAGES.values())):
         shutil.copy(DOCS / "pictures/run.png", docs / figure) if figure.endswith("png") else (docs / figure).touch()
@@ -286,3 +335,6 @@ def test_build_without_warnings(tmp_path):
     )  # fmt: skip
     assert done.stderr == ""
     assert done.returncode == 0
+    for path in PAGES:
+        assert path == "README.md" or (tmp_path / "out" / path.removeprefix("docs/")).with_suffix(".html").exists()
+    assert 'id="cmdoption-midst-node-charter"' in (tmp_path / "out/commands/node.html").read_text()

@@ -76,7 +76,7 @@ def test_help_of_midst_imports_no_command() -> None:
     done = python("-c", f"{SHOW_HELP}show(None, []){AND_TELL}")
     every, own = map(literal_eval, done.stdout.splitlines()[-2:])
     assert not HEAVY & set(every)
-    assert own == ["midst", "midst._version", "midst.cli", "midst.errors"]
+    assert own == ["midst", "midst.cli", "midst.errors"]
 
 
 def test_help_of_every_command_imports_nothing_heavy() -> None:
@@ -101,10 +101,6 @@ def test_without_arguments_it_shows_the_help() -> None:
     assert invoke().exit_code == 0
 
 
-def test_version() -> None:
-    assert invoke("--version").stdout == f"midst {midst.__version__}\n"
-
-
 def test_every_command_in_the_table_has_its_help() -> None:
     for name in cli.COMMANDS:
         done = invoke(name, "--help")
@@ -114,7 +110,7 @@ def test_every_command_in_the_table_has_its_help() -> None:
 
 def test_python_m_midst() -> None:
     done = python("-m", "midst", "--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"midst {midst.__version__}\n", "")
+    assert (done.returncode, done.stdout.splitlines()[0], done.stderr) == (0, f"midst {midst.__version__}", "")
 
 
 @pytest.mark.parametrize(

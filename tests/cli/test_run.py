@@ -376,6 +376,7 @@ def test_what_options_offer_is_what_there_is() -> None:
     assert run_module.METHODS == METHODS
     assert tuple(SPACING_ORDERS) == run_module.SPACINGS
     assert tuple(ENGINES) == run_module.ENGINES
+    assert tuple(KINDS) == options.KINDS
     assert f"A kind ({', '.join(KINDS)})" in " ".join(options.GRAPH_HELP.split())
     assert tuple(FIGURES) == paper.FIGURES
     defaults = {option.name: option.default for option in paper.command.params}

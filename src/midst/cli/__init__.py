@@ -4,8 +4,7 @@ Rules:
 - Nothing here imports NumPy, rich or a command: `midst --help` has to be instant.
 - The answer goes to stdout. Everything else goes to stderr, and an error is one line there.
 - An error never shows a private value: an exception nobody foresaw is reported by its type and place, not its message.
-- Exit codes: 0 done; 1 the system failed (a full disk) or midst has a bug; 2 bad input, nothing was run or written;
-  3 the run ended without a proof of its answer; 4 a run between participants was aborted; 130 interrupted.
+- Exit codes are those of `EXIT_CODES`; 1 also where midst has a bug.
 
 A new command is one line in `COMMANDS` and a module with a click command named `command`.
 """
@@ -20,12 +19,14 @@ from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from midst._version import __version__
 from midst.errors import Aborted, MidstError, MidstWarning, NotCertified, closest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "run": ("midst.cli.run", "Find a median, a quantile or a mean over a graph."),
@@ -43,16 +44,19 @@ COMMANDS = {
     "charter": ("midst.cli.charter", "Write, check and explain what the participants agree on."),
     "doctor": ("midst.cli.doctor", "Check whether a participant could take part now, and what to fix."),
     "simnet": ("midst.cli.simnet", "Run the network's code under faults that a seed decides."),
+    "completion": ("midst.cli.completion", "Print the script by which a shell completes what you type."),
 }
 
-_EXIT_CODES = """\b
-Exit codes:
-  0    done
-  1    the system failed, such as a full disk
-  2    bad input; nothing was run or written
-  3    the run ended without a proof of its answer
-  4    a run between participants was aborted; says because of whom
-  130  interrupted"""
+EXIT_CODES = {
+    0: "done",
+    1: "the system failed, such as a full disk",
+    2: "bad input; nothing was run or written",
+    3: "the run ended without a proof of its answer",
+    4: "a run between participants was aborted; says because of whom",
+    130: "interrupted",
+    143: "paused by SIGTERM; the same command goes on",
+}
+_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<4} {told}" for code, told in EXIT_CODES.items())
 
 
 class Commands(click.Group):
@@ -73,6 +77,13 @@ class Commands(click.Group):
         """The list in the help, from the table, so that no command is imported for it."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What a shell offers: from the table, so that no command is imported for it; and options."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=told) for name, (_, told) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run a command and exit; without arguments, show the help."""
@@ -157,8 +168,23 @@ def _place(trail: TracebackType | None) -> str:
     return place
 
 
-@click.group(cls=Commands, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="midst %(version)s")
+def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from midst.cli.version import describe_version
+
+        click.echo(describe_version())
+        ctx.exit()
+
+
+@click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and which extras are there.",
+)
 def main() -> None:
     """The median from the midst of the network.
 

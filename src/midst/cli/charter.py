@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from midst.cli.options import offer_graphs, offer_names, parse_bounds, read_graph
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -28,6 +30,7 @@ _ADD = "With --from: one more participant; join it by --add-edge, or give --grap
 _REMOVE = "With --from: leaves, with all its edges. Repeat."
 _RENEW = "With --from: another certificate, or address, of a participant. Repeat."
 _METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
+_GRAPH = "A kind of graph, or a file of edges, as for midst run."
 _TOTALS = (100, 1000, 10_000)  # values in all, of which is said what to expect
 _RUNS = 5  # simulated of each method for what is expected
 _MOST_EXPECTED = 200  # participants up to which it is
@@ -68,7 +71,7 @@ def command() -> None:
 
 
 @command.command(context_settings={"max_content_width": 100})
-@click.argument("certificates", nargs=-1, metavar="CERT[@HOST:PORT]...")
+@click.argument("certificates", nargs=-1, type=click.Path(), metavar="CERT[@HOST:PORT]...")
 @click.option("--out", type=_A_FILE, metavar="FILE", help="A new file. Default: to stdout.")
 @click.option("--session", required=True, help="The name of this one run.")
 @click.option("--method", type=click.Choice(["search", "consensus"]), help=_METHOD)
@@ -77,7 +80,7 @@ def command() -> None:
 @click.option("--remove", "removed", multiple=True, metavar="NAME", help=_REMOVE)
 @click.option("--renew", "renewed", multiple=True, metavar="CERT[@HOST:PORT]", help=_RENEW)
 @click.option("--add-edge", "more_edges", multiple=True, metavar="A-B", help="With --from: one more edge. Repeat.")
-@click.option("--graph", metavar="KIND|FILE", help="A kind of graph, or a file of edges, as for midst run.")
+@click.option("--graph", shell_complete=offer_graphs, metavar="KIND|FILE", help=_GRAPH)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of a graph that is drawn.")
 @click.option("--edge", "edges", multiple=True, metavar="A-B", help="Two names; A:B where names have a hyphen. Repeat.")
 @click.option(
@@ -194,7 +197,7 @@ def new(
 
 @command.command()
 @click.argument("file", type=_A_FILE)
-@click.option("--name", help="Also check that this participant can take part …")
+@click.option("--name", shell_complete=offer_names, help="Also check that this participant can take part …")
 @click.option("--key", type=_A_FILE, metavar="FILE", help="… with this key.")
 def check(file: Path, name: str | None, key: Path | None) -> None:
     """Check a charter: exit code 0 and its digest, or 2 and what is wrong."""
@@ -385,7 +388,6 @@ def _split_spec(spec: str) -> tuple[str, str | None]:
 
 def _edges_of_graph(spec: str, names: list[str], seed: int) -> list[list[str]]:
     """The edges of a kind of graph or of a file, whose nodes are the participants, by name or by number."""
-    from midst.cli.options import read_graph
     from midst.errors import InputError
     from midst.graphs import KINDS
     from midst.system import streams
@@ -419,7 +421,6 @@ def _edge(text: str, names: list[str], option: str = "--edge") -> list[str]:
 
 def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, Any]) -> None:
     """Puts the options given in place of what was there."""
-    from midst.cli.options import parse_bounds
     from midst.errors import InputError
 
     given = {name: value for name, value in settings.items() if value is not None and value != ()}
@@ -468,7 +469,6 @@ def _settle_noise(plain: dict[str, Any], given: dict[str, Any], spec: str | None
 
 def _settle_statistics(plain: dict[str, Any], given: dict[str, Any]) -> None:
     """Statistics, columns and rules, as the charter has them; an objective and statistics take each other's place."""
-    from midst.cli.options import parse_bounds
     from midst.errors import InputError
     from midst.statistics import split_names
 

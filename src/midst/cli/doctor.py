@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
+from midst.cli.options import offer_names
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -50,7 +52,7 @@ class Line:
 
 @click.command(context_settings={"max_content_width": 100})
 @click.option("--charter", "charter_file", type=_A_FILE, required=True, metavar="FILE", help="What all agreed on.")
-@click.option("--name", required=True, help="Your participant in it.")
+@click.option("--name", shell_complete=offer_names, required=True, help="Your participant in it.")
 @click.option("--key", "key_file", type=_A_FILE, required=True, metavar="FILE", help="Your key, as in keys/NAME.key.")
 @click.option("--wait", type=click.FloatRange(0.1, 600), default=5.0, show_default=True, help="Seconds for neighbours.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout.")

@@ -37,12 +37,14 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option("--max-runs", type=int, metavar="N", help="Refuse further runs after so many.")
 @click.option("--max-bits", type=float, metavar="B", help="Refuse further runs past so many bits.")
 @click.option("--max-epsilon", type=float, metavar="E", help="Refuse runs past this epsilon, and runs without any.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The delta at which epsilon is added up.")
-@click.option("--value-file", metavar="FILE", help=f"{_VALUE_FILE} Default: the first one it is used with.")
+@click.option(
+    "--value-file", type=click.Path(), metavar="FILE", help=f"{_VALUE_FILE} Default: the first one it is used with."
+)
 def new(file: str, value_file: str | None, **budget: Any) -> None:
     """Make an empty ledger with a budget; FILE must not exist."""
     from midst.dp.ledger import Budget, Ledger
@@ -52,7 +54,7 @@ def new(file: str, value_file: str | None, **budget: Any) -> None:
 
 
 @command.command()
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="As JSON; null stands for no bound.")
 def show(file: str, as_json: bool) -> None:
     """Show what all runs gave away together, beside the budget."""
@@ -69,10 +71,10 @@ def show(file: str, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("file")
-@click.option("--value-file", required=True, metavar="FILE", help=_VALUE_FILE)
+@click.argument("file", type=click.Path())
+@click.option("--value-file", type=click.Path(), required=True, metavar="FILE", help=_VALUE_FILE)
 @click.option("--dp", "mechanism", metavar="SPEC", help=_DP)
-@click.option("--charter", "charter_file", metavar="FILE", help=_CHARTER)
+@click.option("--charter", "charter_file", type=click.Path(), metavar="FILE", help=_CHARTER)
 def check(file: str, value_file: str, mechanism: str | None, charter_file: str | None) -> None:
     """Ask whether one more run on this datum is within the budget: exit code 0, or 2."""
     from midst.dp.joint import parse_claim

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from midst.cli.options import offer_names
 from midst.errors import Aborted, InputError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
 @click.option("--charter", "charter_file", type=_A_FILE, required=True, metavar="FILE", help="What all agreed on.")
-@click.option("--name", required=True, help="Your participant in it.")
+@click.option("--name", shell_complete=offer_names, required=True, help="Your participant in it.")
 @click.option("--key", "key_file", type=_A_FILE, required=True, metavar="FILE", help="Your key, as in keys/NAME.key.")
 @click.option("--value-file", type=_A_FILE, metavar="FILE", help=_VALUE_FILE)
 @click.option("--value-command", metavar="CMD", help="Prints your value; run without a shell.")

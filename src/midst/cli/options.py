@@ -1,4 +1,7 @@
-"""What several commands ask for in the same words: a graph, and public bounds; and that nothing is given in vain."""
+"""What several commands ask for in the same words: a graph, and public bounds; what a shell may offer for it.
+
+Nothing is given in vain: what would be of no effect is refused.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from midst.errors import InputError
 
@@ -16,7 +20,9 @@ if TYPE_CHECKING:
 
     from midst.graphs import Graph
 
-GRAPH_HELP = """A kind (ring, complete, path, star, tree, grid, rgg, er, ws, ba, regular), with options as in
+# As in `graphs`, which takes time to load (`tests/cli/test_run.py` compares them).
+KINDS = ("ring", "complete", "path", "star", "tree", "grid", "rgg", "er", "ws", "ba", "regular")
+GRAPH_HELP = f"""A kind ({", ".join(KINDS)}), with options as in
 rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of edges, .graphml, .npz."""
 _SWITCHES = {"true": True, "false": False}
 
@@ -60,7 +66,6 @@ def parse_bounds(text: str | None) -> tuple[float, float] | None:
 def read_graph(spec: str, nodes: int | None, rng: Generator) -> Graph:
     """The graph of `KIND`, `KIND:name=number,…` or a file."""
     from midst import graphs
-    from midst.graphs import KINDS
 
     kind, _, options = spec.partition(":")
     if kind not in KINDS and (Path(spec).exists() or "." in kind or "/" in kind):
@@ -86,3 +91,22 @@ def _graph_options(kind: str, text: str) -> dict[str, float]:
         if name in ("kind", "n", "rng"):
             raise InputError(f"{kind} has no option {name!r}; use --nodes and --seed")
     return options
+
+
+def offer_graphs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For the shell's completion: the kinds of graphs that begin so; files where none does."""
+    found = [CompletionItem(kind) for kind in KINDS if kind.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
+def offer_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For the shell's completion: the participants of the charter given before; none if it cannot be read."""
+    import tomllib
+
+    charter = ctx.params.get("charter_file") or ctx.params.get("file") or next(iter(ctx.args), "")
+    try:
+        with open(Path(charter).expanduser(), "rb") as file:
+            names = [str(one["name"]) for one in tomllib.load(file)["participants"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

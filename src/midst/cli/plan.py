@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from midst.cli.options import offer_graphs, parse_bounds, read_graph
 from midst.cli.terminal import show_table, task_bar
 from midst.errors import InputError
 
@@ -30,6 +31,7 @@ _COLUMNS = ("c", "sigma", "bits a node", "exposed", "rounds", "9 runs of 10", ""
 _METHODS = ("method", "rounds", "exposed", "bits a node", "floor", "excess", "kB a node")
 _BUDGET = "How many rounds nine runs of ten may take: also compares choices of c and sigma for consensus."
 _PRIOR = "What values are like: normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE. Default: from the bounds."
+_GRAPH = "In place of a charter: as for midst run."
 _REPEATS = "How many runs on the same values are planned: also tells what these give away together."
 _UPPER = "≤: an upper bound, on average over runs, of an adversary that knows more, such as z(0)"
 _WHO = "As for midst audit. Default: one curious participant; with --rounds-budget, eavesdropper."
@@ -37,7 +39,7 @@ _WHO = "As for midst audit. Default: one curious participant; with --rounds-budg
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
 @click.option("--charter", "charter_file", type=click.Path(path_type=Path), metavar="FILE", help="What all agreed on.")
-@click.option("--graph", metavar="KIND|FILE", help="In place of a charter: as for midst run.")
+@click.option("--graph", shell_complete=offer_graphs, metavar="KIND|FILE", help=_GRAPH)
 @click.option("--nodes", type=int, metavar="N", help="How many; not needed for a file.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
 @click.option("--spread", type=float, help="The values' own standard deviation. Default: a tenth of the bounds.")
@@ -115,7 +117,6 @@ def _what_is_planned(
     seed: int,
 ) -> tuple[Graph, tuple[float, float] | None, Prior]:
     """The graph, the public bounds and what values are like."""
-    from midst.cli.options import parse_bounds, read_graph
     from midst.net.charter_files import read_charter
     from midst.privacy.priors import Normal, Within, parse_prior
     from midst.studies.expectation import assumed_prior

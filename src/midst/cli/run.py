@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from midst.cli.options import GRAPH_HELP, parse_bounds, read_graph, refuse_given
+from midst.cli.options import GRAPH_HELP, offer_graphs, parse_bounds, read_graph, refuse_given
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
 
@@ -47,11 +47,13 @@ _STOP = """Of the iteration: when x are close enough for a search to find the ex
 within the tolerance. Default: exact where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
 paper's offset:sigma=0.1; or of a search on every total, of which nobody knows the whole: joint:eps=1,delta=1e-6."""
+_VALUES = "One number (or row of numbers) a line. Default: N(0, 1), drawn."
 _VALUES_DIR = "One file a participant, for --statistics: numbers, a CSV or a Parquet file; see --column."
 _MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATISTICS = """Find these of all values together, in one session: median, quartiles, iqr, p95, mean, sum, count,
 variance, std, mad, trimmed:0.1, winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20."""
 _PRIOR = "For bits: of the ledger, or of statistics."
+_LEDGER = "Keep account of what is given away about one node's value."
 _RECORD = "Which iterations to keep; K: every K-th."
 _EXAMPLES = """\b
 Examples:
@@ -67,16 +69,16 @@ _A_FILE = click.Path(path_type=Path)
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
-@click.option("--graph", required=True, metavar="KIND|FILE", help=GRAPH_HELP)
+@click.option("--graph", required=True, shell_complete=offer_graphs, metavar="KIND|FILE", help=GRAPH_HELP)
 @click.option("--nodes", type=int, metavar="N", help="How many; not needed with --values or a graph from a file.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Repeats a run; drawn and reported if not given.")
-@click.option("--values", metavar="FILE|-", help="One number (or row of numbers) a line. Default: N(0, 1), drawn.")
+@click.option("--values", type=click.Path(), metavar="FILE|-", help=_VALUES)
 @click.option("--pooled", is_flag=True, help="A line of --values is a node's list, of any length; by search.")
-@click.option("--values-dir", metavar="FOLDER", help=_VALUES_DIR)
+@click.option("--values-dir", type=click.Path(), metavar="FOLDER", help=_VALUES_DIR)
 @click.option("--column", "columns", multiple=True, metavar="NAME", help="Of a CSV or Parquet file. Repeat.")
 @click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
 @click.option("--statistics", metavar="NAME,…", help=_STATISTICS)
-@click.option("--weights", metavar="FILE|-", help="One number a line. Default: 1 each.")
+@click.option("--weights", type=click.Path(), metavar="FILE|-", help="One number a line. Default: 1 each.")
 @click.option("--objective", type=click.Choice(OBJECTIVES), help="What to find. Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
 @click.option("--side", type=click.Choice(SIDES), help="Where there are two answers. Default: low.")
@@ -94,7 +96,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--iterations", type=int, metavar="N", help="Run exactly so many, proved or not.")
 @click.option("--stop", type=click.Choice(["exact", "certified"]), help=_STOP)
 @click.option("--dp", metavar="SPEC", help=_DP)
-@click.option("--ledger", metavar="FILE", help="Keep account of what is given away about one node's value.")
+@click.option("--ledger", type=click.Path(), metavar="FILE", help=_LEDGER)
 @click.option("--ledger-node", type=int, default=0, show_default=True, metavar="NODE", help="Whose.")
 @click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help=_PRIOR)
 @click.option("--over-budget", is_flag=True, help="Run even past the ledger's budget.")

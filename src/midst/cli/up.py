@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from midst.cli.options import offer_graphs, parse_bounds, read_graph
 from midst.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
-@click.option("--graph", required=True, metavar="KIND|FILE", help="As for midst run.")
+@click.option("--graph", required=True, shell_complete=offer_graphs, metavar="KIND|FILE", help="As for midst run.")
 @click.option("--nodes", type=int, metavar="N", help="How many; not needed with --values or a graph from a file.")
-@click.option("--values", metavar="FILE|-", help=_VALUES)
-@click.option("--values-dir", metavar="FOLDER", help="One file a node, for --statistics.")
+@click.option("--values", type=click.Path(), metavar="FILE|-", help=_VALUES)
+@click.option("--values-dir", type=click.Path(), metavar="FOLDER", help="One file a node, for --statistics.")
 @click.option("--column", "columns", multiple=True, metavar="NAME", help="Of a CSV or Parquet file. Repeat.")
 @click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
 @click.option("--statistics", metavar="NAME,…", help="Find these of all values together, by search: median,p95,mean …")
@@ -105,7 +106,7 @@ def command(
     import numpy as np
 
     from midst.cli.noise import require_promise
-    from midst.cli.options import is_given, parse_bounds, refuse_given
+    from midst.cli.options import is_given, refuse_given
     from midst.net.local import make_party, unanimous
     from midst.statistics import split_names
 
@@ -196,7 +197,6 @@ def _read_tables(
     rng: np.random.Generator,
 ) -> tuple[Graph, list[Array], dict[str, Any]]:
     """The graph, everybody's rows, and what the charter says of their columns."""
-    from midst.cli.options import read_graph
     from midst.cli.values import read_parties, tell_dropped
 
     parts = read_parties(values, folder, pooled, nodes, columns, missing)
@@ -217,7 +217,6 @@ def _read(
     missing: Missing,
 ) -> tuple[Graph, Array | list[Array]]:
     """The graph, and a value a node; drawn where they are not given."""
-    from midst.cli.options import read_graph
     from midst.cli.values import read_values
 
     numbers = read_values(values, pooled, nodes, columns, missing)
