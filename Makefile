@@ -1,26 +1,32 @@
 # Every target sets up what it needs: a virtual environment in .venv, from pinned versions.
 PYTHON ?= python3
-BIN := .venv/bin
+VENV := .venv
+BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
 
-.PHONY: demo test coverage lint bench docs linkcheck torture mutants dist clean
+.PHONY: demo test first-hour coverage lint bench docs linkcheck torture mutants dist clean
 
-demo: .venv/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
+demo: $(VENV)/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
-	@echo "The picture is in demo.png. Next: $(BIN)/midst run --help"
+	@echo "The picture is in demo.png. Next: source $(BIN)/activate, then: midst up --graph ring --nodes 5 --method search --out result.json"
 
-test: .venv/.dev .venv/.chromium  ## the whole test-suite
+test: $(VENV)/.dev $(VENV)/.chromium  ## the whole test-suite
 	$(BIN)/python -m pytest -n auto
 
-coverage: .venv/.dev .venv/.chromium  ## the same, and which lines and branches it reached; half as long again
+first-hour: $(VENV)/.dev  ## every command of README and docs, in a new environment that has what `make demo` brings and no more
+	rm -rf .first-hour
+	$(MAKE) demo VENV=.first-hour
+	MIDST_BIN=$(CURDIR)/.first-hour/bin/midst $(BIN)/python -m pytest -n auto tests/test_first_hour.py
+
+coverage: $(VENV)/.dev $(VENV)/.chromium  ## the same, and which lines and branches it reached; half as long again
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
-lint: .venv/.dev  ## style, and types, strictly
+lint: $(VENV)/.dev  ## style, and types, strictly
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes bench/results/
+bench: $(VENV)/.dev  ## speed and rounds as ratios measured in one run; writes bench/results/
 	$(BIN)/python -m bench.engines
 	$(BIN)/python bench/run.py
 	$(BIN)/python -m bench.rounds
@@ -32,32 +38,35 @@ bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes ben
 	$(BIN)/python -m bench.verify
 	$(BIN)/python -m bench.mpyc
 
-docs: .venv/.dev  ## the documentation, in docs/_build/html
+docs: $(VENV)/.dev docs/figures/.made  ## the documentation, in docs/_build/html
+	$(BIN)/python -m sphinx -j auto -W --keep-going -q docs docs/_build/html
+
+docs/figures/.made: $(VENV)/.dev $(shell find src -name '*.py')  # most of the work, so only when the code has changed
 	$(BIN)/midst paper --out docs/figures --runs 100
-	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
-
-linkcheck: .venv/.dev  ## asks every outside link of the documentation; needs a network
-	$(BIN)/python -m sphinx -q -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
-
-torture: .venv/.dev  ## the long runs of the test-suite; RUNS=10000 for more
-	MIDST_RUNS=$(or $(RUNS),10000) $(BIN)/python -m pytest -n auto -m torture
-
-mutants: .venv/.dev  ## plants bugs one at a time, which the tests must catch; PART=journal for some of them
-	$(BIN)/python tests/mutants/run_mutants.py --workers $(or $(WORKERS),2) $(PART)
-
-dist: .venv/.dev  ## builds wheel and sdist in dist/, and tries each on every Python found; needs a network
-	$(BIN)/python tests/release/try_release.py
-
-.venv/.run: pyproject.toml requirements-dev.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) --editable '.[plot]'
 	@touch $@
 
-.venv/.dev: .venv/.run
+linkcheck: $(VENV)/.dev  ## asks every outside link of the documentation; needs a network
+	$(BIN)/python -m sphinx -q -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
+
+torture: $(VENV)/.dev  ## the long runs of the test-suite; RUNS=10000 for more
+	MIDST_RUNS=$(or $(RUNS),10000) $(BIN)/python -m pytest -n auto -m torture
+
+mutants: $(VENV)/.dev  ## plants bugs one at a time, which the tests must catch; PART=journal for some of them
+	$(BIN)/python tests/mutants/run_mutants.py --workers $(or $(WORKERS),2) $(PART)
+
+dist: $(VENV)/.dev  ## builds wheel and sdist in dist/, and tries each on every Python found; needs a network
+	$(BIN)/python tests/release/try_release.py
+
+$(VENV)/.run: pyproject.toml requirements-dev.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable '.[plot,explore]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
 	$(PIP) --requirement requirements-dev.txt --editable '.[all]'
 	@touch $@
 
-.venv/.chromium: .venv/.dev  # for the tests in a browser; without it, and without leave to install it, they are skipped
+$(VENV)/.chromium: $(VENV)/.dev  # for the tests in a browser; without it, and without leave to install it, they are skipped
 	@command -v chromium >/dev/null || { \
 	  echo "installing chromium for the tests in a browser"; \
 	  SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); export DEBIAN_FRONTEND=noninteractive; \
@@ -66,4 +75,4 @@ dist: .venv/.dev  ## builds wheel and sdist in dist/, and tries each on every Py
 	@command -v chromium >/dev/null && touch $@ || true
 
 clean:
-	rm -rf .venv docs/_build docs/commands bench/results dist
+	rm -rf .venv .first-hour docs/_build docs/figures docs/commands bench/results dist

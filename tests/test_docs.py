@@ -1,9 +1,7 @@
-"""What the documentation shows is so: its code runs, its commands exist, its links lead somewhere.
+"""What the documentation shows is so: its code runs, its links lead somewhere; its commands have `test_first_hour`.
 
 - Pages with a kernelspec are notebooks. Their cells are run here as they are run at a build.
 - ```python blocks are run in order: doctests where they have prompts, plain code where they have none.
-- ```console blocks are sessions: commands after `$`, and what they print; a line of dots stands for anything.
-- ```sh blocks are command lines: every command and option in them must exist.
 """
 
 from __future__ import annotations
@@ -21,27 +19,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
-import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from pages import COMMANDS, DOCS, DOTS, PAGES, ROOT, blocks, pages_with, prose
 
 import midst
 from midst.cli import main
 
 matplotlib = pytest.importorskip("matplotlib")
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-COMMANDS = runpy.run_path(str(DOCS / "commands.py"))
-PAGES = {
-    str(path.relative_to(ROOT)): path.read_text()
-    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
-    if not {"_build", "figures", "commands"} & set(path.parts)
-} | {f"docs/commands/{name}": text for name, text in COMMANDS["make_pages"]().items()}  # as a build makes them
-DOTS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Model:
@@ -59,26 +48,12 @@ GIVEN: dict[str, dict[str, Any]] = {  # names that a page leaves to its reader
 }
 
 
-class Block(NamedTuple):
-    kind: str
-    text: str
-
-
-def blocks(path: str) -> Iterator[Block]:
-    for _, kind, text in re.findall(r"^(```+|~~~+)(\S*)[^\n]*\n(.*?)^\1$", PAGES[path], re.MULTILINE | re.DOTALL):
-        yield Block(kind, text)
-
-
 def cells(path: str) -> list[str]:
     return [
         re.sub(r"^:\w+:.*\n", "", block.text, flags=re.MULTILINE)
         for block in blocks(path)
         if block.kind == "{code-cell}"
     ]
-
-
-def pages_with(*kinds: str) -> list[str]:
-    return [path for path in PAGES if any(block.kind in kinds for block in blocks(path))]
 
 
 @pytest.fixture(autouse=True)
@@ -139,74 +114,6 @@ def test_examples_run(path, capsys):
     assert ast.get_docstring(ast.parse(path.read_text()))
 
 
-# Commands
-
-
-@pytest.mark.parametrize("path", pages_with("console"))
-def test_console_sessions(path):
-    for block in blocks(path):
-        if block.kind != "console":
-            continue
-        assert block.text.startswith("$ ")
-        for step in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-            command, _, expected = step.partition("\n")
-            if command.startswith("midst "):
-                done = CliRunner().invoke(main, shlex.split(command)[1:])
-                printed = done.output
-                assert done.exit_code == 0, printed
-            else:
-                printed = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
-            if not doctest.OutputChecker().check_output(expected, printed, DOTS):
-                pytest.fail(f"{path}: $ {command}\nprints\n{printed}\nand not\n{expected}")
-
-
-def command_lines(path: str) -> Iterator[str]:
-    for block in blocks(path):
-        lines = block.text.replace("\\\n", " ").splitlines()
-        if block.kind == "sh":
-            for line in lines:
-                if line.strip() and not line.startswith("#"):
-                    yield from re.split(r" && | \| | > ", line)
-        elif block.kind == "console":
-            yield from (line.removeprefix("$ ") for line in lines if line.startswith("$ "))
-
-
-@pytest.mark.parametrize("path", pages_with("sh", "console"))
-def test_commands_exist(path):
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for line in command_lines(path):
-        match shlex.split(line, comments=True):
-            case ["midst", *arguments]:
-                parse(arguments)
-            case ["make", *asked]:
-                assert {word for word in asked if "=" not in word} <= set(targets), line
-            case ["python" | "python3", script, *_] if script.endswith(".py"):
-                assert (ROOT / script).is_file(), line
-
-
-def parse(arguments: list[str]) -> None:
-    """Parse a command line with the real commands, without running them."""
-    command: click.Command | None = main
-    while isinstance(command, click.Group):
-        group, name = command, arguments[0]
-        command = group.get_command(click.Context(group), name)
-        assert command is not None, f"there is no command {name!r}"
-        arguments = arguments[1:]
-    assert command is not None
-    try:
-        command.make_context(command.name, list(arguments))
-    except click.BadParameter as error:
-        if "does not exist" not in str(error):  # the reader has that file
-            raise
-
-
-def test_an_option_that_does_not_exist_is_found():
-    with pytest.raises(click.NoSuchOption):
-        parse(["run", "--grahp", "ring"])
-    with pytest.raises(AssertionError, match="no command 'rnu'"):
-        parse(["rnu"])
-
-
 # Pictures and links
 
 
@@ -228,8 +135,7 @@ def test_the_picture_on_the_first_page_is_that_of_the_demo():
 
 
 def links(path: str) -> Iterator[str]:
-    text = re.sub(r"^(```+).*?^\1$", "", PAGES[path], flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"`[^`\n]*`", "", text)
+    text = re.sub(r"`[^`\n]*`", "", prose(path))
     yield from re.findall(r"\]\(<?([^)>\s]+)>?\)", text)
     yield from re.findall(r"<(https?:[^>]*)>", text)
 

@@ -5,7 +5,7 @@
     │   └── TraceError      a trace file that is foreign, damaged or of another format
     ├── NotCertified        the run ended without a proof of its answer (exit code 3); carries the result
     ├── Aborted             a network run ended without an answer, and says because of whom (exit code 4)
-    └── MissingExtra        an optional part is not installed; says which `pip install` brings it (exit code 2)
+    └── MissingExtra        an optional part is not installed; says what brings it from where midst came (exit code 2)
 
     MidstWarning            what nobody could check, and somebody should; the command says it in one line
 
@@ -69,7 +69,47 @@ class MissingExtra(MidstError, ImportError):  # noqa: N818
     """A part that needs an optional dependency was asked for."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} is not installed; try: pip install 'midst[{extra}]'")
+        super().__init__(f"{what} is not installed; try: {_installing(extra)}")
+
+
+def _installing(extra: str) -> str:
+    """The command that adds an extra to this midst: into this environment, from where this midst came."""
+    import shlex
+    import shutil
+    import sys
+    from pathlib import Path
+
+    beside = Path(sys.executable).parent
+    found = shutil.which("pip")  # of another environment, if this one was not activated
+    pip = "pip" if found and Path(found).parent == beside else f"{shlex.quote(sys.executable)} -m pip"
+    return f"{pip} install {_requirement(extra)}"
+
+
+def _requirement(extra: str) -> str:
+    """Where midst was installed from, with an extra, as pip takes it; PEP 610 says where that is written."""
+    import json
+    import shlex
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        text = distribution("midst").read_text("direct_url.json")
+    except PackageNotFoundError:
+        text = None
+    if text is None:
+        return f"'midst[{extra}]'"
+    origin = json.loads(text)
+    url = origin["url"]
+    if "dir_info" in origin:
+        folder = shlex.quote(f"{url2pathname(urlsplit(url).path)}[{extra}]")
+        return f"-e {folder}" if origin["dir_info"].get("editable") else folder
+    if "vcs_info" in origin:
+        version = origin["vcs_info"]
+        url = f"{version['vcs']}+{url}@{version.get('requested_revision') or version['commit_id']}"
+    if "subdirectory" in origin:
+        url += f"#subdirectory={origin['subdirectory']}"
+    return shlex.quote(f"midst[{extra}] @ {url}")
 
 
 class MidstWarning(UserWarning):

