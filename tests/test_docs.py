@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner

@@ -49,6 +49,7 @@ class Instead(NamedTuple):
 
 EXCEPTIONS = {
     "make demo": Instead(None, "makes an environment; `make first-hour` does that"),
+    "make test": Instead(None, "is what runs this"),
     "make bench": Instead(None, "takes an hour"),
     "python bench/gpu.py --out gpu.json": Instead(None, "needs a GPU"),
     "midst paper --out figures": Instead("midst paper fig1 --out figures --runs 2 --workers 1", "takes minutes"),
@@ -57,7 +58,9 @@ EXCEPTIONS = {
     ),
     "midst simnet --seeds 0:200 --liars 1": Instead("midst simnet --seeds 0:10 --liars 1", "takes ten seconds"),
 }
-AFTER = {"docs/dp.md": ("docs/network.md", ("midst keys init", "midst keys trust", "midst charter new"))}  # its lines
+AFTER = {  # its lines, as far as they begin so
+    "docs/dp.md": ("docs/network.md", ("midst keys init", "midst charter new --session", "midst keys trust pay.toml")),
+}
 THEIRS = {  # what the others have where the page's own participant has that file: a line each
     "examples/salary.txt": "examples/salaries.txt",
     "examples/stays.txt": "examples/lists.txt",
@@ -170,9 +173,8 @@ class Reader(Person):
                 return
             case ["midst", "keys", "init", name]:
                 self.name = name
-            case ["midst", "keys", "trust", *certificates]:
-                self.meet([Path(each).stem for each in certificates])
             case ["midst", "charter", "new", *_]:
+                self.meet(re.findall(r" (\w+)\.crt\b", text), joins="--from" in text)
                 text = re.sub(r"\w+\.example\.org:\d+", lambda _: f"127.0.0.1:{free_port()}", text)
             case ["midst", "doctor" | "node", *_]:
                 self.start_others(next(each for each in rest if each.startswith("midst node ")))
@@ -182,20 +184,16 @@ class Reader(Person):
         if charter := re.search(r"^midst charter new .*--out (\S+)", text):
             for person in self.others[self.name].values():
                 self.give(charter[1], person)
+                person.run(f"midst keys trust {charter[1]}")
 
-    def meet(self, names: list[str]) -> None:
-        """The others make their keys, and all give all the certificates."""
-        others = {name: Person(self.home / name) for name in names}
+    def meet(self, names: list[str], joins: bool) -> None:
+        """Those whose certificate is not here yet make their keys, and give it; who only joins starts no node here."""
+        others = {name: Person(self.home / name) for name in names if not (self.folder / f"{name}.crt").exists()}
         for name, person in others.items():
             person.run(f"midst keys init {name}")
             person.give(f"keys/{name}.crt", self)
-            for each in others.values():
-                person.give(f"keys/{name}.crt", each)
-            self.give(f"keys/{self.name}.crt", person)
-        for name, person in others.items():
-            theirs = " ".join(f"{each}.crt" for each in (self.name, *names) if each != name)
-            person.run(f"midst keys trust {theirs}")
-        self.others[self.name] = others
+        if not joins:
+            self.others[self.name] = others
 
     def start_others(self, text: str) -> None:
         """The nodes of the others, by the line of the page's own: with their own name, their own data."""
