@@ -232,6 +232,7 @@ def test_build_without_warnings(tmp_path):
     pytest.importorskip("sphinx")
     docs = tmp_path / "docs"
     shutil.copytree(DOCS, docs, ignore=shutil.ignore_patterns("_build", "figures", "commands", "jupyter_execute"))
+    shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
     (docs / "figures").mkdir()
     for figure in re.findall(r"figures/[\w.]+", "".join(PAGES.values())):
         shutil.copy(DOCS / "pictures/run.png", docs / figure) if figure.endswith("png") else (docs / figure).touch()

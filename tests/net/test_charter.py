@@ -383,6 +383,15 @@ def test_bad_addresses(address: str) -> None:
         make(participants=[participant(0, "alice", address=address), *plain()["participants"][1:]])
 
 
+@pytest.mark.parametrize(("address", "host"), [("0.0.0.0:7001", "0.0.0.0"), ("[::]:7001", "::")])
+def test_all_addresses_of_a_host_can_be_bound_and_not_dialled(address: str, host: str) -> None:
+    assert split_address(address, to_bind=True) == (host, 7001)
+    with pytest.raises(InputError, match="nobody can dial"):
+        split_address(address)
+    with pytest.raises(InputError, match="nobody can dial"):
+        split_address("224.0.0.1:7001", to_bind=True)
+
+
 # What is refused
 
 Change = Callable[[str], str]

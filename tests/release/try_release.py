@@ -6,6 +6,7 @@ Rules:
 - Both files, on every Python that midst is for and that is found: on the path, of pyenv, of uv. Those not found are
   named.
 - The sdist is built by pip in isolation, from what pyproject.toml says that it needs.
+- The steps of deploy/Containerfile are taken too (`try_container.py`).
 - Dependencies are the newest that pip finds, as whoever installs midst gets them: no constraints.
 """
 
@@ -21,6 +22,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from try_container import try_container
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
@@ -51,6 +54,11 @@ def main() -> int:
             failed |= problem is not None
             told = problem or f"works ({time.monotonic() - began:.0f} s)"
             print(f"Python {version}, {file.name}: {told}", flush=True)
+    if found:
+        python = found.get("3.13") or next(iter(found.values()))
+        problem = try_container(ROOT, python)
+        failed |= problem is not None
+        print(f"the steps of deploy/Containerfile: {problem or 'work'}", flush=True)
     missing = [version for version in VERSIONS if version not in found]
     if missing:
         print(f"not found, and not tried: Python {', '.join(missing)}")

@@ -137,7 +137,7 @@ def command(
     require_promise(charter, least)
     identity = load_identity(key_file)
     number = check_identity(charter, name, identity)
-    own_address, watched = (None if text is None else split_address(text) for text in (listen, metrics))
+    own_address, watched = (None if text is None else split_address(text, to_bind=True) for text in (listen, metrics))
     kind = _choose_transport(charter, transport)
     if explore and charter.statistics:
         raise InputError("--explore follows a single answer; leave it out with statistics")

@@ -693,11 +693,15 @@ def strangers(charter: Charter, name: str, identity: Identity) -> tuple[str, ...
     return tuple(one.name for one in neighbours if one.fingerprint not in prints)
 
 
-def split_address(address: str) -> tuple[str, int]:
+def split_address(address: str, *, to_bind: bool = False) -> tuple[str, int]:
     """Host and port of "host:port"; an IPv6 address stands in brackets, "[::1]:7001".
 
+    Args:
+        address: in words.
+        to_bind: 0.0.0.0 and [::] will do: all addresses of this host.
+
     Raises:
-        InputError: it is not an address that others can dial.
+        InputError: it is not an address that others can dial, or that can be bound.
     """
     host, colon, port = address.rpartition(":")
     if not (colon and port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 2**16):
@@ -711,7 +715,7 @@ def split_address(address: str) -> tuple[str, int]:
         return host.lower(), int(port)
     if (number.version == 6) != (bare != host):
         raise InputError("address: write an IPv6 address in brackets, as in [::1]:7001, and no other")
-    if number.is_unspecified or number.is_multicast:
+    if number.is_multicast or (number.is_unspecified and not to_bind):
         raise InputError(f"address: nobody can dial {bare}; give the address at which others reach this host")
     return str(number), int(port)
 
