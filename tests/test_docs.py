@@ -175,6 +175,11 @@ def test_the_reference_is_complete():
     assert missing - errors == set()
 
 
+def test_no_page_has_a_name_that_sphinx_needs():
+    """Its own pages would be written over ours."""
+    assert not {Path(path).stem for path in PAGES if path.count("/") == 1} & {"search", "genindex", "py-modindex"}
+
+
 def test_every_page_is_in_the_contents():
     for path in PAGES:
         index = "docs/commands/index.md" if path.startswith("docs/commands/") else "docs/index.md"
