@@ -40,6 +40,7 @@ from midst.cli import COMMANDS, main
 MIDST = Path(os.environ.get("MIDST_BIN", Path(sys.executable).with_name("midst"))).absolute()
 MAKEFILE = (ROOT / "Makefile").read_text()
 PATIENCE = 120  # seconds for a line
+NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Instead(NamedTuple):
@@ -107,11 +108,11 @@ class Person:
             "BROWSER": "true",  # which opens nothing
         }
 
-    def start(self, line: str, **options: object) -> subprocess.Popen[str]:
+    def start(self, line: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             ["bash", "-c", line], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
-        )  # type: ignore[call-overload]  # fmt: skip
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
 
     def run(self, line: str) -> str:
         """What a line prints."""
@@ -134,7 +135,7 @@ class Person:
                 assert process.stdout is not None
                 address = process.stdout.readline().strip()
                 assert address.startswith("http://127.0.0.1:"), f"$ {line}\n{address}\n{process.stdout.read()}"
-                with urllib.request.urlopen(address, timeout=PATIENCE) as page:
+                with NO_PROXY.open(address, timeout=PATIENCE) as page:
                     assert b"midst explorer" in page.read()
             finally:
                 process.send_signal(signal.SIGINT)
@@ -238,6 +239,12 @@ def test_every_exception_is_needed() -> None:
     assert {*AFTER, *ELSEWHERE} <= set(pages_with("sh"))
     for name in THEIRS:
         assert any(f"--value-file {name}" in text for text in copied), name
+
+
+def test_the_demo_points_to_what_comes_next() -> None:
+    first, second, activate, then, *_ = (line.text for line in lines_of("README.md"))
+    assert (first, second) == ("make demo", "make test")
+    assert f"Next: {activate}, then: {then}" in MAKEFILE.replace("$(BIN)", ".venv/bin")
 
 
 @pytest.mark.parametrize("path", WRITTEN)

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from midst.engines.ensemble import NEVER
 from midst.studies.paper import beyond, fig1, fig2, fig3, fig4
 from midst.studies.paper.claims import Claim
 from midst.studies.paper.gallery import FIGURES, tabulate
-from midst.studies.paper.runs import NEVER, StudySettings
+from midst.studies.paper.runs import StudySettings
 
 RUNS = {"fig1": 60, "fig2": 60, "fig3": 24, "fig4": 16, "beyond": 16}
 
@@ -121,12 +122,12 @@ def test_fig2_can_fail(data: dict[str, Any]) -> None:
         data["fig2"], measured=doctored(data["fig2"].measured, first_inside=lambda t: np.full_like(t, NEVER))
     )
     assert [claim.holds for claim in fig2.claims(unmoved)[:3]] == [False, False, True]
-    for change, text in (
-        ({"shift": lambda shift: 1e-15 * shift}, "With an offset"),
-        ({"shift": lambda shift: 1.5 * shift}, "A plateau then tells"),
-        ({"error": lambda error: 0 * error}, "The offset costs"),
+    for part, change, text in (
+        ("plateaus", {"shift": lambda shift: 1e-15 * shift}, "With an offset"),
+        ("plateaus", {"shift": lambda shift: 1.5 * shift}, "A plateau then tells"),
+        ("measured_blurred", {"error": lambda error: 0 * error}, "The offset costs"),
     ):
-        wrong = replace(data["fig2"], measured_blurred=doctored(data["fig2"].measured_blurred, **change))
+        wrong = replace(data["fig2"], **{part: doctored(getattr(data["fig2"], part), **change)})
         assert not find(fig2.claims(wrong), text).holds, text
 
 

@@ -10,14 +10,25 @@ import numpy as np
 import pytest
 from algorithm1 import algorithm_1
 
+from midst.engines.ensemble import NEVER
 from midst.errors import InputError
 from midst.studies.paper.choices import FAR, NEAR, perform_drawn
-from midst.studies.paper.runs import NEVER, Experiment, Outcome, Run, StudySettings, measure, observe, perform, plateaus
+from midst.studies.paper.runs import (
+    Experiment,
+    Outcome,
+    Run,
+    StudySettings,
+    measure,
+    measure_outcomes,
+    observe_plateaus,
+    perform,
+    plateaus,
+)
 
 PLAN = {NEAR: 5, replace(FAR, offset=0.1): 3, Experiment(n=6, graph="ring", c=3.0): 4}
 
 
-def same(one: Outcome, other: Outcome) -> bool:
+def same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(one, other, strict=True))
 
 
@@ -28,24 +39,42 @@ def noise(run: Run, experiment: Experiment) -> Any:
 
 
 def test_any_number_of_workers_gives_the_same_numbers() -> None:
-    alone = measure(observe, PLAN, StudySettings(seed=3))
+    alone, other = StudySettings(seed=3), StudySettings(seed=3, workers=2)
     before = dict(os.environ)
-    shared = measure(observe, PLAN, StudySettings(seed=3, workers=2))
+    outcomes = [measure_outcomes(PLAN, settings) for settings in (alone, other)]
+    caught = [measure(observe_plateaus, PLAN, settings) for settings in (alone, other)]
     assert dict(os.environ) == before
-    assert list(alone) == list(shared) == list(PLAN)
+    assert all(list(found) == list(PLAN) for found in (*outcomes, *caught))
     for experiment, runs in PLAN.items():
-        assert alone[experiment].exposed.shape == (runs, experiment.n)
-        assert same(alone[experiment], shared[experiment])
+        assert outcomes[0][experiment].exposed.shape == caught[0][experiment].shift.shape == (runs, experiment.n)
+        assert same(outcomes[0][experiment], outcomes[1][experiment])
+        assert same(caught[0][experiment], caught[1][experiment])
 
 
 def test_more_runs_leave_the_first_as_they_were() -> None:
-    few, many = (measure(observe, {NEAR: runs}, StudySettings())[NEAR] for runs in (2, 4))
-    assert same(few, Outcome(*(array[:2] for array in many)))
+    few, many = (measure_outcomes({NEAR: runs}, StudySettings())[NEAR] for runs in (2, 4))
+    assert same(few._replace(error=0), Outcome(*(array[:2] for array in many))._replace(error=0))
+    assert few.error == pytest.approx(many.error[:2], abs=1e-12)
 
 
 def test_another_seed_gives_other_numbers() -> None:
-    one, other = (measure(observe, {NEAR: 3}, StudySettings(seed=seed))[NEAR] for seed in (1, 2))
+    one, other = (measure_outcomes({NEAR: 3}, StudySettings(seed=seed))[NEAR] for seed in (1, 2))
     assert not same(one, other)
+
+
+@pytest.mark.parametrize("experiment", PLAN)
+def test_an_ensemble_has_the_runs_that_are_performed(experiment: Experiment) -> None:
+    found = measure_outcomes({experiment: 4}, StudySettings())[experiment]
+    caught = measure(observe_plateaus, {experiment: 4}, StudySettings())[experiment]
+    assert np.array_equal(found.exposed, ~np.isnan(caught.shift))
+    for k in range(4):
+        truth, problem, result = perform(experiment, 1, k)
+        middle = truth.answer[0]
+        assert np.array_equal(found.first_inside[k], plateaus(result.trace)[0])
+        assert np.array_equal(found.side[k], np.sign(truth.values - middle))
+        assert found.iterations[k] == result.iterations
+        assert found.error[k] == pytest.approx(np.abs(result.trace.x[-1] - middle).max(), abs=1e-12)
+        assert np.array_equal(caught.offset[k], problem.values - truth.values)
 
 
 @pytest.mark.parametrize("change", [{"c": 3.0}, {"mu": -10.0}, {"sigma": 5.0}, {"offset": 0.1}, {"graph": "ring"}])
@@ -73,7 +102,7 @@ def test_a_run_is_algorithm_1() -> None:
 
 
 def test_shares_over_time_end_where_the_shares_are() -> None:
-    found = measure(observe, {NEAR: 6}, StudySettings())[NEAR]
+    found = measure_outcomes({NEAR: 6}, StudySettings())[NEAR]
     over_time = found.secure_over_time(np.arange(found.iterations.max()))
     assert np.allclose(over_time[:, -1], found.secure_share)
     assert (np.diff(over_time, axis=1) <= 0).all()
@@ -111,7 +140,10 @@ def test_an_experiment_is_named_by_what_is_different() -> None:
     assert NEAR.apart_from(NEAR) == ""
 
 
-def test_progress_counts_every_run() -> None:
+def test_progress_counts_every_task() -> None:
     seen: list[tuple[int, int]] = []
-    measure(observe, {NEAR: 3}, StudySettings(progress=lambda done, total: seen.append((done, total))))
+    settings = StudySettings(progress=lambda done, total: seen.append((done, total)))
+    measure(observe_plateaus, {NEAR: 3}, settings)
     assert seen == [(1, 3), (2, 3), (3, 3)]
+    measure_outcomes({NEAR: 3, FAR: 2}, settings)
+    assert seen[3:] == [(1, 2), (2, 2)]

@@ -49,7 +49,7 @@ def command(figures: tuple[str, ...], out: Path, runs: int, seed: int, workers: 
     check_folder(out)
     entries = {}
     for name in names:
-        with task_bar(name) as progress:
+        with task_bar(name, of="tasks") as progress:
             plate = make(name, replace(settings, progress=progress))
         publish(plate, out)
         entries[name] = plate.entry()

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from midst.engines.ensemble import NEVER
 from midst.methods import Exact
 from midst.plots.style import BLUE, COLOURS, GREY, MARKERS, VERMILION, show_number
 from midst.privacy.adversaries import Adversary, Init
@@ -41,7 +42,7 @@ from midst.studies.paper.claims import (
     share_of,
 )
 from midst.studies.paper.drawing import Axes, Figure, draw_interval, legend_below, panels
-from midst.studies.paper.runs import CERTIFIED, NEVER, Experiment, Seen, StudySettings, measure, perform, plateaus
+from midst.studies.paper.runs import CERTIFIED, Experiment, Seen, StudySettings, measure, perform, plateaus
 from midst.types import Array, Ints, Row
 
 C = (1.0, 3.0, 10.0, 30.0)

@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import count
 
 from midst.methods import Certified
-from midst.studies.paper.runs import Experiment, Run, StudySettings, observe, perform
+from midst.studies.paper.runs import Experiment, Run, StudySettings, perform
 
 NEAR = Experiment(n=5)  # Fig. 1: μ = 0 and σ² = 0.01 start near the median
 FAR = replace(NEAR, mu=-10.0, sigma=1.0)  # Fig. 2: starts far above it
@@ -38,7 +38,7 @@ def plan(base: Experiment, others: tuple[Experiment, ...], settings: StudySettin
 
 def drawn_run(settings: StudySettings) -> int:
     """Which run Figs. 1 and 2 show: the first in which nobody but the holder of the median sends its own value."""
-    return next(k for k in count() if observe(NEAR, settings.seed, k).exposed.sum() == 1)
+    return next(k for k in count() if len(perform(NEAR, settings.seed, k).result.exposed) == 1)
 
 
 def perform_drawn(experiment: Experiment, settings: StudySettings) -> Run:

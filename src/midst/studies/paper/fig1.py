@@ -14,7 +14,7 @@ from midst.plots.style import BLUE, show_number
 from midst.studies.paper.choices import CLOSE, NEAR, perform_drawn, plan
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure, observe
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
 from midst.types import Array, Bools, Row
 
 RANGE = tuple(
@@ -57,7 +57,7 @@ def run(settings: StudySettings) -> Data:
     """The draw that is shown, and many more."""
     truth, _, result = perform_drawn(NEAR, settings)
     trace = result.trace
-    measured = measure(observe, plan(NEAR, RANGE, settings), settings)
+    measured = measure_outcomes(plan(NEAR, RANGE, settings), settings)
     return Data(truth.values, float(truth.answer[0]), trace.x, trace.inside, measured)
 
 

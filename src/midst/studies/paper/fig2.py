@@ -26,7 +26,16 @@ from midst.studies.paper.claims import (
     variance_of,
 )
 from midst.studies.paper.drawing import Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure, observe
+from midst.studies.paper.runs import (
+    Experiment,
+    Outcome,
+    Plateaus,
+    Run,
+    StudySettings,
+    measure,
+    measure_outcomes,
+    observe_plateaus,
+)
 from midst.types import Array, Bools, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
@@ -69,6 +78,7 @@ class Data:
         blurred: the run on s_i + n_i.
         measured: many draws without an offset, the paper's setting first.
         measured_blurred: many with one.
+        plateaus: of the same runs as these, where the nodes were caught.
     """
 
     values: Array
@@ -76,18 +86,20 @@ class Data:
     blurred: Shown
     measured: dict[Experiment, Outcome]
     measured_blurred: dict[Experiment, Outcome]
+    plateaus: dict[Experiment, Plateaus]
 
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, without and with an offset, and many more."""
     plain, blurred = (perform_drawn(experiment, settings) for experiment in (FAR, BLURRED))
-    measured = measure(observe, plan(FAR, RANGE, settings) | plan(BLURRED, BLURS, settings), settings)
+    with_offset = plan(BLURRED, BLURS, settings)
     return Data(
         plain.truth.values,
         _shown(plain),
         _shown(blurred),
-        {each: measured[each] for each in (FAR, *RANGE)},
-        {each: measured[each] for each in (BLURRED, *BLURS)},
+        measure_outcomes(plan(FAR, RANGE, settings), settings),
+        measure_outcomes(with_offset, settings),
+        measure(observe_plateaus, with_offset, settings),
     )
 
 
@@ -111,10 +123,10 @@ def claims(data: Data) -> list[Claim]:
         ),
         judge(
             "With an offset the plateaus lie at s_i + n_i, and none at s_i (share of plateaus).",
-            over(data.measured_blurred, lambda found: share_of(_at_offset(found))),
+            over(data.plateaus, lambda found: share_of(_at_offset(found))),
             is_everywhere,
         ),
-        _judge_leak(data.measured_blurred),
+        _judge_leak(data.plateaus),
         judge(
             "The offset costs accuracy (mean distance of the answer from the true median; without it at most 1e-6).",
             over(data.measured_blurred, lambda found: mean_of(found.error)),
@@ -159,13 +171,14 @@ def _shown(run: Run) -> Shown:
     return Shown(run.problem.values, trace.x, trace.inside, float(run.problem.answer[0]))
 
 
-def _at_offset(found: Outcome) -> Bools:
+def _at_offset(found: Plateaus) -> Bools:
     """Of every plateau, whether it lies at s_i + n_i and not at s_i."""
-    shift, offset = found.shift[found.exposed], found.offset[found.exposed]
+    caught = ~np.isnan(found.shift)
+    shift, offset = found.shift[caught], found.offset[caught]
     return np.asarray((np.abs(shift - offset) <= _SAME) & (np.abs(shift) > _SAME))
 
 
-def _judge_leak(measured: dict[Experiment, Outcome]) -> Claim:
+def _judge_leak(measured: dict[Experiment, Plateaus]) -> Claim:
     """Bits from the scatter of the plateaus around the values, as a multiple of what the formula says."""
     predicted = {each: information(Offset(each.offset), prior_std=1.0) for each in measured}
     ratios = over(
@@ -179,9 +192,9 @@ def _judge_leak(measured: dict[Experiment, Outcome]) -> Claim:
     return judge(text, ratios, lambda ratio: ratio.low <= 1 <= ratio.high)
 
 
-def _bits_told(found: Outcome) -> Interval:
+def _bits_told(found: Plateaus) -> Interval:
     """½ log2(1 + 1/variance) of a value with prior variance 1; less where the plateaus scatter more."""
-    scatter = variance_of(found.shift[found.exposed])
+    scatter = variance_of(found.shift[~np.isnan(found.shift)])
     value, high, low = (float(0.5 * np.log2(1 + 1 / variance)) for variance in scatter)
     return Interval(value, low, high)
 

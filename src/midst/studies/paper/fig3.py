@@ -15,7 +15,7 @@ from midst.plots.style import BLUE, GREEN, ORANGE
 from midst.studies.paper.choices import FIFTEEN, plan
 from midst.studies.paper.claims import Claim, Interval, is_positive, judge, mean_of, mean_share_of, over
 from midst.studies.paper.drawing import Figure, draw_ceiling, draw_interval, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure, observe
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
 from midst.types import Row
 
 TOPOLOGIES = {"ring": ORANGE, "rgg": BLUE, "complete": GREEN}  # from sparse to dense
@@ -50,7 +50,7 @@ def run(settings: StudySettings) -> Data:
         for experiment, runs in plan(FIFTEEN, RANGE, settings).items()
         for topology in TOPOLOGIES
     }
-    found = measure(observe, wanted, settings)
+    found = measure_outcomes(wanted, settings)
     return Data(
         {
             experiment: {topology: found[replace(experiment, graph=topology)] for topology in TOPOLOGIES}

@@ -25,7 +25,7 @@ from midst.studies.paper.claims import (
     over,
 )
 from midst.studies.paper.drawing import Figure, LogLocator, draw_ceiling, draw_interval, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure, observe
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
 from midst.types import Array, Row
 
 C = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -54,7 +54,7 @@ class Data:
 def run(settings: StudySettings) -> Data:
     """Every setting under every c."""
     wanted = {replace(experiment, c=c): runs for experiment, runs in plan(FIFTEEN, RANGE, settings).items() for c in C}
-    found = measure(observe, wanted, settings)
+    found = measure_outcomes(wanted, settings)
     return Data({each: {c: found[replace(each, c=c)] for c in C} for each in (FIFTEEN, *RANGE)})
 
 

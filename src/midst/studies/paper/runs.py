@@ -4,6 +4,8 @@ Rules:
 - Run k draws its values, its graph, z(0) and its offsets from child k of the seed, each from a stream of its own. What
   an experiment changes, such as c, leaves the draws as they are: experiments are compared run by run, on the same data.
 - A run depends on its experiment, the seed and k, and on nothing else: any number of workers gives the same numbers.
+- Where no trace is asked for, all runs of an experiment are one ensemble: the same runs in a tenth of the time, but for
+  a last bit of x.
 - Exposure is told by the branch, never by comparing x with s.
 """
 
@@ -17,6 +19,7 @@ import numpy as np
 
 from midst import graphs
 from midst.dp.mechanisms import Offset, privatise
+from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.errors import InputError
 from midst.methods import Certified, Consensus, Stop
 from midst.objectives import median
@@ -33,7 +36,6 @@ from midst.workers import TaskProgress, run_in_parallel
 Seen = TypeVar("Seen", bound=tuple[Any, ...])
 
 CERTIFIED = Certified()  # to 1e-6 of the scale, which is 1
-NEVER = -1  # the iteration of what did not happen
 _LETTERS = {"mu": "μ", "sigma": "σ", "offset": "offset σ"}
 
 
@@ -45,7 +47,7 @@ class StudySettings:
         runs: of each experiment, at least 2; where a claim is followed over a range, a quarter of that (at least 2).
         seed: of everything random.
         workers: processes.
-        progress: told how many runs of how many are done.
+        progress: told how many tasks of how many are done: runs, or ensembles of them.
     """
 
     runs: int = 100
@@ -95,6 +97,10 @@ class Experiment:
             for name in names
         )
 
+    def method(self, stop: Stop = CERTIFIED) -> Consensus:
+        """How its runs find their answers."""
+        return Consensus(self.c, mu=self.mu, sigma=self.sigma, stop=stop)
+
     @property
     def kind(self) -> str:
         """The kind of graph, for people."""
@@ -116,21 +122,17 @@ class Run(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What is kept of a run. With an axis of runs before each, it is an ensemble.
+    """What is kept of the runs of an experiment; the first axis is the run.
 
     Attributes:
         first_inside: of each node the first iteration in which it sent its own value, or `NEVER`.
         side: −1, 0 or +1: whether its value lies below, at or above the median.
-        shift: how far from its true value the first plateau of a node lies; NaN where it has none.
-        offset: what was put on its value.
         iterations: how many were run.
         error: the largest distance of an x_i from the true median, in the end.
     """
 
     first_inside: Ints
     side: Ints
-    shift: Array
-    offset: Array
     iterations: Ints
     error: Array
 
@@ -155,6 +157,45 @@ class Outcome(NamedTuple):
         return np.asarray((first[..., None] > t).mean(axis=-2))
 
 
+class Plateaus(NamedTuple):
+    """Where the nodes of a run were caught. With an axis of runs before each, of many.
+
+    Attributes:
+        shift: how far from its true value the first plateau of a node lies; NaN where it has none.
+        offset: what was put on its value.
+    """
+
+    shift: Array
+    offset: Array
+
+
+class Drawn(NamedTuple):
+    """What is random in a run.
+
+    Attributes:
+        truth: the problem with the values as they are.
+        problem: the problem to be solved: the same, or with an offset on every value.
+        z0: what z(0) is drawn from.
+    """
+
+    truth: Problem
+    problem: Problem
+    z0: np.random.Generator
+
+
+def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -> Drawn:
+    """What run number k of an experiment begins with; `perform` says what the arguments are."""
+    drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
+    values = drawn.values.standard_normal(experiment.n)
+    if copies is not None:
+        values = np.repeat(values[:, None], copies, axis=1)
+    shape = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
+    graph = graphs.make(experiment.graph, experiment.n, rng=drawn.graph, **shape)
+    truth = Problem(graph, values, objective=median("any"))
+    problem = privatise(truth, Offset(experiment.offset), drawn.values) if experiment.offset else truth
+    return Drawn(truth, problem, drawn.z0)
+
+
 def perform(
     experiment: Experiment,
     seed: int,
@@ -174,31 +215,14 @@ def perform(
         stop: of the iteration; it runs until its answer is certified unless told otherwise.
         record: what to keep of it.
     """
-    drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
-    values = drawn.values.standard_normal(experiment.n)
-    if copies is not None:
-        values = np.repeat(values[:, None], copies, axis=1)
-    shape = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
-    graph = graphs.make(experiment.graph, experiment.n, rng=drawn.graph, **shape)
-    truth = Problem(graph, values, objective=median("any"))
-    problem = privatise(truth, Offset(experiment.offset), drawn.values) if experiment.offset else truth
-    method = Consensus(experiment.c, mu=experiment.mu, sigma=experiment.sigma, stop=stop)
-    return Run(truth, problem, solve(problem, method, rng=drawn.z0, record=record))
+    truth, problem, z0 = draw(experiment, seed, k, copies)
+    return Run(truth, problem, solve(problem, experiment.method(stop), rng=z0, record=record))
 
 
-def observe(experiment: Experiment, seed: int, k: int) -> Outcome:
-    """Run number k of an experiment, and what is kept of it."""
+def observe_plateaus(experiment: Experiment, seed: int, k: int) -> Plateaus:
+    """Run number k of an experiment, and where its nodes were caught."""
     truth, problem, result = perform(experiment, seed, k)
-    first, sent = plateaus(result.trace)
-    middle = float(truth.answer[0])
-    return Outcome(
-        first_inside=first,
-        side=np.sign(truth.values - middle).astype(np.int64),
-        shift=sent - truth.values,
-        offset=problem.values - truth.values,
-        iterations=np.asarray(result.iterations),
-        error=np.asarray(np.abs(result.trace.x[-1] - middle).max()),
-    )
+    return Plateaus(plateaus(result.trace)[1] - truth.values, problem.values - truth.values)
 
 
 def plateaus(trace: Trace) -> tuple[Ints, Array]:
@@ -210,6 +234,33 @@ def plateaus(trace: Trace) -> tuple[Ints, Array]:
     first[segments.node[inside]] = segments.start[inside]
     sent[segments.node[inside]] = segments.low[inside]
     return first, sent
+
+
+def measure_outcomes(plan: Mapping[Experiment, int], settings: StudySettings) -> dict[Experiment, Outcome]:
+    """Each experiment so many times, until certified, and what is kept of its runs.
+
+    Args:
+        plan: how many runs of which experiment.
+        settings: seed, workers and progress.
+    """
+    tasks = [(experiment, settings.seed, runs) for experiment, runs in plan.items()]
+    found = run_in_parallel(_outcome, tasks, settings.workers, settings.progress)
+    return dict(zip(plan, found, strict=True))
+
+
+def _outcome(task: tuple[Experiment, int, int]) -> Outcome:
+    experiment, seed, runs = task
+    drawn = [draw(experiment, seed, k) for k in range(runs)]
+    problems, rngs = [each.problem for each in drawn], [each.z0 for each in drawn]
+    result = solve_ensemble(problems, experiment.method(), rng=rngs, bounds=False, workers=1)
+    values = np.stack([each.truth.values for each in drawn])
+    middle = np.array([[each.truth.answer[0]] for each in drawn])
+    return Outcome(
+        first_inside=result.first_inside,
+        side=np.sign(values - middle).astype(np.int64),
+        iterations=result.iterations,
+        error=np.asarray(np.abs(result.x - middle).max(axis=1)),
+    )
 
 
 def measure(
