@@ -5,14 +5,17 @@ Rules:
   there, for it may be a value, mistyped. Nor is a column's name shown where nobody asked for it and it does not begin
   as a word does: in a file without a header it is a value. No error is raised while another, which may hold the
   text, is being handled.
-- What is not one finite number a cell is refused, never guessed: text, infinities, true and false, dates, decimal
-  commas, rows of other lengths, quotes that do not match. Missing numbers are refused too, unless they are asked to be
-  dropped; then the whole row is left out, and counted.
+- What is not one finite number a cell is refused, never guessed: text, infinities, true and false, dates, rows of
+  other lengths, quotes that do not match, anything between thousands. Missing numbers are refused too, unless they are
+  asked to be dropped; then the whole row is left out, and counted.
 - Written numbers are read as Python's `float` reads them, to the nearest float64, and all by `_read_number`. Whole
   numbers that come as such (arrays, Parquet) must fit exactly. Decimals become the nearest float64.
 - A text is a row of numbers a line, between blanks or commas; `#` starts a comment; blank lines are skipped. A CSV has
   a header, but for a single column; `;` separates where the first line has one. In a CSV of a single column a blank
   line is a missing number, but for those at the end.
+- Decimal commas are read where something else separates, `;` or a tab, and one of them at least cannot stand between
+  thousands, as that in 1,234 can; then nothing has a point. Where commas may separate, of one file, it must be clear
+  that they do: 1,2,3 and 1.5,2 are rows; 3,14 alone is refused, since it may be a number or two.
 - A CSV is read fast, and when anything at all is odd about it, again and with care, to say where. Both read the same.
 - No library of data frames is imported for what it made: each is asked by what it can do. Parquet needs pyarrow.
 """
@@ -49,8 +52,19 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none", "."}
 _SHOWN = 8  # names in an error, at most
 _BLOCK = 2**16  # bytes of a CSV at a time
 _EXACT = 2**53  # whole numbers up to here fit into a float64
-_COMMA = "decimal commas are not understood: write a point, as in 3.5"
+_COMMA = "a decimal comma where commas separate; write a point, as in 3.5"
+_UNCLEAR = "the comma may be a decimal comma, or stand between thousands or numbers; write points, and blanks between"
+_MIXED = "a point, and decimal commas elsewhere; write all numbers with a point, and nothing between thousands"
+_THOUSANDS = "something may stand between thousands; leave that out, and write decimals with a point"
 _TEXT = "not a number"
+_SEPARATORS = re.compile(r"\s*;\s*|\s+")
+_BLANK_BETWEEN = re.compile(r"\d[\u00a0\u2007\u2009\u202f]\d")  # as in French
+_DECIMAL = re.compile(r"[-+]?(\d+(,\d+)?|,\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_THREE = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+", re.ASCII)  # may be thousands
+_GROUPED = re.compile(r"[-+]?\d{1,3}([.,'’\s]\d{3})+([.,]\d*)?")
+_MAY_BE_ONE = re.compile(
+    r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+\.?\d*|\d{1,3}(\.\d{3})+,\d*)(e[-+]?\d+)?,?", re.ASCII | re.IGNORECASE
+)
 _BOOL = "true or false is not a number; give 0 and 1 if that is meant"
 _DATE = "a date or time is not a number; give the days or seconds since one"
 _HUGE = "a whole number that a float64 cannot hold; give it as float64, rounded, if that will do"
@@ -223,14 +237,31 @@ def parse_rows(
         InputError: there are none, or a line is not m finite numbers.
     """
     place, rows = _Place(name), list[list[float]]()
-    for line, text in enumerate(lines, start=1):
-        if words := text.partition("#")[0].replace(",", " ").split():
-            rows.append([_check_number(word, missing, place, f"line {line}") for word in words])
-            if len(rows[-1]) != len(rows[0]) and not ragged:
-                raise InputError(f"{name}, line {line}: {len(rows[-1])} in a row, but {len(rows[0])} before")
+    for line, words in _split_text([text.partition("#")[0] for text in lines], place):
+        rows.append([_check_number(word, missing, place, f"line {line}") for word in words])
+        if len(rows[-1]) != len(rows[0]) and not ragged:
+            raise InputError(f"{name}, line {line}: {len(rows[-1])} in a row, but {len(rows[0])} before")
     if not rows:
         raise InputError(f"{name}: no numbers; write one a line")
     return rows
+
+
+def _split_text(texts: list[str], place: _Place) -> Iterator[tuple[int, list[str]]]:
+    """The words of every line that has some, with points for decimal commas."""
+    lines = [(line, text) for line, text in enumerate(texts, start=1) if text and not text.isspace()]
+    for line, text in lines:
+        if not text.isascii() and _BLANK_BETWEEN.search(text):
+            raise InputError(f"{place.at(f'line {line}')}: {_THOUSANDS}")
+    if any(";" in text or ("," in text and "\t" in text.strip()) for _, text in lines):
+        split = [(line, _SEPARATORS.split(text.strip())) for line, text in lines]
+        if _check_commas(((word, (f"line {line}",)) for line, words in split for word in words), place):
+            return ((line, [_with_point(word, place, f"line {line}") for word in words]) for line, words in split)
+        return iter(split)
+    commas = [(line, word) for line, text in lines if "," in text for word in text.split()]
+    unclear = next((line for line, word in commas if _MAY_BE_ONE.fullmatch(word)), None)
+    if unclear is not None and all("," not in word[:-1] or _MAY_BE_ONE.fullmatch(word) for _, word in commas):
+        raise InputError(f"{place.at(f'line {unclear}')}: {_UNCLEAR}")
+    return ((line, words) for line, text in lines if (words := text.replace(",", " ").split()))
 
 
 # Numbers
@@ -249,12 +280,39 @@ def _read_number(word: str) -> float | None:
 def _check_number(word: str, missing: Missing | None, place: _Place, *where: str) -> float:
     number = _read_number(word)
     if number is None:
-        raise InputError(f"{place.at(*where)}: {_COMMA if _has_decimal_comma(word) else _TEXT}")
+        why = _THOUSANDS if _GROUPED.fullmatch(word.strip()) else _COMMA if _has_decimal_comma(word) else _TEXT
+        raise InputError(f"{place.at(*where)}: {why}")
     if math.isnan(number) and missing == "refuse":
         raise place.gap(*where)
     if not math.isfinite(number) and not (math.isnan(number) and missing):
         raise InputError(f"{place.at(*where)}: not a finite number")
     return number
+
+
+def _check_commas(words: Iterable[tuple[str, tuple[str, ...]]], place: _Place) -> bool:
+    """Whether commas in words, each with where it stands, are decimal commas, of which one at least must be for sure.
+
+    Raises:
+        InputError: each may stand between thousands.
+    """
+    first = None
+    for word, where in words:
+        if "," in word:
+            if not _THREE.fullmatch(word.strip()):
+                return True
+            first = first or where
+    if first is not None:
+        raise InputError(f"{place.at(*first)}: {_UNCLEAR}")
+    return False
+
+
+def _with_point(word: str, place: _Place, *where: str) -> str:
+    """A word with a point for its decimal comma, of a file that has such commas."""
+    if _DECIMAL.fullmatch(word.strip()):
+        return word.replace(",", ".")
+    if "." in word and word.strip() not in _MISSING:
+        raise InputError(f"{place.at(*where)}: {_MIXED}")
+    return word
 
 
 def _has_decimal_comma(word: str) -> bool:
@@ -411,7 +469,7 @@ def _read_csv(data: bytes, delimiter: str, columns: Sequence[str], missing: Miss
     if table.names:
         picks = _choose(table.names, columns, place, place.at(f"line {table.first}"))
     elif columns or table.width > 1:
-        comma = f" ({_COMMA})" if table.width > 1 else ""
+        comma = f" ({_COMMA})" if table.width > 1 and table.delimiter == "," else ""
         raise InputError(f"{place.what}: no header, its first line is numbers; write a line of names above it{comma}")
     else:
         picks = [_Pick(0, "", "")]
@@ -497,7 +555,7 @@ def _read_or_raise(word: str | bytes) -> float:
 
 def _read_with_care(table: _Table, picks: Sequence[_Pick], missing: Missing) -> Array:
     """The same as `_read_fast`, or an error that says where."""
-    place, values = table.place, list[list[float]]()
+    place, rows = table.place, list[tuple[int, list[str]]]()
     for line, row in _records(table):
         if line < table.first or (line == table.first and table.names) or (not row and table.width > 1):
             continue
@@ -505,7 +563,11 @@ def _read_with_care(table: _Table, picks: Sequence[_Pick], missing: Missing) -> 
         if len(cells) != table.width:
             comma = f" ({_COMMA})" if table.delimiter == "," and len(cells) > table.width else ""
             raise InputError(f"{place.at(f'line {line}')}: {len(cells)} cells, but {table.width} in the first{comma}")
-        values.append([_check_number(cells[p.index], missing, place, f"line {line}", p.label) for p in picks])
+        rows.append((line, [cells[p.index] for p in picks]))
+    words = [(cell, (f"line {line}", pick.label)) for line, row in rows for cell, pick in zip(row, picks, strict=True)]
+    if table.delimiter != "," and _check_commas(words, place):
+        words = [(_with_point(word, place, *where), where) for word, where in words]
+    values = [_check_number(word, missing, place, *where) for word, where in words]
     return np.array(values, dtype=np.float64).reshape(-1, len(picks))
 
 

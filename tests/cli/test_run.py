@@ -115,7 +115,7 @@ def test_sides(side: str, low: float, high: float) -> None:
 
 
 def test_rows_are_vectors() -> None:
-    found = answer(*RUN, "--values", "-", input="1, 10\n2 20\n3,30\n")
+    found = answer(*RUN, "--values", "-", input="1, 10\n2 20\n3, 30\n")
     assert found["value"] == pytest.approx([2, 20], abs=1e-3)
     assert found["coordinates"] == 2
 

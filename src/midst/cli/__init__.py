@@ -132,7 +132,7 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def _meant(error: click.ClickException) -> str:
-    """The command or the choice that is nearest to what was given; of options click itself says it."""
+    """The command or the choice that is nearest to what was given, or how to write it; of options click says it."""
     message, asked = getattr(error, "message", ""), getattr(error, "ctx", None)
     if found := re.fullmatch("No such command '(.+)'\\.?", message):
         assert asked is not None, "a command is looked for in a group"
@@ -140,7 +140,7 @@ def _meant(error: click.ClickException) -> str:
     kind = getattr(getattr(error, "param", None), "type", None)
     if isinstance(kind, click.Choice) and (found := re.match("'(.+)' is not one of", message)):
         return closest(found[1], map(str, kind.choices))
-    return ""
+    return "; write a point, as in 0.5" if re.match("'[-+\\d]*,\\d+' is not a valid float", message) else ""
 
 
 def _say_warnings() -> None:

@@ -59,7 +59,8 @@ def parse_bounds(text: str | None) -> tuple[float, float] | None:
     try:
         low, high = map(float, text.split(":"))
     except ValueError:
-        raise InputError("--bounds must be two numbers, LO:HI, such as 0:100") from None
+        comma = ", and with points: 0.5:1.5" if "," in text else ""
+        raise InputError(f"--bounds must be two numbers, LO:HI, such as 0:100{comma}") from None
     return low, high
 
 
