@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -225,7 +227,8 @@ def _file(text: str) -> Path:
         (lambda text: text[: text.index("[certificates]")] + "[certificates]\nbob = 3\n", "must be a text in PEM"),
         (lambda text: "certificates = 3\n" + text[: text.index("[certificates]")], "expected a table"),
         (lambda text: text.replace('"bob" =', '"x" =').replace('"alice" =', '"bob" =').replace('"x" =', '"alice" ='),
-         "has another fingerprint"),
+         "that of bob is another's"),
+        (lambda text: re.sub("sha256:.{64}", f"sha256:{'0' * 64}", text, count=1), "alice has another fingerprint"),
         (lambda text: text.replace("BEGIN CERT", "BEGIN"), "expected one certificate in PEM"),
     ],
 )  # fmt: skip
@@ -236,6 +239,22 @@ def test_certificates_that_are_not_those_of_the_charter(change: Callable[[str], 
         assert done.exit_code == 2
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("other", ["bob", "board"])
+def test_a_charter_brings_no_certificate_but_those_of_its_participants(other: str) -> None:
+    """Who writes a charter could give a participant the certificate of another, or of an authority of its own."""
+    text = Path("old.toml").read_text()
+    own, theirs = (certificates.read_certificate(f"{name}.crt") for name in ("carol", other))
+    swapped = text.replace(certificates.fingerprint(own), certificates.fingerprint(theirs))
+    swapped = swapped.replace(ssl.DER_cert_to_PEM_cert(own), ssl.DER_cert_to_PEM_cert(theirs))
+    assert swapped.count("BEGIN CERTIFICATE") == 3
+    if other == "bob":  # once each
+        swapped = swapped.replace(f'"{certificates.fingerprint(theirs)}"', f'"sha256:{"0" * 64}"', 1)
+        swapped = swapped.replace(f'"bob" = """\n{ssl.DER_cert_to_PEM_cert(theirs)}"""\n', "", 1)
+    done = invoke("check", _file(swapped))
+    assert done.exit_code == 2
+    assert "that of carol is another's, or an authority's" in done.stderr
 
 
 def test_from_a_quantile_to_a_median_and_back() -> None:

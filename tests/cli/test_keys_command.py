@@ -147,6 +147,22 @@ def test_a_renewed_key_is_another_and_the_old_one_is_kept(folder: Path, kind: ce
     assert len(list(Path("keys").glob("carol.*.key"))) == 2
 
 
+def test_a_renewal_takes_nobodys_place(folder: Path) -> None:
+    """Participants may have dots in their names."""
+    old = keys.load_identity("keys/alice.key")
+    short = old.fingerprint.removeprefix("sha256:")[:16]
+    others = [keys.make_identity(name, "keys") for name in ("alice.new", f"alice.{short}")]
+    before = everything(folder)
+    done = invoke("renew", "keys/alice.key")
+    assert done.exit_code == 2
+    assert "is another key, where the old one is to be kept" in done.stderr
+    assert everything(folder) == before
+    others[1].key_file.unlink()
+    others[1].certificate_file.unlink()
+    done_well("renew", "keys/alice.key")
+    assert keys.load_identity("keys/alice.new.key").fingerprint == others[0].fingerprint
+
+
 def test_a_renewal_cut_short_can_be_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = keys.load_identity("keys/alice.key")
 

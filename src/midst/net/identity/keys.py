@@ -222,12 +222,15 @@ def renew_identity(key_file: str | Path, days: int = 365) -> tuple[Identity, Pat
     assert said.kind is not None, "the key was checked when it was loaded"
     key, until = _make_key(said.kind), _until(days)
     certificate = _certify(old.name, key.public_key(), old.name, key, until, False)
-    kept = old.key_file.with_name(f"{old.name}.{said.fingerprint.removeprefix('sha256:')[:8]}.key")
-    for path in (kept, fresh := old.key_file.with_name(f"{old.name}.new.key")):
-        path.unlink(missing_ok=True)  # of one that was cut short
-    _write_key(kept, old._key)
+    kept = old.key_file.with_name(f"{old.name}.{said.fingerprint.removeprefix('sha256:')[:16]}.key")
+    fresh = old.key_file.with_name(f".{old.name}.key")  # no participant's: names do not begin so
     pem = ssl.DER_cert_to_PEM_cert(old.certificate).encode("ascii")
+    if not kept.exists():  # else it was cut short before
+        _write_key(kept, old._key)
+    elif _public_bytes(_read_key(kept).public_key()) != _public_bytes(old._key.public_key()):
+        raise InputError(f"{kept} is another key, where the old one is to be kept; move it away")
     write_whole(kept.with_suffix(".crt"), lambda file: file.write(pem), mode=0o644)
+    fresh.unlink(missing_ok=True)
     _write_key(fresh, key)
     os.replace(fresh, old.key_file)
     write_whole(old.certificate_file, lambda file: file.write(certificate), mode=0o644)
