@@ -58,6 +58,8 @@ _VOTES = "tests/protocol/test_votes.py::"
 _SUMS = "tests/protocol/test_sums.py::"
 _STATS = "tests/test_statistics.py::"
 _SEALS = "tests/net/test_seal.py::"
+_OWN = "tests/net/test_own_record.py::"
+_STATUS = "tests/net/test_node_status.py::"
 _STRANGERS = "tests/net/test_strangers.py::"
 _SEALED = "tests/privacy/test_sealed.py::"
 _SEARCHED = "tests/privacy/test_search_beliefs.py::"
@@ -2372,6 +2374,86 @@ _VOTED = [
     ),
 ]
 
+_OPERATORS = [
+    Bug(
+        "the x that ended an iteration is recorded as if it had been sent",
+        "cli/own_record.py",
+        "if state is None or state.x is None or exchange.awaits_everybody or exchange.answer is not None:",
+        "if state is None or state.x is None:",
+        (_OWN + "test_of_an_iteration_it_has_what_this_participant_sent",),
+    ),
+    Bug(
+        "what is played again is not recorded",
+        "net/session.py",
+        "                if watch is not None:\n                    watch(session.exchange)",
+        "                pass",
+        (_OWN + "test_a_session_taken_up_again_is_recorded_from_its_beginning",),
+    ),
+    Bug(
+        "one participant's record is audited as if it told of everybody",
+        "privacy/audit.py",
+        "getattr(leakage, name)[others] = np.nan",
+        "getattr(leakage, name)[others] = getattr(leakage, name)[others]",
+        (_OWN + "test_its_bits_are_those_of_the_simulation",),
+    ),
+    Bug(
+        "a session that is over is begun with its value all the same",
+        "net/session.py",
+        "    if not isinstance(first, Ended):\n        return None",
+        "    if isinstance(first, Ended):\n        return None",
+        (_STATUS + "test_a_session_that_is_over_says_so_and_reads_no_value",),
+    ),
+    Bug(
+        "who waits names its neighbour, and not whom that one waits for",
+        "net/peer.py",
+        "NotYet(self.exchange.round, tuple(self.awaited[:8]))",
+        "NotYet(self.exchange.round, tuple(self.waiting_for[:8]))",
+        (_STATUS + "test_a_node_far_from_the_trouble_knows_of_it",),
+    ),
+    Bug(
+        "a log says at every look that nothing happens",
+        "cli/node_status.py",
+        "self._next = standing.since + min(standing.since, _LONGEST)",
+        "self._next = standing.since",
+        (_STATUS + "test_a_log_says_it_now_and_then",),
+    ),
+    Bug(
+        "a doctor's visit is taken for a lost link",
+        "net/peer.py",
+        "neighbour.visited = True",
+        "neighbour.visited = False",
+        (_STATUS + "test_a_doctor_does_not_alarm_a_node_that_runs",),
+    ),
+    Bug(
+        "a charter brings certificates that are not those of its participants",
+        "net/charter_files.py",
+        "if said.name != name or said.authority:",
+        "if said.name != name:",
+        ("tests/cli/test_charter_command.py::test_a_charter_brings_no_certificate_but_those_of_its_participants",),
+    ),
+    Bug(
+        "a charter brings another certificate than it names",
+        "net/charter_files.py",
+        "if said.fingerprint != known[name]:",
+        "if False:",
+        ("tests/cli/test_charter_command.py::test_certificates_that_are_not_those_of_the_charter",),
+    ),
+    Bug(
+        "a renewal forgets the old key",
+        "net/identity/keys.py",
+        "    if not kept.exists():  # else it was cut short before\n        _write_key(kept, old._key)",
+        "    if not kept.exists():  # else it was cut short before\n        _write_key(kept, key)",
+        ("tests/cli/test_keys_command.py::test_a_renewed_key_is_another_and_the_old_one_is_kept",),
+    ),
+    Bug(
+        "who leaves a charter leaves edges behind",
+        "cli/charter.py",
+        "if not set(edge) & set(removed)]",
+        "if True]",
+        ("tests/cli/test_charter_command.py::test_who_leaves_takes_its_edges_along_and_who_comes_brings_some",),
+    ),
+]
+
 BUGS: tuple[Bug, ...] = (
     *_STEP,
     *_SURFACES,
@@ -2393,4 +2475,5 @@ BUGS: tuple[Bug, ...] = (
     *_VOTED,
     *_FLOODS,
     *_PROCESSES,
+    *_OPERATORS,
 )

@@ -16,6 +16,7 @@ from midst.errors import InputError
 from midst.net.answer import Answer
 from midst.net.journal import Journal
 from midst.net.session import Session, resume
+from midst.net.wire import StepFrame
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import audit
 from midst.privacy.priors import Uniform
@@ -59,6 +60,8 @@ def test_of_an_iteration_it_has_what_this_participant_sent(settings: dict[str, A
         simulated = simulate(net)
         own = run(net, i)
         assert own.own == i
+        said = [net.setups[i].codec.decode(frame) for k, _, frame in net.sent if k == i]
+        assert own.iterations == max(each.message.round for each in said if isinstance(each, StepFrame))
         assert own.segments is not None
         assert simulated.segments is not None
         assert set(own.segments.node.tolist()) == {i}
