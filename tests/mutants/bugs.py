@@ -2259,7 +2259,7 @@ _PROCESSES = [
     ),
     Bug(
         "a value that others can read is taken",
-        "cli/node.py",
+        "cli/node_value.py",
         "str(file), alone=True)",
         "str(file), alone=False)",
         ("tests/net/test_node_command.py",),

@@ -14,15 +14,11 @@ Rules:
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
-import subprocess
-import sys
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from midst.cli.node_account import NodeAccount
+    from midst.cli.node_results import Wanted
     from midst.cli.node_status import Status
     from midst.cli.own_record import OwnRecord
     from midst.columns import Missing
@@ -47,10 +44,8 @@ if TYPE_CHECKING:
     from midst.net.setup import Setup
     from midst.net.transports.making import TransportName
     from midst.net.transports.transport import Transport
-    from midst.types import Array
 
 _A_FILE = click.Path(path_type=Path)
-_LONGEST_COMMAND = 60.0  # seconds
 _LAST_LOOK = 2.0  # seconds for a page to hear how it ended
 _EXAMPLES = """\b
 Examples:
@@ -59,7 +54,6 @@ Examples:
 _VALUE_FILE = "Holds your value, or a table of them, readable by you alone. Default: standard input."
 _COLUMN = "Of a .csv, .tsv or .parquet file. Default: as the charter names them. Repeat."
 _MISSING = "Of rows with a missing value: refuse the file, or drop them."
-_TABLES = (".csv", ".tsv", ".parquet")
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
 _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
@@ -120,7 +114,9 @@ def command(
     """
     import asyncio
 
+    from midst.cli.node_results import Cost, Wanted, show_answer, with_evidence
     from midst.cli.node_status import Status
+    from midst.cli.node_value import read_value
     from midst.cli.noise import require_promise
     from midst.net.charter import check_identity, split_address
     from midst.net.charter_files import read_charter
@@ -141,25 +137,24 @@ def command(
     kind = _choose_transport(charter, transport)
     if explore and charter.statistics:
         raise InputError("--explore follows a single answer; leave it out with statistics")
-    if out is not None:
-        check_out(charter, out)
-    if save is not None:
-        _check_save(charter, save)
+    wanted = Wanted(out, save, as_json)
+    wanted.check(charter)
+    _check_ledger(**about_ledger)
     status = Status(log)
     folder = state or _default_state()
     kept = folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal"
     before = _answer_before(charter, name, kept)
     if before is not None and _is_entered(charter, about_ledger["ledger"]):
-        _show_again(charter, name, before, "your value was not read", charter_file, save, out, as_json, status)
+        _show_again(charter, name, before, "your value was not read", charter_file, wanted, status.tell)
         return
-    value = _read_value(charter, value_file, value_command, columns, missing, status.tell)
+    value = read_value(charter, value_file, value_command, columns, missing, status.tell)
     setup = make_setup(charter, name, value, CertifiedNotary(charter, identity))
     if before is not None:
         account = _open_account(setup, **about_ledger)
         assert account is not None
         _close_account(account, before, None, status.tell)
         said = "your value was read for the ledger alone"
-        _show_again(charter, name, before, said, charter_file, save, out, as_json, status)
+        _show_again(charter, name, before, said, charter_file, wanted, status.tell)
         return
     _check_dates(identity, status.tell)
     endpoint = Endpoint(charter, identity, number, largest_frame(setup, kind), own_address)
@@ -176,19 +171,11 @@ def command(
         file.close()
         status.close()
     if isinstance(ending, Aborted):
-        raise _with_evidence(charter, ending, out or kept.with_suffix(".evidence.json"))
+        raise with_evidence(charter, ending, out or kept.with_suffix(".evidence.json"))
     seconds = round(time.monotonic() - started, 3)
     if ending.contradicted:
         status.tell("contradicted", _CONTRADICTED)
-    _finish(charter, name, ending, _Cost(seconds, carrier.sent, carrier.received), out, as_json)
-
-
-class _Cost(NamedTuple):
-    """What a run took: seconds, and bytes sent and received."""
-
-    seconds: float
-    sent: int
-    received: int
+    show_answer(charter, name, ending, Cost(seconds, carrier.sent, carrier.received), wanted)
 
 
 def _answer_before(charter: Charter, name: str, kept: Path) -> Answer | None:
@@ -214,42 +201,28 @@ def _is_entered(charter: Charter, ledger: Path | None) -> bool:
     return (charter.digest.hex(), "over") in {(one.digest, one.state) for one in Ledger.open(ledger).sessions}
 
 
-def _show_again(
-    charter: Charter,
-    name: str,
-    answer: Answer,
-    said: str,
-    file: Path,
-    save: Path | None,
-    out: Path | None,
-    as_json: bool,
-    status: Status,
-) -> None:
+def _show_again(charter: Charter, name: str, answer: Answer, said: str, file: Path, wanted: Wanted, tell: Tell) -> None:
     """The answer of a session that was over before, and what to do for another."""
-    if save is not None:
+    from midst.cli.node_results import show_answer
+
+    if wanted.save is not None:
         from midst.cli.own_record import record_of_answer
 
-        record_of_answer(charter, charter.number(name), answer).save(save)
+        record_of_answer(charter, charter.number(name), answer).save(wanted.save)
     again = f"midst charter new --from {file} --session NAME --out FILE"
-    status.tell("over", f"session {charter.session} is over, and this is its answer; {said}; for another run: {again}")
-    _finish(charter, name, answer, None, out, as_json)
+    tell("over", f"session {charter.session} is over, and this is its answer; {said}; for another run: {again}")
+    show_answer(charter, name, answer, None, wanted)
 
 
-def _check_save(charter: Charter, path: Path) -> None:
-    """Refuses to record what `midst audit` has no eye for, or where it cannot be written."""
-    from midst.files import check_writable
-
-    if charter.statistics or charter.noise is not None:
-        what = "statistics" if charter.statistics else "a search with noise"
-        raise InputError(f"--save is for midst audit, which knows nothing of {what}; keep a --ledger")
-    check_writable(path)
+def _check_ledger(ledger: Path | None, despite_ledger: bool, prior: str | None) -> None:
+    """Refuses what is about a ledger where none is kept."""
+    if ledger is None and (despite_ledger or prior is not None):
+        raise InputError("--despite-ledger and --prior are about --ledger; give one, or leave them out")
 
 
 def _open_account(setup: Setup, ledger: Path | None, despite_ledger: bool, prior: str | None) -> NodeAccount | None:
     """The session, entered into the ledger; None where none is kept."""
     if ledger is None:
-        if despite_ledger or prior is not None:
-            raise InputError("--despite-ledger and --prior are about --ledger; give one, or leave them out")
         return None
     from midst.cli.node_account import open_node_account
 
@@ -275,41 +248,6 @@ def _check_dates(identity: Identity, tell: Tell) -> None:
         raise InputError(f"your own certificate: {problem.text}")
     if warning := expiry_warning(identity.certificate, _now()):
         tell("expiry", warning)
-
-
-def check_out(charter: Charter, path: Path) -> None:
-    """Refuses to write a result where nobody signs one, or where it cannot be written."""
-    from midst.files import check_writable
-
-    if charter.stop != "exact":
-        raise InputError(f"--out: a {charter.title} is proved by residuals, which nobody signs; leave it out")
-    check_writable(path)
-
-
-def write_out(charter: Charter, answer: Answer, path: Path) -> None:
-    """Writes a result, whole or not at all."""
-    from midst.files import write_whole
-    from midst.net.results import result_json
-
-    text = result_json(charter, answer)
-    write_whole(path, lambda file: file.write(text), mode=0o644)
-
-
-def _with_evidence(charter: Charter, aborted: Aborted, path: Path) -> Aborted:
-    """An abort that says where the evidence is, which is written now; as it is, where there is none."""
-    from midst.files import write_whole
-    from midst.net.evidence import evidence_json
-
-    if aborted.evidence is None:
-        return aborted
-    text = evidence_json(charter, aborted.evidence)
-    try:
-        write_whole(path, lambda file: file.write(text), mode=0o644)
-    except OSError as error:
-        said = f"; its evidence could not be written to {path}: {error.strerror}"
-    else:
-        said = f"; the evidence is in {path}, for midst verify"
-    return Aborted(aborted.kind, aborted.about, f"{aborted}{said}", aborted.evidence)
 
 
 async def _run(
@@ -344,7 +282,10 @@ async def _run(
         if account is not None:
             _close_account(account, ending, session, status.tell)
         if save is not None and record is not None:
-            record.trace(session, ending).save(save)
+            try:
+                record.trace(session, ending).save(save)
+            except OSError as full:  # a full disk does not cost the answer
+                status.tell("save", f"{save} could not be written: {full.strerror}")
         if feed is not None:
             answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
             feed.publish(End(setup.number, answer, error))
@@ -398,66 +339,6 @@ def _page(setup: Setup, tell: Tell) -> Iterator[Feed]:
         yield feed
 
 
-def _read_value(
-    charter: Charter,
-    file: Path | None,
-    shell: str | None,
-    columns: tuple[str, ...],
-    missing: Missing,
-    tell: Tell,
-) -> Array:
-    """The private value; of a table, the columns that the charter names, or those asked for in their place."""
-    from midst.columns import read_columns
-
-    if file is None or file.suffix.lower() not in _TABLES:
-        if columns or missing != "refuse":
-            raise InputError("--column and --missing are of a .csv, .tsv or .parquet file; give one as --value-file")
-        value = read_value(file, shell)
-        return value if charter.columns else value.reshape(-1)
-    if shell is not None:
-        raise InputError("give --value-file or --value-command, not both")
-    if not charter.has_lists:
-        raise InputError(f"{file}: the charter is about one value of each; give a file with your own alone")
-    wanted = columns or tuple(one.name for one in charter.columns)
-    found = read_columns(str(file), wanted, missing=missing, alone=True)
-    if found.dropped:
-        tell("dropped", f"{found.dropped:,} of your rows have a missing value and were left out")
-    return found.values
-
-
-def read_value(file: Path | None, shell: str | None) -> Array:
-    """The private value, from where it may come from; errors never repeat it.
-
-    Raises:
-        InputError: it is not there, or not numbers.
-    """
-    from midst.cli.values import parse_numbers, read_numbers
-
-    if file is not None and shell is not None:
-        raise InputError("give --value-file or --value-command, not both")
-    if shell is not None:
-        return parse_numbers(_output(shell).splitlines(), "--value-command")
-    if file is None and sys.stdin.isatty():
-        raise InputError("no value: give --value-file or --value-command, or pipe it in; never as an argument")
-    return read_numbers("-" if file is None else str(file), alone=True)
-
-
-def _output(shell: str) -> str:
-    try:
-        words = shlex.split(shell)
-        done = subprocess.run(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=_LONGEST_COMMAND)
-        text = done.stdout.decode()
-    except ValueError:
-        raise InputError("--value-command: quotes do not match, or its output is not text") from None
-    except (OSError, IndexError):
-        raise InputError("--value-command: cannot be run; give a program and its arguments") from None
-    except subprocess.TimeoutExpired:
-        raise InputError(f"--value-command: no end after {_LONGEST_COMMAND:.0f} s") from None
-    if done.returncode != 0:
-        raise InputError(f"--value-command: ended with code {done.returncode}")
-    return text
-
-
 def _choose_transport(charter: Charter, asked: TransportName | None) -> TransportName:
     if asked == "udp" and charter.method != "search":
         raise InputError('--transport udp is for method = "search", which repeats what was lost; use tls')
@@ -472,33 +353,3 @@ def _now() -> Any:
     from datetime import UTC, datetime
 
     return datetime.now(UTC)
-
-
-def answer_rows(charter: Charter, answer: Answer) -> list[tuple[str, str]]:
-    """The answer, or all statistics, as lines for people."""
-    from midst.net.answer import statistics_rows
-
-    if answer.statistics is not None:
-        return statistics_rows(answer.statistics, charter.disclosure)
-    return [(charter.title, str(answer.to_dict()["value"]))]
-
-
-def _finish(charter: Charter, name: str, answer: Answer, cost: _Cost | None, out: Path | None, as_json: bool) -> None:
-    """Write the answer where it was asked for, and show it; without a cost where it was found before."""
-    if out is not None:
-        write_out(charter, answer, out)
-    if as_json:
-        about = {"name": name, "session": charter.session, "objective": charter.title, "over_before": cost is None}
-        click.echo(json.dumps(about | answer.to_dict() | ({} if cost is None else cost._asdict())))
-        return
-    took = "" if cost is None else f" in {cost.seconds:.1f} s"
-    rows = [
-        *answer_rows(charter, answer),
-        answer.standing(charter.is_verified),
-        ("exposed", "yes: this node sent its own value" if answer.exposed else "no"),
-        ("rounds", f"{answer.rounds}{took}{f', {answer.probes} probes' if answer.probes else ''}"),
-    ]
-    if cost is not None:
-        rows.append(("bytes", f"{cost.sent:,} sent, {cost.received:,} received"))
-    width = max(len(head) for head, _ in rows)
-    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))

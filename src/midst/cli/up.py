@@ -272,7 +272,7 @@ def _charter_beside(out: Path) -> Path:
 
 
 def _check_out(charter: Charter, out: Path) -> None:
-    from midst.cli.node import check_out
+    from midst.cli.node_results import check_out
     from midst.files import check_writable
 
     check_out(charter, out)
@@ -281,7 +281,7 @@ def _check_out(charter: Charter, out: Path) -> None:
 
 def _write_out(charter: Charter, answer: Answer, out: Path) -> None:
     """The result, and beside it the charter that it is checked by: that of a network of this machine is thrown away."""
-    from midst.cli.node import write_out
+    from midst.cli.node_results import write_out
     from midst.files import write_whole
 
     write_out(charter, answer, out)
@@ -393,7 +393,7 @@ def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, s
         }
         click.echo(json.dumps(result))
         return
-    from midst.cli.node import answer_rows
+    from midst.cli.node_results import answer_rows
 
     what, standing = answer.standing(charter.is_verified)
     rows = [
