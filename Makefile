@@ -24,6 +24,7 @@ bench: .venv/.dev  ## speed and rounds as ratios measured in one run; writes ben
 	$(BIN)/python -m bench.engines
 	$(BIN)/python bench/run.py
 	$(BIN)/python -m bench.rounds
+	$(BIN)/python -m bench.choose_c
 	$(BIN)/python -m bench.leakage
 	$(BIN)/python -m bench.ping
 	$(BIN)/python -m bench.network
