@@ -30,8 +30,7 @@ from midst.types import Array, Bools
 
 RNG = int | np.random.Generator | None
 
-_REACH = 100.0  # c times the mean degree, at most, of a quantile to a tolerance, in units of weight / scale
-_REACH_OF_MEAN = 10.0  # likewise of a mean, in units of weight; its c is of no effect on who is exposed
+_REACH = 100.0  # c times the mean degree, at most, where a tolerance ends it; in the units in which c is 1 else
 _SIGMA = 0.1  # the paper's sigma² = 0.01
 
 
@@ -183,8 +182,8 @@ def settle(
         mu: mean of z(0); chosen as −c·centre if not given.
         sigma: standard deviation of z(0); 0.1, in units of the mean weight, if not given.
         force: accept θ = 1 all the same.
-        certified: whether the iteration has to come to a tolerance by itself; c is then at most 100 mean weight /
-            scale / mean degree (for the mean: 10 mean weight / mean degree).
+        certified: whether the iteration has to come to a tolerance by itself; c is then divided by a hundredth of
+            the mean degree, if that is more than 1.
 
     Raises:
         InputError: a parameter is out of its range.
@@ -197,7 +196,7 @@ def settle(
     if c is None:
         c = weight * (np.ones(shape) if smooth else 1 / scale)
         if certified:
-            c = c * np.minimum(1.0, (_REACH_OF_MEAN if smooth else _REACH) / problem.mean_degree)
+            c = c * np.minimum(1.0, _REACH / problem.mean_degree)
     settled_c = _numbers("c", c, shape)
     if not (settled_c > 0).all():
         raise InputError("c must be positive")

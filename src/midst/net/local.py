@@ -27,12 +27,12 @@ import shutil
 import signal
 import socket
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -40,7 +40,7 @@ from typing import cast
 
 from midst.errors import Aborted, InputError, MidstError, MidstWarning
 from midst.graphs import Graph
-from midst.machine import ENDS, FORKS, SHARES_PORTS, heed_again, holding_back
+from midst.machine import ENDS, FORKS, SHARES_PORTS, heed_again, holding_back, watch_end
 from midst.net.answer import Answer
 from midst.net.charter import Charter, make_charter, split_address
 from midst.net.driver import Driver
@@ -325,8 +325,7 @@ def _live(folder: Path, identity: Identity, setup: Setup, transport: TransportNa
     heed_again(_ENDS)
     try:
         file = DiskFile(folder / f"{setup.name}.journal")
-        threading.Thread(target=_await_death, args=(ties.lifeline, folder, file), daemon=True).start()
-        end = asyncio.run(_participate(identity, setup, file, transport, every, ties))
+        end = asyncio.run(_participate(folder, identity, setup, file, transport, every, ties))
     except MidstError as error:
         end = End(setup.number, None, str(error))
     except BaseException as error:
@@ -340,8 +339,9 @@ def _live(folder: Path, identity: Identity, setup: Setup, transport: TransportNa
 
 
 async def _participate(
-    identity: Identity, setup: Setup, file: DiskFile, kind: TransportName, every: float, ties: _Ties
+    folder: Path, identity: Identity, setup: Setup, file: DiskFile, kind: TransportName, every: float, ties: _Ties
 ) -> End:
+    watch_end(ties.lifeline, partial(_follow_into_death, folder, file))
     i, started, last, first, answered = setup.number, time.monotonic(), 0.0, 0.0, 0.0
     own = ties.listening[i] if ties.listening else None
     endpoint = Endpoint(setup.charter, identity, i, largest_frame(setup, kind), listening=own)
@@ -362,13 +362,6 @@ async def _participate(
     ending = session if isinstance(session, Answer) else await Driver(session, transport, watch=watch).run()
     answer, error = (ending, "") if isinstance(ending, Answer) else (None, str(ending))
     return End(i, answer, error, transport.sent, transport.received, first, answered)
-
-
-def _await_death(lifeline: Connection, folder: Path, file: DiskFile) -> None:
-    """In a thread of its own: a loop cannot wait for a pipe on every system."""
-    with suppress(OSError, EOFError):
-        lifeline.recv_bytes()
-    _follow_into_death(folder, file)
 
 
 def _follow_into_death(folder: Path, file: DiskFile | None = None) -> None:
