@@ -27,6 +27,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -60,6 +61,7 @@ from midst.types import Array
 
 _PORTS = range(20_000, 32_000)  # below those that the system hands out to whoever dials
 _ENDS = ENDS | {signal.SIGINT}
+_DYING = threading.Lock()
 _GRACE = 5.0  # seconds for a process to go by itself
 _LAST_WORDS = 15.0  # seconds for the others to end, once somebody has failed
 
@@ -313,7 +315,10 @@ def _live_apart(
 ) -> None:
     """A participant's process that was not forked."""
     warnings.simplefilter("ignore", MidstWarning)
-    identity = replace(load_identity(key_file), trusted=trusted)
+    try:
+        identity = replace(load_identity(key_file), trusted=trusted)
+    except InputError:
+        os._exit(1)  # the folder is gone, and so is who made it
     setup = make_setup(charter, identity.name, value, CertifiedNotary(charter, identity))
     _live(folder, identity, setup, transport, every, ties)
 
@@ -370,6 +375,7 @@ def _follow_into_death(folder: Path, file: DiskFile | None = None) -> None:
     The first of all participants does so, for all; by its old name nobody finds the folder then, to write there again.
     Where a folder with open files cannot be renamed each removes what nobody has open, and the last one the rest.
     """
+    _DYING.acquire()  # whoever comes second in this process waits for its end
     try:
         folder.rename(_as_gone(folder))
     except OSError:
