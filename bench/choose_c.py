@@ -22,7 +22,7 @@ from midst.objectives import Objective
 Rows = Iterator[dict[str, object]]
 
 RUNS = 3
-MOST = 5e7  # node-iterations of a run
+MOST = 2e8  # node-iterations of a run
 REACHES = {"1/scale": None, "100/degree": 100.0, "10/degree": 10.0}
 FAMILIES: dict[str, Callable[[int, int], Graph]] = {
     "ring": lambda n, seed: graphs.ring(n),
