@@ -30,6 +30,7 @@ bench: $(VENV)/.dev  ## speed and rounds as ratios measured in one run; writes b
 	$(BIN)/python -m bench.engines
 	$(BIN)/python bench/run.py
 	$(BIN)/python -m bench.rounds
+	$(BIN)/python -m bench.choose_c
 	$(BIN)/python -m bench.leakage
 	$(BIN)/python -m bench.ping
 	$(BIN)/python -m bench.network

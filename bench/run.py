@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from midst import After, Certified, Consensus, Problem, Search, graphs, median, solve
+from midst import After, Certified, Consensus, Problem, Search, graphs, solve
 from midst.engines.arrays import node_form
 from midst.engines.ensemble import solve_ensemble
 from midst.normals import EdgeNormals
@@ -296,26 +296,6 @@ def complete(n, repeats, patience):
     }
 
 
-def agree(sizes, seeds):
-    """Complete graphs of any size to the exact median, with c in proportion to 1/n."""
-    for n in sizes:
-        for times in (10, 100):
-            found, took = [], []
-            for seed in range(seeds):
-                values = np.random.default_rng(seed).normal(size=n)
-                start = time.perf_counter()
-                method = Consensus(c=times / n)
-                found.append(median(values, graphs.complete(n, listed=False), method=method, rng=seed, record="none"))
-                took.append(time.perf_counter() - start)
-            yield {
-                "what": f"complete, {n:,} nodes, c = {times}/n, {seeds} runs to the exact median",
-                "iterations": [result.iterations for result in found],
-                "seconds": statistics.median(took),
-                "exposed_share": statistics.median(len(result.exposed) / n for result in found),
-                "largest_error": max(result.error for result in found),
-            }
-
-
 PARTS = {
     "small": lambda quick, patience: small(quick),
     "exact": lambda quick, patience: exact(quick),
@@ -326,7 +306,6 @@ PARTS = {
     "lattice": lambda quick, patience: large(20_000 if quick else 1_000_000, "ws", 15, patience),
     "rgg": lambda quick, patience: large(20_000 if quick else 200_000, "rgg", 15, patience),
     "complete": lambda quick, patience: complete(20_000 if quick else 1_000_000, 7, patience),
-    "agree": lambda quick, patience: agree((1001,) if quick else (1001, 10_001, 100_001, 1_000_001), 3),
 }
 SIZES = (10**3, 10**4, 10**5, 10**6, 4 * 10**6, 10**7)
 SCALING = {"grid": "grid, by shifts", "regular": "random, 8 neighbours each, sparse"}

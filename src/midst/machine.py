@@ -14,6 +14,7 @@ import math
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from midst.errors import InputError
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from multiprocessing.connection import Connection
 
 
 def _find(name: str) -> Any:
@@ -131,6 +133,25 @@ def memory_of(pages: Literal["SC_PHYS_PAGES", "SC_AVPHYS_PAGES"]) -> int | None:
     with suppress(AttributeError, OSError, ValueError):
         return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
     return None
+
+
+def watch_end(pipe: Connection, action: Callable[[], None]) -> None:
+    """Have something done when the other end of a pipe is gone, in which nothing is ever written.
+
+    In the loop that runs; or in a thread, where a loop cannot wait for a pipe, as on Windows.
+    """
+    from asyncio import get_running_loop
+
+    try:
+        get_running_loop().add_reader(pipe.fileno(), action)
+    except NotImplementedError:
+
+        def wait() -> None:
+            with suppress(OSError, EOFError):
+                pipe.recv_bytes()
+            action()
+
+        threading.Thread(target=wait, daemon=True).start()
 
 
 # Signals

@@ -74,7 +74,8 @@ class Consensus:
     """The paper's iteration.
 
     Attributes:
-        c: the paper's convergence parameter on the data as given; chosen from the public scale if not given.
+        c: the paper's convergence parameter on the data as given; chosen from the public scale if not given, and from
+            the graph's mean degree where a tolerance ends the run.
         theta: averaging constant in (0, 1).
         mu: z_{i|j}(0) ~ N(μ A_ij, σ²); μ is chosen from the public centre if not given.
         sigma: its standard deviation (the paper quotes σ²); 0.1 if not given.

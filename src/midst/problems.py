@@ -137,6 +137,11 @@ class Problem:
         return self.unit_weight * float(self.whole_weights.mean())
 
     @property
+    def mean_degree(self) -> float:
+        """How many neighbours a node has in the mean."""
+        return 2 * self.graph.edges / self.graph.n
+
+    @property
     def estimated(self) -> bool:
         """Whether scale and centre are estimated from the values, for want of public ones."""
         return self.public == "estimated"

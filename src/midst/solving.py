@@ -56,7 +56,7 @@ from midst.system import RNG, Parameters, Sums, assemble, check_z0, draw_z0, set
 from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Branch
 
-Progress = Callable[[int, float], None]
+Progress = Callable[[int, float | None], None]
 MethodLike = Method | MethodName
 
 _BETWEEN_REPORTS = 0.1  # seconds
@@ -87,7 +87,8 @@ def solve(
         record: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
         keep_values: put the private values into the trace.
         throw: raise `NotCertified` for a run that ends without its proof; False returns it as a result that says so.
-        progress: called now and then with the iteration and the spread of x in units of the scale.
+        progress: called now and then with the iteration and the spread of x in units of the scale; and with None for
+            that, when the iteration is over and a search goes on.
 
     Raises:
         InputError: the input is refused; nothing was run.
@@ -217,7 +218,7 @@ def _by_consensus(
     """The result; and what it lacks, where the iteration did not come to its stop."""
     stop = choose_stop(problem, method.stop)
     rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
-    parameters = settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma, force=method.force)
+    parameters = _settle(problem, method, stop)
     start = _start(problem, method, parameters, rng, run, record)
     system = assemble(problem, parameters, start)
     unit, tolerance = parameters.unit, _greatest_spread(stop, parameters)
@@ -236,6 +237,8 @@ def _by_consensus(
     )
     found = None
     if rules is not None and close is not None and ended:
+        if progress is not None:
+            progress(t, None)
         found = _search(problem, replace(rules, opening=_opening(problem, close, parameters)), engine)
     kept, frames, branches = recorder.frames(t, x, branch)
     trace = _trace(
@@ -265,7 +268,7 @@ def _by_device(
         raise InputError("engine gpu records no iteration; leave record out, or try engine arrays")
     stop = choose_stop(problem, method.stop)
     rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
-    parameters = settle(problem, c=method.c, theta=method.theta, mu=method.mu, sigma=method.sigma, force=method.force)
+    parameters = _settle(problem, method, stop)
     end = LargeRun(problem, method, stop, EdgeNormals.drawn(streams(rng).z0, run, (1,)))
     found = None
     if rules is not None and end.close:
@@ -332,6 +335,19 @@ def _greatest_spread(stop: Stop, parameters: Parameters) -> Array:
 
 def _prover(problem: Problem, parameters: Parameters, tolerance: Array) -> Prover:
     return Prover(problem.objective, problem.whole_weights, problem.values / parameters.unit, tolerance)
+
+
+def _settle(problem: Problem, method: Consensus, stop: Stop) -> Parameters:
+    """The parameters that a method gives, and the others as chosen."""
+    return settle(
+        problem,
+        c=method.c,
+        theta=method.theta,
+        mu=method.mu,
+        sigma=method.sigma,
+        force=method.force,
+        certified=isinstance(stop, Certified),
+    )
 
 
 def _start(

@@ -3,6 +3,9 @@
 Rules:
 - Parameters are the paper's (c, θ, μ, σ on the data as given). Those not given are chosen from what is public about the
   data: c = 1 / scale, z(0) such that x(0) starts near the centre. Nothing here looks at a value.
+- An iteration that a search ends is short with any c, and exposes fewer the larger c is. One that has to come to a
+  tolerance takes the longer the larger c times the degree is, so there c is smaller where there are many neighbours
+  (`bench/choose_c.py` has the table).
 - Engines work in working units: values divided by a power of two, where the scale is far from 1, so that data of
   1e-300 or 1e300 neither underflows nor overflows. Multiplying by a power of two is exact and commutes with every
   operation of the step, so the trajectory is the same to the last bit; where c is given and no scale is, the unit is 1.
@@ -27,7 +30,7 @@ from midst.types import Array, Bools
 
 RNG = int | np.random.Generator | None
 
-_C = 1.0  # c times the scale, where c is not given
+_REACH = 100.0  # c times the mean degree, at most, where a tolerance ends it; in the units in which c is 1 else
 _SIGMA = 0.1  # the paper's sigma² = 0.01
 
 
@@ -152,6 +155,10 @@ class Settling(Protocol):
     def mean_weight(self) -> float | Array:
         """The mean weight of a node."""
 
+    @property
+    def mean_degree(self) -> float | Array:
+        """How many neighbours a node has in the mean."""
+
     def terms(self, unit: Array, c: Array) -> Terms:
         """All nodes' local objectives."""
 
@@ -164,16 +171,19 @@ def settle(
     mu: ArrayLike | None = None,
     sigma: ArrayLike | None = None,
     force: bool = False,
+    certified: bool = False,
 ) -> Parameters:
     """Check the parameters given and choose the others.
 
     Args:
         problem: what is public about the data comes from here.
-        c: the paper's c; chosen as mean weight / scale if not given (for the mean: mean weight).
+        c: the paper's c; chosen as mean weight / scale if not given (for the mean: mean weight), or less (`certified`).
         theta: in (0, 1); 1 is refused for an objective that is not strictly convex, unless forced.
         mu: mean of z(0); chosen as −c·centre if not given.
         sigma: standard deviation of z(0); 0.1, in units of the mean weight, if not given.
         force: accept θ = 1 all the same.
+        certified: whether the iteration has to come to a tolerance by itself; c is then divided by a hundredth of
+            the mean degree, if that is more than 1.
 
     Raises:
         InputError: a parameter is out of its range.
@@ -184,7 +194,9 @@ def settle(
     scale, centre = np.where(literal, 1.0, problem.scale), np.where(literal, 0.0, problem.centre)
     weight = problem.mean_weight
     if c is None:
-        c = _C * weight * (np.ones(shape) if smooth else 1 / scale)
+        c = weight * (np.ones(shape) if smooth else 1 / scale)
+        if certified:
+            c = c * np.minimum(1.0, _REACH / problem.mean_degree)
     settled_c = _numbers("c", c, shape)
     if not (settled_c > 0).all():
         raise InputError("c must be positive")

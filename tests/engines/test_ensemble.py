@@ -365,7 +365,7 @@ def by(**options):
         (AVERAGE, by(stop=Exact()), "is no one value to search for"),
         (EVEN, {"method": "search"}, "is no one value to search for"),
         (AVERAGE, {"method": Search()}, "a search finds quantiles, and no mean"),
-        (SCALAR, {"method": Search(), "device": "cpu"}, "a search runs on the CPU; leave device= out"),
+        (SCALAR, {"method": Search(), "device": "cpu"}, "a search runs on the CPU; leave the device out"),
         (SCALAR, by(z0=np.zeros(10)), "z0 is one run's; give it to midst.solve"),
         (SCALAR, {"workers": 1.5}, "workers must be"),
         (SCALAR, {"rng": -1}, "rng must be"),

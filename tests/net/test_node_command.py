@@ -259,7 +259,7 @@ CASES: list[Case] = [
     ("only a comment", value(f"# {VALUE}\n"), "no numbers"),
     ("a word", value("thirty-one"), "line 1: not a number"),
     ("a mistyped number", value(VALUE + "O"), "line 1: not a number"),
-    ("a comma for a point", value("31,337"), "2 numbers for p1, but the charter is about 1"),
+    ("a comma for a point", value("31,337"), "line 1: the comma may be a decimal comma"),
     ("two numbers", value("31\n32\n"), "2 numbers for p1"),
     ("not a number", value("nan"), "not a finite number"),
     ("infinity", value("-inf"), "not a finite number"),

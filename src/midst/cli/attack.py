@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from midst.cli.audit import looks_at_a_trace
-from midst.cli.terminal import show_table
+from midst.cli.terminal import phases, show_table
 
 if TYPE_CHECKING:
     from midst.privacy.adversaries import Adversary
@@ -41,8 +41,11 @@ def command(
     from midst.privacy.views import view
     from midst.trace import load
 
-    record = load(trace)
-    found = reconstruct(view(record, who, coordinate), believed, tolerance)
+    with phases() as say:
+        say("reading the run")
+        record = load(trace)
+        say("estimating every value")
+        found = reconstruct(view(record, who, coordinate), believed, tolerance)
     compared = record.values is not None and record.owners is None
     truth = record.values.reshape(record.graph.n, -1)[:, coordinate or 0] if compared else None  # type: ignore[union-attr]
     nodes: list[dict[str, Any]] = []

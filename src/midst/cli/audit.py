@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from midst.cli.terminal import show_table
+from midst.cli.terminal import phases, show_table
 
 if TYPE_CHECKING:
     from midst.privacy.adversaries import Adversary, Init
@@ -74,12 +74,17 @@ def command(
         from midst.plots.results import check_picture
 
         check_picture(plot)
-    leakage = audit(load(trace), who, believed, resolution, coordinate=coordinate)
-    if plot is not None:
-        from midst.plots.leakage import draw_leakage
-        from midst.plots.results import save_figure
+    with phases() as say:
+        say("reading the run")
+        record = load(trace)
+        say("auditing")
+        leakage = audit(record, who, believed, resolution, coordinate=coordinate)
+        if plot is not None:
+            from midst.plots.leakage import draw_leakage
+            from midst.plots.results import save_figure
 
-        save_figure(draw_leakage(leakage), plot)
+            say("drawing the picture")
+            save_figure(draw_leakage(leakage), plot)
     if as_json:
         click.echo(json.dumps(leakage.to_dict(), allow_nan=False))
     else:

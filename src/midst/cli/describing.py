@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from midst.cli.options import is_given, parse_bounds, read_graph, refuse_given
+from midst.cli.terminal import phases
 from midst.columns import Columns
 from midst.describing import Description, describe_columns
 from midst.errors import InputError
@@ -51,20 +52,26 @@ def describe_parties(
         check_picture(plot)
         check_writable(plot)
     seed = secrets.randbits(32) if seed is None else seed
-    found = describe_columns(
-        parties,
-        read_graph(graph, len(parties), streams(seed).graph),
-        parse_statistics(split_names(names)),
-        _method(context.params),
-        bounds=parse_bounds(bounds),
-        resolution=resolution,
-        rng=seed,
-    )
-    if plot is not None:
-        from midst.plots.results import save_figure
+    with phases() as say:
+        say("making the graph")
+        network = read_graph(graph, len(parties), streams(seed).graph)
+        say("finding the statistics")
+        found = describe_columns(
+            parties,
+            network,
+            parse_statistics(split_names(names)),
+            _method(context.params),
+            bounds=parse_bounds(bounds),
+            resolution=resolution,
+            rng=seed,
+        )
+        if plot is not None:
+            from midst.plots.results import save_figure
 
-        save_figure(found.plot(), plot)
-    leaks = _leakage(found, context)
+            say("drawing the picture")
+            save_figure(found.plot(), plot)
+        say("measuring what it gave away")
+        leaks = _leakage(found, context)
     if as_json:
         told = {name: {"bits": each.bits, "floor": each.floor, "kind": each.kind} for name, each in leaks.items()}
         click.echo(json.dumps(found.to_dict() | {"seed": seed, "leakage": told or None}))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from midst.cli.options import offer_graphs, parse_bounds, read_graph
-from midst.cli.terminal import show_table, task_bar
+from midst.cli.terminal import phases, show_table, task_bar
 from midst.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,11 +87,14 @@ def command(
         refuse_given(("workers",), "is for the choices that --rounds-budget compares; give that too")
         if adversary is None:
             refuse_given(("init",), "is about an adversary that is named; give --adversary or --rounds-budget")
-    network, known, believed = _what_is_planned(seed=seed, **planned)
-    who = None if adversary is None else parse_adversary(adversary, init)
-    if who is not None:
-        who.check(network)
-    expected = expect(network, known, believed, adversary=who, runs=runs, repeats=repeats, seed=seed)
+    with phases() as say:
+        say("making the graph")
+        network, known, believed = _what_is_planned(seed=seed, **planned)
+        who = None if adversary is None else parse_adversary(adversary, init)
+        if who is not None:
+            who.check(network)
+        say(f"{runs} runs of each method")
+        expected = expect(network, known, believed, adversary=who, runs=runs, repeats=repeats, seed=seed)
     plan = None
     if rounds_budget is not None:
         setting = Setting(network, believed, parse_adversary("eavesdropper", init) if who is None else who)

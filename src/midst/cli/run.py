@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from midst.cli.options import GRAPH_HELP, offer_graphs, parse_bounds, read_graph, refuse_given
+from midst.cli.terminal import phases
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from midst.problems import Problem
     from midst.protocol.noise import JointNoise
     from midst.result import Result
-    from midst.solving import Progress
     from midst.types import Array
 
 # What options offer, as the modules that mean it do, which take time to load (`tests/cli/test_run.py` compares them).
@@ -88,7 +88,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--method", type=click.Choice([*METHODS, "both"]), default="consensus", show_default=True, help=_METHOD)
 @click.option("--arity", type=int, metavar="K", help="Thresholds a probe of a search, from 1 to 7. Default: 3.")
 @click.option("--spacing", type=click.Choice(SPACINGS), help="Where a search places them. Default: rank.")
-@click.option("--c", type=float, help="Convergence parameter. Default: chosen from the public scale.")
+@click.option("--c", type=float, help="Convergence parameter. Default: by the public scale, and the degree.")
 @click.option("--theta", type=float, default=0.5, show_default=True, help="Averaging constant, in (0, 1).")
 @click.option("--mu", type=float, help="Mean of z(0). Default: such that x(0) is near the public centre.")
 @click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1.")
@@ -159,8 +159,10 @@ def command(
     sought, known = _objective(objective, quantile, side), parse_bounds(bounds)
     public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
     seed = secrets.randbits(32) if seed is None else seed
-    numbers = read_values(values, pooled, nodes, columns, missing)
-    noiseless = _read_problem(graph, nodes, numbers, weights, seed, public)
+    with phases(show="-" not in (values, weights)) as say:
+        say("reading")
+        numbers = read_values(values, pooled, nodes, columns, missing)
+        noiseless = _read_problem(graph, nodes, numbers, weights, seed, public, say)
     mechanism = _noise(dp, method, plot)
     noise = mechanism if isinstance(mechanism, JointNoise) else None
     problem = noiseless
@@ -181,16 +183,21 @@ def command(
 
         account = open_account(ledger, noiseless, ledger_node, parse_prior(prior), mechanism, over_budget)
     kept: Any = int(record) if record.isdecimal() else record
-    results, failure = _solve(problem, methods, engine, seed, kept, keep_values, parameters["iterations"])
+    with phases() as say:
+        results, failure = _solve(problem, methods, engine, seed, kept, keep_values, say)
     # with noise on the values, what the answer is off by includes what the noise costs
     results = {n: replace(r, error=float(noiseless.distance(r.value).max())) for n, r in results.items()}
     try:
-        if account is not None:
-            account.book(results[names[0]])
-        if save is not None:
-            results[names[0]].trace.save(save)
-        if plot is not None:
-            _draw(results, problem.values if show_values else None, plot)
+        with phases() as say:
+            if account is not None:
+                say("keeping account")
+                account.book(results[names[0]])
+            if save is not None:
+                say("writing the record")
+                results[names[0]].trace.save(save)
+            if plot is not None:
+                say("drawing the picture")
+                _draw(results, problem.values if show_values else None, plot)
     finally:  # a full disk does not cost the answer
         _report({name: results[name] for name in names}, seed, as_json, hint=problem.has_one_value)
     if failure is not None:
@@ -283,6 +290,7 @@ def _read_problem(
     weights: str | None,
     seed: int,
     public: dict[str, Any],
+    say: Callable[[str], None],
 ) -> Problem:
     """Graph, values and weights, read or drawn."""
     from midst.cli.values import read_numbers
@@ -290,7 +298,9 @@ def _read_problem(
     from midst.system import streams
 
     drawn = streams(seed)
+    say("making the graph")
     network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
+    say("setting up")
     numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
     return Problem(network, numbers, weights=None if weights is None else read_numbers(weights), **public)
 
@@ -302,7 +312,7 @@ def _solve(
     seed: int,
     record: Any,
     keep_values: bool,
-    iterations: int | None,
+    say: Callable[[str], None],
 ) -> tuple[dict[MethodName, Result], NotCertified | None]:
     """A result by each method, and what failed."""
     from midst.solving import solve
@@ -310,10 +320,16 @@ def _solve(
     results, failure = {}, None
     for name, how in sorted(methods.items(), reverse=True):  # the search first: it refuses before anything is run
         try:
-            with _progress(iterations) as progress:
-                results[name] = solve(
-                    problem, how, engine=engine, rng=seed, record=record, keep_values=keep_values, progress=progress
-                )
+            say("searching" if name == "search" else "iterating")
+            results[name] = solve(
+                problem,
+                how,
+                engine=engine,
+                rng=seed,
+                record=record,
+                keep_values=keep_values,
+                progress=partial(_tell, say),
+            )
         except NotCertified as error:
             results[name], failure = error.result, error
     return results, failure
@@ -322,26 +338,9 @@ def _solve(
 # What people see
 
 
-@contextmanager
-def _progress(iterations: int | None) -> Iterator[Progress | None]:
-    """A line on stderr that follows a run which lasts, on a terminal; nothing is left of it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Display
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("iteration {task.completed:,}"),
-        BarColumn(),
-        TextColumn("spread {task.fields[spread]:.1e} of the scale"),
-        TimeElapsedColumn(),
-    )
-    with Display(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("", total=iterations, spread=1.0)
-        yield lambda t, spread: display.update(task, completed=t + 1, spread=spread)
+def _tell(say: Callable[[str], None], t: int, spread: float | None) -> None:
+    """Where an iteration stands."""
+    say("searching" if spread is None else f"iteration {t + 1:,}, spread {spread:.1e} of the scale")
 
 
 def _draw(results: dict[MethodName, Result], values: Array | None, path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from midst.cli.options import refuse_given
-from midst.cli.terminal import task_bar
+from midst.cli.terminal import phases, task_bar
 
 _OUT = "A folder for the tables; made if it is not there."
 _WORKERS = "Processes on this machine. The numbers do not depend on it."
@@ -41,7 +41,9 @@ def command(spec: Path, out: Path, workers: int, cluster: str | None, resume: bo
 
     if cluster is not None:
         refuse_given(("workers",), "is of this machine; the workers of --cluster are its own")
-    sweep = read_spec(spec)
+    with phases() as say:
+        say("checking every cell")
+        sweep = read_spec(spec)
     with task_bar("sweep", of="cells") as progress:
         report = run_sweep(sweep, out, workers=workers, cluster=cluster, resume=resume, progress=progress)
     if as_json:

@@ -1,9 +1,14 @@
-"""What commands show to people: bars while they work, tables when they are done."""
+"""What commands show to people: what they do while they work, tables when they are done.
+
+Rules:
+- On a terminal nothing is done in silence for longer than a second or two: what lasts names its phases (`phases`), or
+  counts its tasks (`task_bar`). Nothing is left of either, and nothing is said where stderr is no terminal.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +16,26 @@ if TYPE_CHECKING:
     from midst.workers import TaskProgress
 
 _WIDTH = 120  # of a table that goes to a file or a pipe
+
+
+@contextmanager
+def phases(show: bool = True) -> Iterator[Callable[[str], None]]:
+    """Gives what says on stderr which phase work is in, beside the time that it has taken, on a terminal.
+
+    Args:
+        show: whether to say anything at all; not where somebody may be typing.
+    """
+    if not (show and sys.stderr.isatty()):
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Display
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Display(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task("", total=None)
+        yield lambda text: display.update(task, description=text, refresh=True)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -156,7 +156,7 @@ def command(
         deadlines={"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
         **asked,
     )
-    with _ending_well(), making as party:
+    with _ending_well(), _announced(making, f"making {network.n} keys") as party:
         require_promise(party.charter)
         if out is not None:
             _check_out(party.charter, out)
@@ -172,6 +172,18 @@ def command(
             )
             if explore:
                 _stay()
+
+
+@contextmanager
+def _announced(making: AbstractContextManager[Party], text: str) -> Iterator[Party]:
+    """What is being made, with a word about it meanwhile."""
+    from midst.cli.terminal import phases
+
+    with ExitStack() as made:
+        with phases() as say:
+            say(text)
+            party = made.enter_context(making)
+        yield party
 
 
 def _settle_noise(

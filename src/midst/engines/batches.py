@@ -68,7 +68,15 @@ class BatchSettings(NamedTuple):
     def settle(self, part: Problem | Stack, runs: Ints) -> Parameters:
         """The parameters of some of the runs; those that are the same for all stand once, but for mu and sigma."""
         c, mu, sigma = (None if given is None else given[runs] for given in (self.c, self.mu, self.sigma))
-        settled = settle(part, c=c, theta=self.theta, mu=mu, sigma=sigma, force=self.force)
+        settled = settle(
+            part,
+            c=c,
+            theta=self.theta,
+            mu=mu,
+            sigma=sigma,
+            force=self.force,
+            certified=isinstance(self.stop, Certified),
+        )
         return replace(settled, c=_once(settled.c), unit=_once(settled.unit))
 
 
@@ -271,6 +279,7 @@ class Stack:
         self.values, self.whole_weights = np.zeros((nodes, runs)), np.zeros((nodes, runs), np.int64)
         self._degree, self._slopes = np.zeros((nodes, runs)), np.zeros((3, nodes, runs))
         self.mean_weight, self.needed = np.zeros(runs), np.zeros((2, runs), np.int64)
+        self.mean_degree = np.array([problem.mean_degree for problem in problems])
         weighing: dict[Any, Any] = {}  # what most of them have in common
         for k, problem in enumerate(problems):
             weights, unit, n = problem.whole_weights, problem.unit_weight, problem.graph.n

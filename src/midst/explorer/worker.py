@@ -43,7 +43,12 @@ def make(settings: Mapping[str, Any], file: str | None, send: Send) -> None:
         ready = prepare(asked)
         exactly = asked.stop == "iterations"
         say("started", step="running", most=asked.iterations if exactly else None)
-        made, name = ready.run(lambda t, spread: say("progress", t=t, spread=spread)), None
+
+        def tell(t: int, spread: float | None) -> None:
+            if spread is not None:
+                say("progress", t=t, spread=spread)
+
+        made, name = ready.run(tell), None
     story = replay(made, name)
     send(b"R", pack(to_json(story.facts), story.arrays))
     say("auditing")

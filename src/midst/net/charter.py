@@ -410,7 +410,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def parameters(self) -> Parameters:
         """The paper's parameters: those given, and the others as chosen from what is public."""
         with np.errstate(over="ignore"):  # what overflows is refused as not finite
-            return settle(self.problem(), c=self.c, theta=self.theta, mu=self.mu, sigma=self.sigma)
+            certified = self.stop == "certified"
+            return settle(self.problem(), c=self.c, theta=self.theta, mu=self.mu, sigma=self.sigma, certified=certified)
 
     @property
     def stop(self) -> Literal["exact", "certified"]:

@@ -33,6 +33,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -40,7 +41,7 @@ from typing import cast
 
 from midst.errors import Aborted, InputError, MidstError, MidstWarning
 from midst.graphs import Graph
-from midst.machine import ENDS, FORKS, SHARES_PORTS, heed_again, holding_back
+from midst.machine import ENDS, FORKS, SHARES_PORTS, heed_again, holding_back, watch_end
 from midst.net.answer import Answer
 from midst.net.charter import Charter, make_charter, split_address
 from midst.net.driver import Driver
@@ -60,6 +61,7 @@ from midst.types import Array
 
 _PORTS = range(20_000, 32_000)  # below those that the system hands out to whoever dials
 _ENDS = ENDS | {signal.SIGINT}
+_DYING = threading.Lock()
 _GRACE = 5.0  # seconds for a process to go by itself
 _LAST_WORDS = 15.0  # seconds for the others to end, once somebody has failed
 
@@ -313,7 +315,10 @@ def _live_apart(
 ) -> None:
     """A participant's process that was not forked."""
     warnings.simplefilter("ignore", MidstWarning)
-    identity = replace(load_identity(key_file), trusted=trusted)
+    try:
+        identity = replace(load_identity(key_file), trusted=trusted)
+    except InputError:
+        os._exit(1)  # the folder is gone, and so is who made it
     setup = make_setup(charter, identity.name, value, CertifiedNotary(charter, identity))
     _live(folder, identity, setup, transport, every, ties)
 
@@ -325,8 +330,7 @@ def _live(folder: Path, identity: Identity, setup: Setup, transport: TransportNa
     heed_again(_ENDS)
     try:
         file = DiskFile(folder / f"{setup.name}.journal")
-        threading.Thread(target=_await_death, args=(ties.lifeline, folder, file), daemon=True).start()
-        end = asyncio.run(_participate(identity, setup, file, transport, every, ties))
+        end = asyncio.run(_participate(folder, identity, setup, file, transport, every, ties))
     except MidstError as error:
         end = End(setup.number, None, str(error))
     except BaseException as error:
@@ -340,8 +344,9 @@ def _live(folder: Path, identity: Identity, setup: Setup, transport: TransportNa
 
 
 async def _participate(
-    identity: Identity, setup: Setup, file: DiskFile, kind: TransportName, every: float, ties: _Ties
+    folder: Path, identity: Identity, setup: Setup, file: DiskFile, kind: TransportName, every: float, ties: _Ties
 ) -> End:
+    watch_end(ties.lifeline, partial(_follow_into_death, folder, file))
     i, started, last, first, answered = setup.number, time.monotonic(), 0.0, 0.0, 0.0
     own = ties.listening[i] if ties.listening else None
     endpoint = Endpoint(setup.charter, identity, i, largest_frame(setup, kind), listening=own)
@@ -364,19 +369,13 @@ async def _participate(
     return End(i, answer, error, transport.sent, transport.received, first, answered)
 
 
-def _await_death(lifeline: Connection, folder: Path, file: DiskFile) -> None:
-    """In a thread of its own: a loop cannot wait for a pipe on every system."""
-    with suppress(OSError, EOFError):
-        lifeline.recv_bytes()
-    _follow_into_death(folder, file)
-
-
 def _follow_into_death(folder: Path, file: DiskFile | None = None) -> None:
     """Whoever started this process is gone: nobody else will remove what it has made.
 
     The first of all participants does so, for all; by its old name nobody finds the folder then, to write there again.
     Where a folder with open files cannot be renamed each removes what nobody has open, and the last one the rest.
     """
+    _DYING.acquire()  # whoever comes second in this process waits for its end
     try:
         folder.rename(_as_gone(folder))
     except OSError:
