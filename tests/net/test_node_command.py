@@ -427,7 +427,7 @@ def test_no_option_takes_a_value_or_a_seed() -> None:
     assert names == {
         "--charter", "--name", "--key", "--value-file", "--value-command", "--state", "--transport", "--router",
         "--listen", "--metrics", "--explore", "--out", "--ledger", "--despite-ledger", "--prior", "--log", "--json",
-        "--column", "--missing", "--dp",
+        "--column", "--missing", "--dp", "--save",
     }  # fmt: skip
     assert not any(isinstance(parameter, click.Argument) or parameter.envvar for parameter in command.params)
 
