@@ -30,6 +30,7 @@ from pages import COMMANDS, DOCS, DOTS, PAGES, ROOT, blocks, pages_with, prose
 
 import midst
 from midst.cli import main
+from midst.net.wire import PROTOCOL
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -173,6 +174,10 @@ def test_the_reference_is_complete():
     missing = {name for name in midst.__all__ if not name.startswith("_") and name not in modules}
     errors = {name for name in missing if getattr(midst, name).__module__ == "midst.errors"}  # by their module
     assert missing - errors == set()
+
+
+def test_the_page_of_the_protocol_is_of_its_version():
+    assert f"\nVersion {PROTOCOL}. " in PAGES["docs/protocol.md"]
 
 
 def test_no_page_has_a_name_that_sphinx_needs():

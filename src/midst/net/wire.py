@@ -33,7 +33,7 @@ from midst.protocol.node import Message
 from midst.protocol.statements import Statement
 from midst.types import Array
 
-PROTOCOL = 5
+PROTOCOL = 6
 CONTROL_BYTES = 1024
 TEXT_BYTES = 512  # of anything in words
 SESSION_BYTES = 8
