@@ -459,7 +459,7 @@ def test_a_write_that_fails_leaves_the_old_file(path, monkeypatch, broken):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.os, broken, fail)
+        patch.setattr(os, broken, fail)
         with pytest.raises(OSError, match="No space left"):
             ledger.add(Entry())
     assert path.read_bytes() == before
