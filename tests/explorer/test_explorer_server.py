@@ -19,9 +19,10 @@ import pytest
 
 from midst.errors import InputError, MissingExtra
 from midst.explorer import runs as runs_module
-from midst.explorer.app import STATIC, make_explorer, make_live
+from midst.explorer.app import make_explorer, make_live
 from midst.explorer.gate import MOST_BODY, TOKEN, Access
 from midst.explorer.live import Feed
+from midst.explorer.page import STATIC
 from midst.explorer.runs import RunStore
 from midst.explorer.server import serving
 

@@ -22,5 +22,5 @@ export function writeLink({ settings, compare, t, node, values, log }) {
   if (node !== null) hash.set("node", node);
   if (values !== null) hash.set("values", values ? "1" : "0");
   if (!log) hash.set("axis", "linear");
-  history.replaceState(null, "", `${location.pathname}#${hash}`);
+  history.replaceState(null, "", `#${hash}`);
 }
