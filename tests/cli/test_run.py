@@ -369,6 +369,7 @@ REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
         "2,001 nodes and 2,001 edges are more than",
     ),
     "page by no prior": (nothing, (*FIVE, "--page", "run.html", "--prior", "normal:0"), "two numbers are needed"),
+    "page of a mean": (nothing, (*FIVE, "--page", "run.html", "--objective", "mean"), "try --record all"),
     "page of lists": (
         nothing,
         (*FIVE, "--pooled", "--method", "search", "--page", "run.html", "--show-values"),

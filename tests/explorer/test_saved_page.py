@@ -142,6 +142,11 @@ def test_libraries_of_others_come_with_their_licences() -> None:
         assert "WARRANT" in licence
 
 
+def test_of_a_mean_everybody_is_exposed() -> None:
+    page = midst.mean(drawn(), "ring", rng=7, record="all").page()
+    assert "<th>exposed</th><td>15 of 15 nodes</td>" in page
+
+
 def test_the_same_run_gives_the_same_bytes() -> None:
     one, other = (midst.median(drawn(), "ring", rng=7).page() for _ in range(2))
     assert one == other
@@ -165,7 +170,7 @@ def test_of_vectors_it_has_the_first_coordinate(file: Path) -> None:
 
 def test_what_cannot_be_shown_is_refused(file: Path) -> None:
     result = midst.median(drawn(), "ring", rng=7, record="none")
-    with pytest.raises(midst.InputError, match="the record of this run leaves it out; try record='auto'"):
+    with pytest.raises(midst.InputError, match="this trace has no segments; run with record audit"):
         result.page(file)
     lists = midst.median([[1.0, 2.0], [3.0], [4.0, 9.0]], "ring", method="search", pooled=True, bounds=(0, 10))
     with pytest.raises(midst.InputError, match="these have lists; leave the private values out"):

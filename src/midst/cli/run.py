@@ -181,9 +181,12 @@ def command(
     believed = None
     if page is not None:
         from midst.explorer.replay import check_shown
+        from midst.objectives import Mean
         from midst.privacy.priors import parse_prior
 
         check_shown(problem, show_values)
+        if isinstance(sought, Mean) and record not in ("all", "audit"):
+            raise InputError(f"--page of a mean shows what --record {record} leaves out; try --record all")
         believed = parse_prior(prior) if is_given("prior") else None
     if ledger is not None and record == "none":
         raise InputError("--ledger needs what --record none leaves out; try --record audit")

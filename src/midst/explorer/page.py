@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from posixpath import dirname, normpath
+from posixpath import dirname, join, normpath
 from typing import Any
 from zlib import compress
 
@@ -32,11 +32,9 @@ from midst.result import Rows, as_html
 
 STATIC = Path(__file__).parent / "static"
 PRIVATE = ("values", "held", "dots")  # arrays of private values, or of where they lie
-
 MOST_RUNS = 2  # side by side
 
 _SIDES = ("a", "b")
-_ENDINGS = (".html", ".htm")
 _IMPORT = re.compile(r"""^import ([^;]+?) from ["'](\.[^"']+)["'];$""", re.MULTILINE)
 _EXPORTS = re.compile(r"^export \{([^}]+)\};$", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(async )?function|class|const)", re.MULTILINE)
@@ -61,7 +59,9 @@ def make_page(runs: Sequence[Parts], *, values: bool = False) -> str:
     blocks = [f'<script type="application/json" id="hello">{json.dumps(hello)}</script>']
     for side, run, part in zip(_SIDES, told, runs, strict=False):
         blocks += [_block(f"{side}.run", run), _block(f"{side}.audit", part.audit)]
-    return _write_into(_title([each for each, _ in facts]), [_rows(*each) for each in facts], blocks)
+    first = facts[0][0]
+    title = f"The {first['title']} of {first['graph']['n']:,} nodes"
+    return _write_into(title, [_rows(*each) for each in facts], blocks)
 
 
 def check_page(path: str | Path) -> Path:
@@ -71,7 +71,7 @@ def check_page(path: str | Path) -> Path:
         InputError: the ending is not that of a page, or no file can be written there.
     """
     target = Path(path)
-    if target.suffix.lower() not in _ENDINGS:
+    if target.suffix.lower() != ".html":
         raise InputError(f"{target}: a page ends in .html")
     return check_writable(target)
 
@@ -97,10 +97,6 @@ def _block(name: str, data: bytes) -> str:
     return f'<script type="text/plain" id="{name}">{b64encode(compress(data)).decode()}</script>'
 
 
-def _title(facts: Sequence[Facts]) -> str:
-    return f"The {facts[0]['title']} of {facts[0]['graph']['n']:,} nodes"
-
-
 def _rows(facts: Facts, arrays: Arrays) -> Rows:
     """What came out, in plain words: (what, how much)."""
     graph, result = facts["graph"], facts["result"] or {}
@@ -109,7 +105,7 @@ def _rows(facts: Facts, arrays: Arrays) -> Rows:
     steps = f"{facts['iterations'] - searched:,} {'probes' if searched else 'iterations'}"
     exposed = int((arrays["first"] >= 0).sum())
     rows = [
-        (facts["title"], f"{value:.10g}{_proof(facts, result)}"),
+        (facts["title"], "not found" if value is None else f"{value:.10g}{_proof(facts, result)}"),
         ("method", f"{facts['method']}, {steps}"),
         ("rounds", f"{result['rounds']:,}" if result else ""),
         ("graph", f"{graph['name']}, {graph['n']:,} nodes, {graph['edges']:,} edges"),
@@ -179,7 +175,7 @@ def bundle(entry: str) -> str:
 
     def visit(name: str) -> None:
         for clause, path in _IMPORT.findall(_read(name)):
-            other = normpath(f"{dirname(name)}/{path}" if dirname(name) else path)
+            other = _beside(name, path)
             wanted[other] |= {own for own, _ in _names(clause)}
             if other not in order:
                 visit(other)
@@ -191,9 +187,8 @@ def bundle(entry: str) -> str:
 
 def _as_function(name: str, wanted: Sequence[str]) -> str:
     def bind(found: re.Match[str]) -> str:
-        other = normpath(f"{dirname(name)}/{found[2]}" if dirname(name) else found[2])
         pairs = ", ".join(f"{own}: {here}" for own, here in _names(found[1]))
-        return f'const {{ {pairs} }} = modules["{other}"];'
+        return f'const {{ {pairs} }} = modules["{_beside(name, found[2])}"];'
 
     text = _read(name)
     renamed = {out: own for clause in _EXPORTS.findall(text) for own, out in _names(f"{{{clause}}}")}
@@ -203,9 +198,14 @@ def _as_function(name: str, wanted: Sequence[str]) -> str:
     return f'{_licence(name)}modules["{name}"] = (() => {{\n{text}\nreturn {{ {gives} }};\n}})();'
 
 
+def _beside(name: str, path: str) -> str:
+    return normpath(join(dirname(name), path))
+
+
 def _names(clause: str) -> list[tuple[str, str]]:
     """What is imported or exported, and as what."""
     if not clause.startswith("{"):
+        assert clause.isidentifier(), f"import {clause} is not understood"
         return [("default", clause)]
     pairs = (each.split(" as ") for each in clause.strip("{} \n").split(",") if each.strip())
     return [(pair[0].strip(), pair[-1].strip()) for pair in pairs]

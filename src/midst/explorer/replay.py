@@ -74,8 +74,6 @@ def pack_result(
     Raises:
         InputError: the record does not have what is to be shown, or there was noise on the totals.
     """
-    if result.iterations and result.trace.segments is None:
-        raise InputError("the page shows what was sent, and the record of this run leaves it out; try record='auto'")
     if prior is None:
         prior = Normal() if problem.bounds is None else Uniform(*(float(np.ravel(end)[0]) for end in problem.bounds))
 
@@ -124,6 +122,9 @@ def replay(made: Made, name: str | None = None) -> Replay:
     Args:
         made: the run.
         name: of the file it came from.
+
+    Raises:
+        InputError: the record does not have what is to be shown, or there was noise on the totals.
     """
     trace, k = made.trace, made.coordinate
     if not trace.iterations:
