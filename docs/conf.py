@@ -1,10 +1,14 @@
 """Sphinx settings: MyST pages, some of them executed; the API from the docstrings."""
 
 import inspect
+import re
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
-from docutils.nodes import SkipNode
+from docutils.nodes import SkipNode, literal_block, raw
+from docutils.parsers.rst import Directive
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util.inspect import TypeAliasForwardRef
 
@@ -76,7 +80,43 @@ def show_formula(writer, node):
     raise SkipNode
 
 
+class Live(Directive):
+    """A command that writes a page, and under it that page, to be played with.
+
+    The block has the command alone; elsewhere than in HTML, and where nothing is built, that is what is shown.
+    """
+
+    required_arguments, final_argument_whitespace, has_content = (
+        1,
+        True,
+        True,
+    )  # what is to be seen, for a screen reader
+
+    def run(self):
+        [command] = self.content
+        up = "../" * self.state.document.settings.env.docname.count("/")
+        [page] = re.findall(r"--page (\S+)", command)
+        frame = (
+            f'<iframe src="{up}pages/{page}" title="{self.arguments[0]}" loading="lazy" '
+            'style="width: 100%; height: 820px; border: 1px solid var(--color-background-border, #ccc)"></iframe>'
+            f'<p><a href="{up}pages/{page}">This page by itself</a></p>'
+        )
+        return [literal_block(command, command, language="sh"), raw("", frame, format="html")]
+
+
+def make_live_pages(app):
+    """Run the commands of all such blocks, in the folder that the blocks show them from."""
+    folder = Path(app.outdir) / "pages"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in Path(app.srcdir).glob("**/*.md"):
+        for command in re.findall(r"^```{live} [^\n]*\nmidst ([^\n]*)\n```$", path.read_text(), re.MULTILINE):
+            line = [sys.executable, "-m", "midst", *shlex.split(command)]
+            subprocess.run(line, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
 def setup(app):
+    app.add_directive("live", Live)
+    app.connect("builder-inited", make_live_pages)
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir) / "commands"))
     app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     app.connect("autodoc-process-docstring", show_as_written)

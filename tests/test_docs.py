@@ -255,4 +255,11 @@ def test_build_without_warnings(tmp_path):
     assert done.returncode == 0
     for path in PAGES:
         assert path == "README.md" or (tmp_path / "out" / path.removeprefix("docs/")).with_suffix(".html").exists()
+    live = [(path, block.text) for path in PAGES for block in blocks(path) if block.kind == "{live}"]
+    assert live
+    for path, command in live:
+        [page] = re.findall(r"--page (\S+)", command)
+        built = (tmp_path / "out" / path.removeprefix("docs/")).with_suffix(".html")
+        assert f'<iframe src="pages/{page}"' in built.read_text()
+        assert "default-src 'none'" in (built.parent / "pages" / page).read_text()
     assert 'id="cmdoption-midst-node-charter"' in (tmp_path / "out/commands/node.html").read_text()

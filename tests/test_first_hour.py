@@ -172,7 +172,7 @@ class Reader(Person):
             parse(text)
             text = EXCEPTIONS[text].line or "true"
         match shlex.split(text):
-            case ["midst", "explore", *_]:
+            case ["midst", "explore", *words] if "--page" not in words:
                 self.serve(text)
                 return
             case ["midst", "keys", "init", name]:

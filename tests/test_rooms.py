@@ -17,6 +17,8 @@ ORDER = """
 """.split()
 SIDEWAYS = {
     ("result", "plots"),
+    ("result", "explorer"),
+    ("result", "privacy"),
     ("describing", "plots"),
     ("errors", "result"),
     ("plots", "studies"),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from midst.types import Array
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from midst.privacy.priors import Prior
     from midst.problems import Problem
 
 
@@ -141,6 +143,37 @@ class Result:
         from midst.plots.results import draw_result
 
         return draw_result(self, self._problem.values if values else None)
+
+    @overload
+    def page(self, path: None = None, *, values: bool = ..., prior: Prior | None = ...) -> str: ...
+    @overload
+    def page(self, path: str | Path, *, values: bool = ..., prior: Prior | None = ...) -> None: ...
+    def page(self, path: str | Path | None = None, *, values: bool = False, prior: Prior | None = None) -> str | None:
+        """Make the explorer's page of this run: one HTML file, to be opened anywhere, that asks no other address.
+
+        Of vectors it shows the first coordinate.
+
+        Args:
+            path: where to write it; it is returned, as text, if not given.
+            values: put the private values into it; they are not there unless asked for.
+            prior: for bits: what is believed of a value beforehand; uniform between the public bounds if not given,
+                N(0, 1) where there are none.
+
+        Raises:
+            InputError: there is more than a page holds, the record does not have what is to be shown, there was noise
+                on the totals, or no page can be written there.
+        """
+        from midst.explorer.page import check_page, make_page, save_page
+        from midst.explorer.replay import check_shown, pack_result
+
+        check_shown(self._problem, values)
+        if path is not None:
+            check_page(path)
+        page = make_page([pack_result(self, self._problem, prior)], values=values)
+        if path is None:
+            return page
+        save_page(page, path)
+        return None
 
     def rows(self) -> list[tuple[str, str]]:
         """The result as lines for people: (what, how much)."""

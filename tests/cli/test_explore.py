@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
+import struct
 import subprocess
 import sys
 import webbrowser
+import zlib
+from base64 import b64decode
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -54,6 +57,14 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         (["none.npz"], "none.npz: No such file"),
         (["--port", "99999"], "65535"),
         ([__file__], "not a midst trace"),
+        (["--page", "run.html"], "--page is of a saved run"),
+        ([__file__, "--page", "run.html"], "not a midst trace"),
+        (["run.npz", "--page", "none/run.html"], "folder none does not exist"),
+        (["run.npz", "--page", "run.npz"], "a page ends in .html"),
+        (["run.npz", "--page", "run.html", "--prior", "flat"], "prior"),
+        (["run.npz", "--page", "run.html", "--port", "1"], "--port is of a page that is served"),
+        (["run.npz", "--show-values"], "--show-values is for --page"),
+        (["--prior", "normal:0,1"], "--prior is for --page"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], words: str) -> None:
@@ -61,6 +72,23 @@ def test_bad_input_is_one_line(arguments: list[str], words: str) -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_saved_run_becomes_a_page_and_nothing_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("midst.explorer.server.serving", None)
+    run, page = tmp_path / "run.npz", tmp_path / "run.html"
+    values = [31337.4242, 2.0, 5.0, 7.0, 9.0]
+    arguments = ["explore", str(run), "--page", str(page)]
+    midst.median(values, "complete", rng=7, keep_values=True).trace.save(run)
+    for shown in ([], ["--show-values"]):
+        assert CliRunner().invoke(main, [*arguments, *shown]).exit_code == 0
+        [block] = re.findall(r'id="a.run">([^<]*)<', page.read_text())
+        assert (struct.pack("<d", values[0]) in zlib.decompress(b64decode(block))) == bool(shown)
+    midst.median(values, "complete", rng=7).trace.save(run)
+    page.unlink()
+    done = CliRunner().invoke(main, [*arguments, "--show-values"])
+    assert (done.exit_code, page.exists()) == (2, False)
+    assert "has no private values, one a node, to show" in done.stderr
 
 
 def test_a_browser_is_pointed_there_without_the_token_among_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ PLAN = ("plan", "--graph", "ring", "--nodes", "5", "--bounds", "0:1")
 UP = ("up", "--graph", "ring", "--nodes", "3")
 
 VAIN = {
-    "a prior of no ledger": ((*FIVE, "--prior", "normal:0,1"), "--prior is of the account that --ledger keeps"),
+    "a prior of no ledger": ((*FIVE, "--prior", "normal:0,1"), "--prior is for bits; give --ledger or --page too"),
     "a node of no ledger": ((*FIVE, "--ledger-node", "0"), "--ledger-node is of the account"),
     "a budget of no ledger": ((*FIVE, "--over-budget"), "--over-budget is of the account"),
     "gaps in what is drawn": ((*FIVE, "--missing", "drop"), "--missing needs a file"),

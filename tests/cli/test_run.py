@@ -8,6 +8,8 @@ import pty
 import re
 import subprocess
 import sys
+import zlib
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -185,6 +187,18 @@ def test_plot(name: str, start: bytes) -> None:
     assert Path(name).read_bytes().startswith(start)
 
 
+@pytest.mark.parametrize("shown", [(), ("--show-values",)])
+def test_page_with_noise_on_the_values(shown: tuple[str, ...]) -> None:
+    noise = ("--dp", "gaussian:eps=1,delta=1e-5,bounds=0:100")
+    assert invoke(*RUN, "--values", "values.txt", *noise, "--page", "run.html", *shown).exit_code == 0
+    page = Path("run.html").read_text()
+    told = zlib.decompress(b64decode(re.search(r'id="a.run">([^<]*)<', page)[1]))  # type: ignore[index]
+    assert b"exposure, bounds and bits are of the noised values" in told
+    own = np.loadtxt("values.txt")
+    assert (own.tobytes() in told) == bool(shown)
+    assert (b'"held"' in told) == bool(shown)
+
+
 def test_no_proof_is_told_and_still_reported() -> None:
     done = invoke(*RUN, "--nodes", "9", "--limit", "3", "--json", "--save", "run.npz")
     assert done.exit_code == 3
@@ -345,8 +359,29 @@ REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
     "plot as text": (nothing, (*FIVE, "--plot", "run.docx"), "run.docx: a picture ends in .png, .pdf, .svg"),
     "plot of nothing": (nothing, (*FIVE, "--plot", "run.png", "--record", "none"), "try --record auto"),
     "save and plot": (nothing, (*FIVE, "--save", "run.png", "--plot", "run.png"), "is given twice"),
+    "page into nowhere": (nothing, (*FIVE, "--page", "none/run.html"), "folder none does not exist"),
+    "page as a picture": (nothing, (*FIVE, "--page", "run.png"), "run.png: a page ends in .html"),
+    "page of nothing": (nothing, (*FIVE, "--page", "run.html", "--record", "none"), "--page shows what --record none"),
+    "page and save": (nothing, (*FIVE, "--save", "run.html", "--page", "run.html"), "is given twice"),
+    "page of too many": (
+        nothing,
+        ("--nodes", "2001", "--page", "run.html"),
+        "2,001 nodes and 2,001 edges are more than",
+    ),
+    "page by no prior": (nothing, (*FIVE, "--page", "run.html", "--prior", "normal:0"), "two numbers are needed"),
+    "page of a mean": (nothing, (*FIVE, "--page", "run.html", "--objective", "mean"), "try --record all"),
+    "page of lists": (
+        nothing,
+        (*FIVE, "--pooled", "--method", "search", "--page", "run.html", "--show-values"),
+        "these have lists; leave the private values out",
+    ),
+    "page of noise": (
+        nothing,
+        (*FIVE, "--method", "search", "--dp", "joint:eps=1,delta=1e-6", "--page", "run.html"),
+        "--plot and --page draw totals",
+    ),
     "keep in nothing": (nothing, (*FIVE, "--keep-values"), "--keep-values needs --save"),
-    "show in nothing": (nothing, (*FIVE, "--show-values"), "--show-values needs --plot"),
+    "show in nothing": (nothing, (*FIVE, "--show-values"), "--show-values needs --plot or --page"),
 }
 
 

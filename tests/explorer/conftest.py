@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urldefrag, urlsplit
 
 import pytest
 from explorer_pages import Opened
@@ -52,17 +52,21 @@ def visit(chromium: Browser) -> Iterator[Callable[..., Opened]]:
         found = Opened(context.new_page())
         found.page.on("console", lambda said: found.complaints.append(f"{said.text} ({said.location['url']})"))
         found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
-        found.page.on("request", lambda request: found.hosts.add(urlsplit(request.url).netloc))
+        found.page.on("request", lambda request: found.asked.add(urldefrag(request.url).url))
         found.page.goto(f"{address}&{link}" if link else address)
-        opened.append((found, urlsplit(address).netloc))
+        opened.append((found, address))
         return found
 
     yield visit
     for context in contexts:
         context.close()
-    for found, host in opened:
+    for found, address in opened:
         assert found.complaints == []
-        assert found.hosts <= {host, ""}  # what is made on the page itself has no host
+        made = {each for each in found.asked if each.startswith(("data:", "blob:"))}  # by the page itself
+        if address.startswith("file:"):
+            assert found.asked - made == {urldefrag(address).url}
+        else:
+            assert {urlsplit(each).netloc for each in found.asked - made} <= {urlsplit(address).netloc}
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ class Opened:
     Attributes:
         page: the page.
         complaints: what was written to the console, and errors nobody caught.
-        hosts: whom it asked for anything.
+        asked: every address it asked for anything, without its fragment.
     """
 
     page: Page
     complaints: list[str] = field(default_factory=list)
-    hosts: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)

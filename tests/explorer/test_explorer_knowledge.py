@@ -147,14 +147,16 @@ def test_what_is_not_known_to_midst_is_said(options: dict[str, Any], adversary: 
     assert words in note
 
 
-def test_a_trace_without_branches_is_shown_without_exposure() -> None:
-    result = midst.median([1.0, 2.0, 3.0], rng=1, record="none")
-    seen, note = look(result.trace, midst.Adversary(), 0)
-    assert seen is None
-    assert "not shown" in note
-    story = replay(Made(result.trace, midst.Adversary(), midst.priors.Normal()))
-    assert len(story.arrays["spans"]) == 0
-    assert "refused" in audited(story)[0]
+def test_a_run_that_does_not_tell_who_was_exposed_is_not_shown_as_if_nobody_were() -> None:
+    for result, words in (
+        (midst.median([1.0, 2.0, 3.0], rng=1, record="none"), "no segments; run with record audit"),
+        (
+            midst.mean([1.0, 2.0, 3.0], rng=1, record="auto"),
+            "needs z\\(0\\), which this trace has not; run with record audit",
+        ),
+    ):
+        with pytest.raises(midst.InputError, match=words):
+            replay(Made(result.trace, midst.Adversary(), midst.priors.Normal()))
 
 
 def test_a_mean_exposes_everybody_from_the_start() -> None:

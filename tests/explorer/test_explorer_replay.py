@@ -21,6 +21,7 @@ from midst.explorer.fields import FieldError, parse
 from midst.explorer.packing import pack
 from midst.explorer.replay import Replay, audited, replay, to_json
 from midst.explorer.simulate import Made, open_file, prepare
+from midst.privacy.views import View, view
 from midst.system import streams
 
 
@@ -274,3 +275,24 @@ def test_a_worker_survives_and_says_no_more_than_it_must(
     assert [message["kind"] for message in last] == ["started", "refused", "refused"]
     assert words in json.dumps(last[1])
     assert "31337" not in json.dumps(last)
+
+
+@pytest.mark.parametrize(
+    ("settings", "views"),
+    [({}, 1), ({"init": "sealed", "stop": "certified"}, 1), ({"adversary": "passive", "corrupt": "3"}, 3)],
+)
+def test_what_is_seen_is_worked_out_once_and_anew_for_another_adversary_only(
+    settings: dict[str, str], views: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = prepare(parse({"n": "9", **settings})).run()
+    expected = midst.audit(made.trace, made.adversary, made.prior).to_dict()
+    seen = []
+
+    def count(*arguments: Any) -> View:
+        seen.append(arguments)
+        return view(*arguments)
+
+    monkeypatch.setattr("midst.explorer.knowledge.view", count)
+    monkeypatch.setattr("midst.privacy.audit.view", count)
+    assert audited(replay(made))[0]["audit"] == expected
+    assert len(seen) == views

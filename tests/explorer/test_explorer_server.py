@@ -19,9 +19,10 @@ import pytest
 
 from midst.errors import InputError, MissingExtra
 from midst.explorer import runs as runs_module
-from midst.explorer.app import STATIC, make_explorer, make_live
+from midst.explorer.app import make_explorer, make_live
 from midst.explorer.gate import MOST_BODY, TOKEN, Access
 from midst.explorer.live import Feed
+from midst.explorer.page import STATIC
 from midst.explorer.runs import RunStore
 from midst.explorer.server import serving
 
@@ -198,6 +199,19 @@ def test_a_run_is_told_as_it_goes(site: Site) -> None:
     assert site.get("/api/runs/none/run").status_code == 404
 
 
+def test_a_run_as_one_file_is_for_those_with_the_token(site: Site) -> None:
+    with site.stream({"n": "5"}) as answer:
+        run = next(event["run"] for event in events(answer) if event["kind"] == "audit")
+    told = site.get(f"/api/page?run={run}")
+    assert told.headers["content-type"].startswith("text/html")
+    assert 'id="a.audit"' in told.text
+    assert 'id="b.run"' not in told.text
+    assert 'id="b.run"' in site.get(f"/api/page?run={run}&run={run}&run=none").text  # two fit, and no more are read
+    for path in ("/api/page", "/api/page?run=none", f"/api/page?run={run}&run=none"):
+        assert site.get(path).status_code == 404
+    assert site.get(f"/api/page?run={run}", token=None).status_code == 401
+
+
 def test_bad_settings_are_refused_by_field(site: Site) -> None:
     with site.stream({"c": "-1"}) as answer:
         assert list(events(answer)) == [{"kind": "refused", "fields": {"c": "c must be positive"}}]
@@ -228,6 +242,7 @@ def test_runs_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [kept.part(str(k), "run") is not None for k in range(6)] == [False] * 3 + [True] * 3
     kept._keep("large", "run", b"x" * 95)
     assert kept.part("5", "run") is None
+    assert kept.parts("large") is None  # its audit is not there
     assert kept.part("large", "run") is not None
 
 

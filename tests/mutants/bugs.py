@@ -1159,6 +1159,36 @@ _AUDITS = [
         (_AUDIT + "test_the_jackknife_of_a_mean_is_its_standard_error",),
     ),
     Bug(
+        "the view of one adversary is measured as another's",
+        "privacy/audit.py",
+        "if seen is None or seen.adversary != stronger:",
+        "if seen is None:",
+        (
+            "tests/explorer/test_explorer_replay.py::test_what_is_seen_is_worked_out_once_and_anew_for_another_adversary_only",
+        ),
+    ),
+    Bug(
+        "a page shows nobody's number, and where it lies",
+        "explorer/page.py",
+        'PRIVATE = ("values", "held", "dots")',
+        'PRIVATE = ("values", "held")',
+        ("tests/explorer/test_saved_page.py::test_private_values_are_in_it_only_where_they_are_asked_for",),
+    ),
+    Bug(
+        "a page may ask anybody for a picture",
+        "explorer/page.py",
+        "img-src data:",
+        "img-src data: *",
+        ("tests/explorer/test_saved_page.py::test_its_policy_allows_what_is_in_it_and_nothing_else",),
+    ),
+    Bug(
+        "a page that is saved has all numbers, shown or not",
+        "explorer/app.py",
+        'values=asked.get("values") == "1"',
+        "values=True",
+        ("tests/explorer/test_saved_page.py::test_a_button_saves_what_is_shown",),
+    ),
+    Bug(
         "more likely than not is certain",
         "privacy/audit.py",
         "max(atoms, default=0.0) > 1 - _CERTAIN",

@@ -3,7 +3,7 @@
 Rules:
 - Everything is checked before the first iteration and before the first byte is written.
 - One seed gives the graph, the values and z(0), each from its own stream; without --seed one is drawn and reported.
-- Private values are in a file only with --keep-values, and in a picture only with --show-values.
+- Private values are in a file only with --keep-values, and in a picture or a page only with --show-values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from midst.cli.options import GRAPH_HELP, offer_graphs, parse_bounds, read_graph, refuse_given
+from midst.cli.options import GRAPH_HELP, is_given, offer_graphs, parse_bounds, read_graph, refuse_given
 from midst.cli.terminal import phases
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from midst.dp.joint import Claim
     from midst.methods import Method, MethodName
     from midst.objectives import Objective, Side
+    from midst.privacy.priors import Prior
     from midst.problems import Problem
     from midst.protocol.noise import JointNoise
     from midst.result import Result
@@ -52,12 +53,14 @@ _VALUES_DIR = "One file a participant, for --statistics: numbers, a CSV or a Par
 _MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATISTICS = """Find these of all values together, in one session: median, quartiles, iqr, p95, mean, sum, count,
 variance, std, mad, trimmed:0.1, winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20."""
-_PRIOR = "For bits: of the ledger, or of statistics."
+_PRIOR = "For bits: of the ledger, of statistics, or of a page. Of these two by default: uniform between --bounds."
+_PAGE = "Write the run as one HTML file that anybody can open: the explorer's page, with the run in it."
 _LEDGER = "Keep account of what is given away about one node's value."
 _RECORD = "Which iterations to keep; K: every K-th."
 _EXAMPLES = """\b
 Examples:
   midst run --graph rgg --nodes 15 --seed 7 --plot run.png
+  midst run --graph rgg --nodes 15 --seed 7 --method both --bounds -3:3 --page run.html
   midst run --graph ring --values values.txt --quantile 0.9 --json
   midst run --graph ring --values values.txt --method search --bounds 0:100
   midst run --graph ring --values values.txt --method both --plot both.png
@@ -107,7 +110,8 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--save", type=_A_FILE, metavar="FILE.npz", help="Write the record of the run.")
 @click.option("--keep-values", is_flag=True, help="Put the private values into that record.")
 @click.option("--plot", type=_A_FILE, metavar="FILE.png", help="Draw the run (.png, .pdf, .svg).")
-@click.option("--show-values", is_flag=True, help="Put the private values into that picture.")
+@click.option("--page", type=_A_FILE, metavar="FILE.html", help=_PAGE)
+@click.option("--show-values", is_flag=True, help="Put the private values into that picture, or page.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
 def command(
     graph: str,
@@ -137,6 +141,7 @@ def command(
     save: Path | None,
     keep_values: bool,
     plot: Path | None,
+    page: Path | None,
     show_values: bool,
     as_json: bool,
     **parameters: Any,
@@ -154,8 +159,10 @@ def command(
     if values_dir is not None:
         raise InputError("--values-dir is for --statistics, such as --statistics median,mean")
     if ledger is None:
-        refuse_given(("ledger_node", "prior", "over_budget"), "is of the account that --ledger keeps; give that too")
-    _check_files(save, keep_values, plot, show_values, record, inputs=(graph, values, weights))
+        refuse_given(("ledger_node", "over_budget"), "is of the account that --ledger keeps; give that too")
+        if page is None:
+            refuse_given(("prior",), "is for bits; give --ledger or --page too")
+    _check_files(save, keep_values, plot, page, show_values, record, inputs=(graph, values, weights))
     sought, known = _objective(objective, quantile, side), parse_bounds(bounds)
     public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
     seed = secrets.randbits(32) if seed is None else seed
@@ -163,7 +170,7 @@ def command(
         say("reading")
         numbers = read_values(values, pooled, nodes, columns, missing)
         noiseless = _read_problem(graph, nodes, numbers, weights, seed, public, say)
-    mechanism = _noise(dp, method, plot)
+    mechanism = _noise(dp, method, drawn=plot is not None or page is not None)
     noise = mechanism if isinstance(mechanism, JointNoise) else None
     problem = noiseless
     if not isinstance(mechanism, JointNoise | None):
@@ -173,6 +180,16 @@ def command(
     names: tuple[MethodName, ...] = METHODS if method == "both" else (method,)
     if len(names) > 1 and (save is not None or ledger is not None):
         raise InputError("--save and --ledger are of one run; leave them out, or choose one --method")
+    believed = None
+    if page is not None:
+        from midst.explorer.replay import check_shown
+        from midst.objectives import Mean
+        from midst.privacy.priors import parse_prior
+
+        check_shown(problem, show_values)
+        if isinstance(sought, Mean) and record not in ("all", "audit"):
+            raise InputError(f"--page of a mean shows what --record {record} leaves out; try --record all")
+        believed = parse_prior(prior) if is_given("prior") else None
     if ledger is not None and record == "none":
         raise InputError("--ledger needs what --record none leaves out; try --record audit")
     methods = {name: _method(name, problem, parameters, noise, alone=len(names) == 1) for name in names}
@@ -198,6 +215,10 @@ def command(
             if plot is not None:
                 say("drawing the picture")
                 _draw(results, problem.values if show_values else None, plot)
+            if page is not None:
+                say("auditing, for the page")
+                noised = None if problem is noiseless else (mechanism, problem.values)
+                _write_page(results, noiseless, believed, noised, show_values, page)
     finally:  # a full disk does not cost the answer
         _report({name: results[name] for name in names}, seed, as_json, hint=problem.has_one_value)
     if failure is not None:
@@ -211,6 +232,7 @@ def _check_files(
     save: Path | None,
     keep_values: bool,
     plot: Path | None,
+    page: Path | None,
     show_values: bool,
     record: str,
     inputs: tuple[str | None, ...],
@@ -218,8 +240,8 @@ def _check_files(
     """Refuses what could not be written, or would be written over something that is read."""
     if keep_values and save is None:
         raise InputError("--keep-values needs --save: without it there is no record to put them into")
-    if show_values and plot is None:
-        raise InputError("--show-values needs --plot: without it there is no picture to put them into")
+    if show_values and plot is None and page is None:
+        raise InputError("--show-values needs --plot or --page: without one there is nothing to put them into")
     if inputs.count("-") > 1:
         raise InputError("standard input can be read once; give --values or --weights a file")
     if plot is not None:
@@ -228,7 +250,13 @@ def _check_files(
         check_picture(plot)
         if record in ("audit", "none"):
             raise InputError(f"--plot draws what --record {record} leaves out; try --record auto")
-    outputs = [check_writable(path).resolve() for path in (save, plot) if path is not None]
+    if page is not None:
+        from midst.explorer.page import check_page
+
+        check_page(page)
+        if record == "none":
+            raise InputError("--page shows what --record none leaves out; try --record auto")
+    outputs = [check_writable(path).resolve() for path in (save, plot, page) if path is not None]
     paths = [*outputs, *(Path(name).resolve() for name in inputs if name is not None)]
     for path in outputs:
         if paths.count(path) > 1:
@@ -247,7 +275,7 @@ def _objective(name: str | None, quantile: float | None, side: Side | None) -> O
     return Quantile(TAUS[name or "median"] if quantile is None else quantile, side or "low")
 
 
-def _noise(spec: str | None, method: str, plot: Path | None) -> Claim | None:
+def _noise(spec: str | None, method: str, drawn: bool) -> Claim | None:
     """The noise that is asked for."""
     if spec is None:
         return None
@@ -258,8 +286,10 @@ def _noise(spec: str | None, method: str, plot: Path | None) -> Claim | None:
     if isinstance(claim, JointNoise):
         if method != "search":
             raise InputError("--dp joint:… is noise on the totals of a search; give --method search")
-        if plot is not None:
-            raise InputError("--plot draws totals, and with noise these say nothing for certain; leave it out")
+        if drawn:
+            raise InputError(
+                "--plot and --page draw totals, and with noise these say nothing for certain; leave them out"
+            )
     return claim
 
 
@@ -349,6 +379,22 @@ def _draw(results: dict[MethodName, Result], values: Array | None, path: Path) -
 
     [first, *others] = [results[name] for name in METHODS if name in results]
     save_figure(draw_both(first, others[0], values) if others else draw_result(first, values), path)
+
+
+def _write_page(
+    results: dict[MethodName, Result],
+    problem: Problem,
+    prior: Prior | None,
+    noise: tuple[Any, Array] | None,
+    show_values: bool,
+    path: Path,
+) -> None:
+    """The page of a run, or of two side by side."""
+    from midst.explorer.page import make_page, save_page
+    from midst.explorer.replay import pack_result
+
+    runs = [pack_result(results[name], problem, prior, noise) for name in METHODS if name in results]
+    save_page(make_page(runs, values=show_values), path)
 
 
 def _report(results: dict[MethodName, Result], seed: int, as_json: bool, hint: bool) -> None:

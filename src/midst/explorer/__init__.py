@@ -8,6 +8,7 @@
 | knowledge | what an adversary knows of each node, over the iterations                            |
 | replay   | a run as facts and arrays that a page can draw                                       |
 | packing  | facts and arrays as bytes                                                            |
+| page     | these bytes and the page as one file, for `midst run --page` and `Result.page`       |
 | worker   | the process in which runs are made, so that one can be ended                         |
 | runs     | those processes, and the runs that are kept                                          |
 | gate     | who may ask: Host, Origin, token, sizes; and what every answer carries               |

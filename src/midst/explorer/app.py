@@ -6,6 +6,7 @@
 | GET /api/hello         | fields, presets, and which of the two pages this is                         |
 | POST /api/runs         | start a run; the answer is a stream of events, and leaving it ends the run  |
 | GET /api/runs/ID/PART  | the bytes of a run, or of its audit                                         |
+| GET /api/page?run=ID   | a file with this run in it, or with two; own numbers only with values=1     |
 | GET /api/live          | events of a running network, for as long as one listens                     |
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -28,9 +29,10 @@ from starlette.types import ASGIApp
 from midst._version import __version__
 from midst.explorer.gate import Access, Gate
 from midst.explorer.live import Feed
+from midst.explorer.page import MOST_RUNS, STATIC, make_page
 from midst.explorer.runs import Busy, RunStore
 
-STATIC = Path(__file__).parent / "static"
+_GONE = {"text": "this run is not complete, or no longer kept; run it again"}
 _BETWEEN_LOOKS = 0.1  # seconds between two looks at a feed
 _LOOKS_PER_SIGN = 100  # so many looks without news, and a comment shows that the line is alive
 
@@ -70,8 +72,16 @@ def make_explorer(keys: Access, file: Path | None = None) -> ASGIApp:
     async def fetch(request: Request) -> Response:
         body = runs.part(request.path_params["run"], request.path_params["part"])
         if body is None:
-            return JSONResponse({"text": "this run is no longer kept; run it again"}, 404)
+            return JSONResponse(_GONE, 404)
         return Response(body, media_type="application/octet-stream")
+
+    def save(request: Request) -> Response:  # no coroutine: it is run in a thread, since it compresses
+        asked = request.query_params
+        found = [runs.parts(each) for each in asked.getlist("run")[:MOST_RUNS]]
+        parts = [each for each in found if each is not None]
+        if not parts or len(parts) < len(found):
+            return JSONResponse(_GONE, 404)
+        return HTMLResponse(make_page(parts, values=asked.get("values") == "1"))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -82,6 +92,7 @@ def make_explorer(keys: Access, file: Path | None = None) -> ASGIApp:
     routes = [
         Route("/api/runs", start, methods=["POST"]),
         Route("/api/runs/{run}/{part}", fetch),
+        Route("/api/page", save),
     ]
     return Gate(Starlette(routes=[*_pages(hello), *routes], lifespan=lifespan), keys)
 

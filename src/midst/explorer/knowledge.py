@@ -44,8 +44,12 @@ class Knowledge:
     upper: Array
 
 
-def look(trace: Trace, adversary: Adversary, coordinate: int) -> tuple[View | None, str]:
-    """What the adversary sees, or the nearest to it that can be told; and a note where it is not quite the former."""
+def look(trace: Trace, adversary: Adversary, coordinate: int) -> tuple[View, str]:
+    """What the adversary sees, or the nearest to it that can be told; and a note where it is not quite the former.
+
+    Raises:
+        InputError: not even that can be told: the record of the run is too short.
+    """
     everything = replace(adversary, eavesdrops=True, init="clear")
     note = ""
     if isinstance(trace.objective, Mean) and not adversary.eavesdrops:  # the audit, too, says no more than that
@@ -54,10 +58,7 @@ def look(trace: Trace, adversary: Adversary, coordinate: int) -> tuple[View | No
         return view(trace, adversary, coordinate), note
     except InputError as error:
         refusal = str(error)
-    try:
-        return view(trace, everything, coordinate), f"{refusal}; shown is what an eavesdropper on clear z(0) sees"
-    except InputError:
-        return None, f"{refusal}; who was exposed when is not shown"
+    return view(trace, everything, coordinate), f"{refusal}; shown is what an eavesdropper on clear z(0) sees"
 
 
 def follow(seen: View | None, t: Ints, x: Array, branch: Branch) -> Knowledge:

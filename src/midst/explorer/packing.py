@@ -10,15 +10,27 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 HEAD = struct.Struct("<cI")  # of a frame between processes: its letter, and the length of its body
 _TYPES = {"f": ("<f8", "f64"), "i": ("<i4", "i32"), "u": ("<i4", "i32"), "b": ("<i4", "i32")}
+_FORMS = {kind: form for form, kind in _TYPES.values()}
+
+Facts = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+class Parts(NamedTuple):
+    """A run and its audit, packed."""
+
+    run: bytes
+    audit: bytes
 
 
 def pack(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -36,3 +48,14 @@ def pack(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     head = json.dumps({**facts, "arrays": table}, allow_nan=False).encode()
     head += b" " * (-(4 + len(head)) % 8)
     return b"".join([struct.pack("<I", len(head)), head, *bodies])
+
+
+def unpack(packed: bytes) -> tuple[Facts, Arrays]:
+    """The facts and the arrays again."""
+    (length,) = struct.unpack_from("<I", packed)
+    facts = json.loads(packed[4 : 4 + length])
+    arrays = {}
+    for name, each in facts.pop("arrays").items():
+        flat = np.frombuffer(packed, _FORMS[each["type"]], math.prod(each["shape"]), 4 + length + each["at"])
+        arrays[name] = flat.reshape(each["shape"])
+    return facts, arrays

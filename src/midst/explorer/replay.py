@@ -9,31 +9,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from midst.dp.mechanisms import Mechanism
 from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
 from midst.explorer.knowledge import Knowledge, follow, look
-from midst.explorer.simulate import Made
+from midst.explorer.packing import Arrays, Facts, Parts, pack
+from midst.explorer.simulate import Made, blur, check_room, tell_noise
 from midst.objectives import Mean
 from midst.plots.funnel import count_steps, find_places, make_rows
 from midst.plots.style import log_spaced, tidy_power
+from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import Leakage, audit
 from midst.privacy.observations import Branches
+from midst.privacy.priors import Normal, Prior, Uniform
 from midst.privacy.trace_reader import TraceReader
 from midst.privacy.views import View
+from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
+from midst.result import Result
 from midst.trace import Trace
 from midst.types import Array, Branch, Ints
 
 _MOMENTS = 100  # iterations at which bits are told, where they can be
-
-Facts = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +59,72 @@ class Replay:
     arrays: Arrays
 
 
+def pack_result(
+    result: Result, problem: Problem, prior: Prior | None = None, noise: tuple[Mechanism, Array] | None = None
+) -> Parts:
+    """A result as a page has it: its first coordinate, the private values, and what an eavesdropper learns.
+
+    Args:
+        result: of a run.
+        problem: that it is of; before there was noise on its values.
+        prior: what is believed of a value before; uniform between the public bounds if not given, N(0, 1) where there
+            are none.
+        noise: on the values, and the values with it.
+
+    Raises:
+        InputError: the record does not have what is to be shown, or there was noise on the totals.
+    """
+    if prior is None:
+        prior = Normal() if problem.bounds is None else Uniform(*(float(np.ravel(end)[0]) for end in problem.bounds))
+
+    def first(values: Array) -> Array | None:
+        return None if problem.owners is not None else values.reshape(problem.graph.n, -1)[:, 0]
+
+    told = f"bits are what is learnt by who believed before: {prior!r}"
+    made = Made(result.trace, Adversary(), prior, values=first(problem.values), result=result, notes=(told,))
+    if noise is not None:
+        mechanism, held = noise
+        notes = (told, tell_noise(mechanism, prior))
+        made = replace(made, prior=blur(prior, mechanism), held=first(held), notes=notes)
+    return pack_made(made)
+
+
+def pack_made(made: Made, name: str | None = None) -> Parts:
+    """A run as a page has it, with the audit.
+
+    Args:
+        made: the run.
+        name: of the file it came from.
+    """
+    story = replay(made, name)
+    facts, arrays = audited(story)
+    return Parts(pack(to_json(story.facts), story.arrays), pack(to_json(facts), arrays))
+
+
+def check_shown(problem: Problem, values: bool) -> None:
+    """Refuse what a page cannot show.
+
+    Args:
+        problem: of a run.
+        values: whether its private values are to be shown.
+
+    Raises:
+        InputError: it is too large, or its nodes have more than a number each.
+    """
+    check_room(problem.graph)
+    if values and problem.owners is not None:
+        raise InputError("the page shows one number a node, and these have lists; leave the private values out of it")
+
+
 def replay(made: Made, name: str | None = None) -> Replay:
     """A run, ready to be drawn.
 
     Args:
         made: the run.
         name: of the file it came from.
+
+    Raises:
+        InputError: the record does not have what is to be shown, or there was noise on the totals.
     """
     trace, k = made.trace, made.coordinate
     if not trace.iterations:
@@ -157,7 +219,7 @@ def audited(story: Replay) -> tuple[Facts, Arrays]:
     """
     made = story.made
     try:
-        leakage = audit(made.trace, made.adversary, made.prior, coordinate=made.coordinate)
+        leakage = audit(made.trace, made.adversary, made.prior, coordinate=made.coordinate, seen=story.seen)
     except InputError as error:
         return {"refused": str(error)}, {}
     return {"audit": leakage.to_dict(), "audience": leakage.audience}, _bits_over_time(story, leakage)
@@ -239,7 +301,7 @@ def _result(made: Made) -> Facts | None:
         return None
     certificate, standing = result.certificate, result.standing
     return {
-        "value": result.value,
+        "value": float(np.atleast_1d(result.value)[made.coordinate]),
         "certified": result.certified,
         "rounds": result.rounds,
         "tolerance": None if certificate is None else certificate.tolerance,

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from midst.explorer.packing import HEAD
+from midst.explorer.packing import HEAD, Parts
 
 MOST_AT_ONCE = 2
 MOST_KEPT = 8
@@ -50,6 +50,11 @@ class RunStore:
     def part(self, run: str, name: str) -> bytes | None:
         """What is kept of a run: "run", or "audit"."""
         return self._kept.get(run, {}).get(name)
+
+    def parts(self, run: str) -> Parts | None:
+        """All of a run; None if not all is there."""
+        kept = self._kept.get(run, {})
+        return Parts(**kept) if len(kept) == len(_PARTS) else None
 
     async def warm(self) -> None:
         """Start a process before it is needed."""

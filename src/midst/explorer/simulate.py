@@ -86,7 +86,7 @@ class Ready:
         return Made(
             result.trace,
             self.adversary,
-            self.prior if self.mechanism is None else _noised(self.prior, self.mechanism),
+            self.prior if self.mechanism is None else blur(self.prior, self.mechanism),
             values=self.truth.values,
             held=self.problem.values if noised else None,
             result=result,
@@ -101,11 +101,7 @@ class Ready:
         if settings.stop != "iterations" and not result.certified and result.iterations >= settings.limit:
             notes.append(f"ended without a proof after {result.iterations:,} iterations, the most the page holds")
         if self.mechanism is not None:
-            bits = information(self.mechanism, self.prior.scale)
-            notes.append(
-                f"{self.mechanism.describe()}; exposure, bounds and bits are of the noised values, which tell "
-                f"{bits:.2f} bits of the true ones (for a normal prior of this scale)"
-            )
+            notes.append(tell_noise(self.mechanism, self.prior))
         return notes
 
 
@@ -133,6 +129,19 @@ def prepare(settings: Settings) -> Ready:
     return Ready(settings, truth, problem, method, rng, _adversary(settings, graph), prior, mechanism)
 
 
+def check_room(graph: Graph) -> None:
+    """Refuse what a page cannot show.
+
+    Raises:
+        InputError: the graph is too large.
+    """
+    if graph.n > MOST_NODES or graph.edges > MOST_EDGES:
+        raise InputError(
+            f"{graph.n:,} nodes and {graph.edges:,} edges are more than the page holds "
+            f"({MOST_NODES:,} and {MOST_EDGES:,}); try midst audit"
+        )
+
+
 def open_file(path: Path, settings: Settings) -> Made:
     """A saved run, looked at as the settings say.
 
@@ -141,11 +150,7 @@ def open_file(path: Path, settings: Settings) -> Made:
     """
     with blame("source"):
         trace = load(path)
-        if trace.graph.n > MOST_NODES or trace.graph.edges > MOST_EDGES:
-            raise InputError(
-                f"the file has {trace.graph.n:,} nodes and {trace.graph.edges:,} edges, more than the page holds "
-                f"({MOST_NODES:,} and {MOST_EDGES:,}); try midst audit"
-            )
+        check_room(trace.graph)
     count = int(np.prod(trace.x.shape[2:]))
     with blame("coordinate"):
         if not 0 <= settings.coordinate < count:
@@ -211,7 +216,16 @@ def _mechanism(settings: Settings) -> Mechanism | None:
             return None
 
 
-def _noised(prior: Prior, mechanism: Mechanism) -> Prior:
+def tell_noise(mechanism: Mechanism, prior: Prior) -> str:
+    """What noise on the values means for all that is shown."""
+    bits = information(mechanism, prior.scale)
+    return (
+        f"{mechanism.describe()}; exposure, bounds and bits are of the noised values, which tell {bits:.2f} bits of "
+        f"the true ones (for a normal prior of this scale)"
+    )
+
+
+def blur(prior: Prior, mechanism: Mechanism) -> Prior:
     """What is believed of a value with noise on it: by formula where there is one, else by samples."""
     if isinstance(prior, priors.Normal) and isinstance(mechanism, Offset):
         return priors.Normal(prior.mean, hypot(prior.std, mechanism.sigma))

@@ -207,6 +207,7 @@ def audit(
     *,
     coordinate: int | None = None,
     attacks: bool = True,
+    seen: View | None = None,
 ) -> Leakage:
     """What a run gave away.
 
@@ -218,6 +219,8 @@ def audit(
             given.
         coordinate: which coordinate, where the values are vectors: a vector is audited a coordinate at a time.
         attacks: whether to attack where bits are an upper bound, for `at_least`; not a number where not.
+        seen: what `view` has made of this trace and coordinate before; spares making it again where it is of the
+            adversary that is measured.
 
     Raises:
         InputError: the trace lacks what is needed (the message says which `record` brings it), the prior gives no
@@ -227,7 +230,9 @@ def audit(
     if trace.own is not None:
         return _audit_own(trace, trace.own, adversary, prior, resolution, coordinate)
     stronger = _stronger(trace, adversary)
-    leakage = measure(view(trace, stronger, coordinate), prior, resolution)
+    if seen is None or seen.adversary != stronger:
+        seen = view(trace, stronger, coordinate)
+    leakage = measure(seen, prior, resolution)
     if stronger == adversary:
         return leakage
     return _as_bound(leakage, adversary, trace, coordinate, prior, attacks)

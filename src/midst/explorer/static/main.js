@@ -1,6 +1,6 @@
 // The page: what is shown, at which time, and who is chosen. Everything is drawn at most once a frame.
 
-import * as api from "./api.js";
+import { source } from "./api.js";
 import { el } from "./dom.js";
 import { readLink, writeLink } from "./link.js";
 import { LiveRun } from "./models.js";
@@ -46,7 +46,7 @@ class App {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
       const { compare, t, node, values, log, panels } = this;
-      const settings = { a: panels.a.form.settings, b: panels.b.form.settings };
+      const settings = { a: panels.a.settings, b: panels.b.settings };
       if (!this.started) writeLink({ settings, compare, t: this.ready ? t : this.wanted, node, values, log });
     }, AFTER);
   }
@@ -147,7 +147,7 @@ class App {
   }
 
   setCompare(compare) {
-    if (compare && !Object.keys(this.panels.b.form.settings).length) this.panels.b.form.settings = this.panels.a.form.settings;
+    if (compare && !this.saved && !Object.keys(this.panels.b.settings).length) this.panels.b.form.settings = this.panels.a.form.settings;
     this.compare = compare;
     this.arrange();
     if (compare && !this.panels.b.run) this.start(["b"]);
@@ -177,7 +177,7 @@ function box(words, checked, act) {
   return [input, el("label", { className: "switch" }, input, ` ${words}`)];
 }
 
-function tools(app) {
+function tools(app, hasValues = true) {
   const [compareBox, compare] = box("Compare", app.compare, (on) => app.setCompare(on));
   const [valuesBox, values] = box("Show own numbers", true, (on) => {
     app.values = on;
@@ -190,7 +190,9 @@ function tools(app) {
   const share = el("button", { type: "button", onclick: () => copyLink(app) }, "Copy link");
   app.compareBox = compareBox;
   app.valuesBox = valuesBox;
-  $("tools").append(...(app.live ? [log] : [compare, values, log, share]));
+  const saved = [app.compare && compare, hasValues && values, log];
+  const parts = app.live ? [log] : app.saved ? saved : [compare, values, log, share];
+  $("tools").append(...parts.filter(Boolean));
 }
 
 async function copyLink(app) {
@@ -231,6 +233,21 @@ function startExplorer(app, { fields, presets, file }) {
   app.start(app.compare ? ["a", "b"] : ["a"], { playing: !asked && !file && !calm.matches });
 }
 
+// A file with runs in it, which cannot make others.
+function startSaved(app, { runs, values, version }) {
+  app.saved = true;
+  app.compare = runs > 1;
+  document.documentElement.classList.toggle("framed", window !== window.parent);
+  if (values) app.values ??= true;
+  tools(app, values);
+  $("presets").hidden = true;
+  for (const side of ["a", "b"]) app.panels[side] = new Panel(side, app, { say: (text) => app.say(text) });
+  app.arrange();
+  app.start(app.compare ? ["a", "b"] : ["a"]).then(() => {
+    if (app.ready) app.say(`Made with midst ${version}. The own numbers are ${values ? "" : "not "}in this file.`);
+  });
+}
+
 async function startLive(app) {
   app.live = true;
   app.follow = true;
@@ -239,13 +256,12 @@ async function startLive(app) {
   $("presets").hidden = true;
   const panel = new Panel("a", app, { say: (text) => app.say(text) });
   panel.tag.hidden = true;
-  panel.fold = { open: false };
   app.panels.a = panel;
   $("main").append(panel.element);
   $("main").classList.add("live");
   app.say("Waiting for the network to start …");
   try {
-    for await (const news of api.live(new AbortController().signal)) follow(app, panel, news);
+    for await (const news of source.live(new AbortController().signal)) follow(app, panel, news);
     app.say("The network has ended; what was seen stays here.");
   } catch (error) {
     app.say(error instanceof TypeError ? "The network has ended; what was seen stays here." : error.message);
@@ -275,13 +291,13 @@ function follow(app, panel, news) {
 }
 
 async function begin() {
-  api.takeToken();
   const app = new App();
   app.timeline = new Timeline($("time"), app);
   onTheme(() => app.redraw());
   try {
-    const hello = await api.hello();
+    const hello = await source.hello();
     if (hello.page === "live") await startLive(app);
+    else if (hello.page === "saved") startSaved(app, hello);
     else startExplorer(app, hello);
   } catch (error) {
     app.say(error.message);

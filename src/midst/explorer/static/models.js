@@ -22,8 +22,34 @@ function last(count, atMost) {
   return low;
 }
 
-export class SavedRun {
+// What is common to both: who sends its own number, and who has.
+class Run {
+  plateaus(i) {
+    return this.spans[i];
+  }
+
+  exposedAt(i) {
+    return this.first[i];
+  }
+
+  states(t, out = new Uint8Array(this.n)) {
+    for (let i = 0; i < this.n; i += 1) out[i] = this.state(i, t);
+    return out;
+  }
+
+  sent(i, t) {
+    const spans = this.spans[i];
+    if (spans.length && spans[0][0] <= t && !this.facts.mean) {
+      const [start, stop] = spans[last(spans.length, (k) => spans[k][0] <= t)];
+      if (start <= t && t < stop) return SENDING;
+    }
+    return this.first[i] >= 0 && this.first[i] <= t ? EXPOSED : HIDDEN;
+  }
+}
+
+export class SavedRun extends Run {
   constructor({ facts, arrays }) {
+    super();
     this.facts = facts;
     this.arrays = arrays;
     this.n = facts.graph.n;
@@ -37,6 +63,7 @@ export class SavedRun {
     this.error = arrays.error;
     this.spread = arrays.spread;
     this.audit = null;
+    this.first = arrays.first;
     this.spans = Array.from({ length: this.n }, () => []);
     for (let k = 0; k < arrays.spans.length; k += 3) {
       this.spans[arrays.spans[k]].push([arrays.spans[k + 1], arrays.spans[k + 2]]);
@@ -68,28 +95,8 @@ export class SavedRun {
     return this.arrays.upper[f * this.n + i];
   }
 
-  plateaus(i) {
-    return this.spans[i];
-  }
-
-  exposedAt(i) {
-    return this.arrays.first[i];
-  }
-
   state(i, t) {
-    if (this.corrupt.has(i)) return CORRUPT;
-    const spans = this.spans[i];
-    if (spans.length && spans[0][0] <= t && !this.facts.mean) {
-      const [start, stop] = spans[last(spans.length, (k) => spans[k][0] <= t)];
-      if (start <= t && t < stop) return SENDING;
-    }
-    const first = this.arrays.first[i];
-    return first >= 0 && first <= t ? EXPOSED : HIDDEN;
-  }
-
-  states(t, out = new Uint8Array(this.n)) {
-    for (let i = 0; i < this.n; i += 1) out[i] = this.state(i, t);
-    return out;
+    return this.corrupt.has(i) ? CORRUPT : this.sent(i, t);
   }
 
   setAudit({ facts, arrays }) {
@@ -100,7 +107,7 @@ export class SavedRun {
   bits(i, t) {
     if (!this.audit?.report || this.corrupt.has(i)) return null;
     const { moments, bits, report } = this.audit;
-    const exposed = this.arrays.first[i] >= 0 && this.arrays.first[i] <= t;
+    const exposed = this.first[i] >= 0 && this.first[i] <= t;
     if (!moments || exposed) return report.nodes[i].bits;
     return bits[last(moments.length, (k) => moments[k] <= t) * this.n + i];
   }
@@ -118,8 +125,9 @@ export class SavedRun {
 const ROOM = 256;
 
 // What a feed has said so far; columns grow as rounds come in, which nodes do one by one.
-export class LiveRun {
+export class LiveRun extends Run {
   constructor(start) {
+    super();
     this.start = start;
     this.n = start.names.length;
     this.labels = start.names;
@@ -248,27 +256,8 @@ export class LiveRun {
     return this.frames ? this._upper[f * this.n + i] : Infinity;
   }
 
-  plateaus(i) {
-    return this.spans[i];
-  }
-
-  exposedAt(i) {
-    return this.first[i];
-  }
-
   state(i, t) {
-    if (!this.start.all && i !== this.start.self) return UNKNOWN;
-    const spans = this.spans[i];
-    if (spans.length && spans[0][0] <= t) {
-      const [start, stop] = spans[last(spans.length, (k) => spans[k][0] <= t)];
-      if (start <= t && t < stop) return SENDING;
-    }
-    return this.first[i] >= 0 && this.first[i] <= t ? EXPOSED : HIDDEN;
-  }
-
-  states(t, out = new Uint8Array(this.n)) {
-    for (let i = 0; i < this.n; i += 1) out[i] = this.state(i, t);
-    return out;
+    return !this.start.all && i !== this.start.self ? UNKNOWN : this.sent(i, t);
   }
 
   // How many of a node's links are up, of how many.

@@ -1,6 +1,6 @@
 // One run: its settings, its views, and what can be said about it.
 
-import * as api from "./api.js";
+import { Refused, source } from "./api.js";
 import { TimeChart, overCurves, paintCurves, paintError, rangeOfCurves, rangeOfError, rangeOfNumbers, veil } from "./charts.js";
 import { el, whole } from "./dom.js";
 import { Form } from "./form.js";
@@ -9,7 +9,7 @@ import { Known } from "./known.js";
 import { SavedRun } from "./models.js";
 import { Network } from "./network.js";
 import { CORRUPT, STATES, UNKNOWN } from "./palette.js";
-import { saveCsv, saveJson, savePng, saveSvg } from "./saving.js";
+import { saveCsv, savePage, savePng, saveSvg } from "./saving.js";
 import { Table } from "./table.js";
 import { about, course, headline, outcome, proof } from "./words.js";
 
@@ -63,9 +63,9 @@ export class Panel {
     const name = () => `midst-${this.side}-t${this.view.t}`;
     const downloads = el("div", { className: "downloads" }, el("span", {}, "Download"),
       save("CSV", () => saveCsv(this.run, name())),
-      save("JSON", () => saveJson(this.run, this.form?.settings ?? {}, this.view.values, name())),
       save("PNG", () => savePng(this, this.view, name())),
-      save("SVG", () => saveSvg(this, this.view, name())));
+      save("SVG", () => saveSvg(this, this.view, name())),
+      source.page && fields ? save("Page", () => this.savePage()) : null);
     this.views = el("div", { className: "views" },
       figure("of-network", "The network", this.network.element, el("div", {}, (this.legend = el("p", { className: "key marks" })),
         el("div", { className: "chosen" }, this.chooser, this.node))),
@@ -83,10 +83,15 @@ export class Panel {
       this.form = new Form(this.side, fields, { file, run: () => this.app.start([this.side]), cancel: () => this.cancel() });
       this.fold = el("details", { className: "settings" }, el("summary", {}, el("span", { className: "fold-title" }, "Settings"), (this.summary = el("span", { className: "summary" }))), this.form.element);
       this.element.append(this.fold);
-    }
+    } else this.fold = { open: false };
     this.below = el("div", { className: "below" }, this.notes, this.table.element, downloads);
     this.element.append(this.views, this.below);
     this.views.hidden = this.below.hidden = true;
+  }
+
+  // What the form says; a run that was brought along has none.
+  get settings() {
+    return this.form?.settings ?? {};
   }
 
   get sizes() {
@@ -106,30 +111,45 @@ export class Panel {
     this.leave?.abort();
   }
 
-  // Makes the run of the form's settings; true when it is there to be seen.
+  // One file with what is shown now: this run, or both.
+  async savePage() {
+    try {
+      savePage(await source.page(this.app.sides.map(({ id }) => id), this.view.values), "midst-run");
+      this.say(`The page is saved, ${this.view.values ? "with" : "without"} the own numbers: one file, which anybody can open.`);
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
+  // Makes the run of the form's settings, or takes the one that was brought along; true when it is there to be seen.
   async make() {
     this.cancel();
     const leave = new AbortController();
     this.leave = leave;
     const { signal } = leave;
-    this.form.refuse({});
-    this.form.busy = true;
-    this.summary.textContent = this.form.summary;
+    if (this.form) {
+      this.form.refuse({});
+      this.form.busy = true;
+      this.summary.textContent = this.form.summary;
+    }
     this.progress.hidden = false;
     this.progress.removeAttribute("value");
     this.element.dataset.state = "running";
     try {
       this.say("Running …");
       let most = null;
-      for await (const event of api.run(this.form.settings, signal)) {
+      for await (const event of source.run(this.side, this.settings, signal)) {
         if (event.kind === "started") most = event.most;
         if (event.kind === "progress") {
           if (most) this.progress.value = event.t / most;
           this.say(`Running: iteration ${whole(event.t)}`, true);
         }
-        if (event.kind === "run") this.show(new SavedRun(await api.part(event.run, "run", signal)));
+        if (event.kind === "run") {
+          this.id = event.run;
+          this.show(new SavedRun(await source.part(event.run, "run", signal)));
+        }
         if (event.kind === "auditing") this.say("Auditing what was given away …");
-        if (event.kind === "audit") this.audited(await api.part(event.run, "audit", signal));
+        if (event.kind === "audit") this.audited(await source.part(event.run, "audit", signal));
       }
       this.element.dataset.state = "done";
       return true;
@@ -137,7 +157,7 @@ export class Panel {
       if (this.leave !== leave) return false; // another run has taken its place
       this.element.dataset.state = signal.aborted ? "cancelled" : "refused";
       if (signal.aborted) this.say("Cancelled.");
-      else if (error instanceof api.Refused) {
+      else if (error instanceof Refused) {
         this.fold.open = true;
         this.form.refuse(error.fields);
         this.form.strange = {};
@@ -146,7 +166,7 @@ export class Panel {
       return false;
     } finally {
       if (this.leave === leave) {
-        this.form.busy = false;
+        if (this.form) this.form.busy = false;
         this.progress.hidden = true;
         this.leave = null;
       }
@@ -162,6 +182,7 @@ export class Panel {
     const others = [run.corrupt.size ? CORRUPT : null, run.start && !run.start.all ? UNKNOWN : null].filter((each) => each !== null);
     const marks = [...(run.search ? [0] : [0, 1, 2]), ...others].map((state) => STATES[state]);
     this.element.classList.toggle("search", Boolean(run.search));
+    this.element.classList.toggle("valueless", !run.values);
     put(this.funnelTitle, run.start ? "How many numbers lie in the bracket" : "How many numbers lie in each cell");
     put(this.knownTitle, run.search ? "What the others learn of each node, in bits" : "What is known of each node");
     this.element.classList.toggle("one", Boolean(run.start && !run.start.all));

@@ -1,4 +1,4 @@
-// What can be taken away: the numbers (CSV, JSON) and the picture (PNG, SVG), as they are shown.
+// What can be taken away: the numbers (CSV), the picture (PNG, SVG), and the page itself, as they are shown.
 
 import { palette } from "./palette.js";
 import { CanvasPen, SvgPen } from "./pen.js";
@@ -44,24 +44,8 @@ export function saveCsv(run, name) {
   give(parts, "text/csv", `${name}.csv`);
 }
 
-const finite = (value) => (Number.isFinite(value) ? value : null);
-
-export function saveJson(run, settings, values, name) {
-  const rows = (pick) => Array.from({ length: run.frames }, (_, f) => Array.from({ length: run.n }, (_, i) => finite(pick(f, i))));
-  const everything = {
-    settings,
-    ...run.facts,
-    audit: run.audit?.report ?? null,
-    t: Array.from({ length: run.frames }, (_, f) => run.time(f)),
-    ...(run.search ? {} : {
-      x: rows((f, i) => run.x(f, i)),
-      lower: rows((f, i) => run.lower(f, i)),
-      upper: rows((f, i) => run.upper(f, i)),
-      plateaus: run.labels.map((_, i) => run.plateaus(i)),
-    }),
-    values: values && run.values ? [...run.values] : null,
-  };
-  give([JSON.stringify(everything)], "application/json", `${name}.json`);
+export function savePage(page, name) {
+  give([page], "text/html", `${name}.html`);
 }
 
 // Network and curves above, bounds and error below, each as large as on the page; of a search, the funnel beside both.
