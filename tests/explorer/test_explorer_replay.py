@@ -274,3 +274,23 @@ def test_a_worker_survives_and_says_no_more_than_it_must(
     assert [message["kind"] for message in last] == ["started", "refused", "refused"]
     assert words in json.dumps(last[1])
     assert "31337" not in json.dumps(last)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"objective": "quantile", "tau": "0.75"}, {"mu": "-8", "graph": "ring"}, {"dp": "offset"}]
+)
+def test_what_is_sent_is_the_number_clipped_to_the_interval(settings: dict[str, str]) -> None:
+    told = story(n="7", seed="4", stop="iterations", iterations="60", **settings)
+    low, width = told.arrays["interval"], told.arrays["width"]
+    held = told.arrays.get("held", told.arrays["values"])
+    assert np.clip(held, low, low + width) == pytest.approx(told.arrays["x"], abs=1e-9)
+    assert ((low <= held) & (held <= low + width) == (told.made.trace.branch == 0)).all()
+
+
+def test_no_interval_is_told_where_there_is_none(saved: Path) -> None:
+    assert "interval" not in story(n="5", objective="mean").arrays
+    assert "interval" not in story(n="5", method="search").arrays
+    assert "interval" not in story(n="1000", graph="path", stop="iterations", iterations="600").arrays  # too many
+    midst.median(np.arange(5.0), graph="ring", rng=np.random.default_rng(1), record="none").trace.save(saved)
+    made = open_file(saved, parse({"source": "file"}, file=True))
+    assert "interval" not in replay(made).arrays

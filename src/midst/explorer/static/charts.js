@@ -32,8 +32,8 @@ function power(value) {
 }
 
 export class TimeChart {
-  constructor({ name, yLog = false, range, paint, overlay, hover = null, scrub }) {
-    Object.assign(this, { name, yLog, range, paint, overlay, hover });
+  constructor({ name, yLog = false, range, paint, overlay, hover = null, scrub, above = null }) {
+    Object.assign(this, { name, yLog, range, paint, overlay, hover, above });
     this.element = el("div", { className: "canvas chart" });
     this.layer = el("canvas", { className: "layer", ariaHidden: "true" });
     this.run = null;
@@ -87,7 +87,7 @@ export class TimeChart {
     const y = { ...axis, size: 52, values: (_, splits) => splits.map((v) => (this.yLog ? power(v) : number(v, 3))) };
     if (this.yLog) Object.assign(y, { splits: () => decades(low, high), filter: (_, splits) => splits });
     const options = {
-      width, height, padding: [10, 16, 0, 0], legend: { show: false }, cursor: { show: false },
+      width, height, padding: [10, 20, 0, 0], legend: { show: false }, cursor: { show: false },
       scales: {
         x: { time: false, distr: this.log ? 3 : 1, range: () => [this.place(0), this.place(last)] },
         y: { distr: this.yLog ? 3 : 1, range: () => [low, high] },
@@ -96,9 +96,12 @@ export class TimeChart {
       axes: [x, y],
       hooks: { draw: [(u) => this.paintAll(u)] },
     };
+    const focused = this.element.contains(document.activeElement) ? document.activeElement : null;
     this.plot?.destroy();
     this.plot = new uPlot(options, [[this.place(0), this.place(last)], [low, high]], this.element);
     this.plot.over.append(this.layer);
+    this.above?.(this.plot);
+    focused?.focus({ preventScroll: true });
     if (this.view) this.drawOver(this.view);
   }
 
@@ -118,7 +121,7 @@ export class TimeChart {
       scale.X = (t) => X(t) + box.left;
       scale.Y = (value) => Y(value) + box.top;
     }
-    pen.clip(box.left, box.top - 2, box.width + 16 * pen.ratio, box.height + 4, () => this.paint(pen, this.run, scale));
+    pen.clip(box.left, box.top - 2, box.width + 20 * pen.ratio, box.height + 4, () => this.paint(pen, this.run, scale));
   }
 
   // The whole chart, axes too, for a file.
@@ -369,24 +372,28 @@ export function veil(pen, { X, box }, t) {
   pen.path((path) => (path.moveTo(now, box.top), path.lineTo(now, box.top + box.height)), { stroke: palette().text, width: 1.2, alpha: 0.8 });
 }
 
-// The chosen node: its curve, between its bounds as they close in, and its own number.
+// What lies between two curves, as far as it is near the picture.
+function traceBand(path, run, frames, ends, { X, Y, box }) {
+  const low = (f) => Math.min(Y(Math.max(ends(f)[0], -1e300)), box.top + box.height + 9);
+  const high = (f) => Math.max(Y(Math.min(ends(f)[1], 1e300)), box.top - 9);
+  frames.forEach((f, k) => (k ? path.lineTo(X(run.time(f)), high(f)) : path.moveTo(X(run.time(f)), high(f))));
+  [...frames].reverse().forEach((f) => path.lineTo(X(run.time(f)), low(f)));
+  path.closePath();
+}
+
+// The chosen node: its curve, between its bounds as they close in; its interval, which follows it; and its own number.
 function markNode(pen, run, scale, { node, hover, t, values }) {
   const i = hover ?? node;
   if (i === null || i >= run.n) return;
   const colours = palette();
-  const { X, Y, box } = scale;
+  const { X, Y } = scale;
   const until = run.frameAt(t);
   const found = columns(run, scale, 1.5);
-  const low = (f) => Math.min(Y(Math.max(run.lower(f, i), -1e300)), box.top + box.height + 9);
-  const high = (f) => Math.max(Y(Math.min(run.upper(f, i), 1e300)), box.top - 9);
   if (run.frames > 1) {
     const kept = found.filter(([, last]) => last <= until).map(([, last]) => last);
-    const area = (path) => {
-      kept.forEach((f, k) => (k ? path.lineTo(X(run.time(f)), high(f)) : path.moveTo(X(run.time(f)), high(f))));
-      [...kept].reverse().forEach((f) => path.lineTo(X(run.time(f)), low(f)));
-      path.closePath();
-    };
-    if (kept.length > 1) pen.path(area, { fill: colours.bound, alpha: 0.2 });
+    const band = (ends, style) => kept.length > 1 && pen.path((path) => traceBand(path, run, kept, ends, scale), style);
+    band((f) => [run.lower(f, i), run.upper(f, i)], { fill: colours.bound, alpha: 0.2 });
+    if (run.interval(0, i)) band((f) => run.interval(f, i), { fill: colours.faint, stroke: colours.faint, alpha: 0.4 });
   }
   if (values && run.values) level(pen, scale, run.values[i], { stroke: colours.value, width: 1.5, dash: [2, 3] });
   pen.path((path) => traceCurve(path, run, i, found, scale), { stroke: colours.text, width: 2 });

@@ -94,8 +94,10 @@ export class Known {
       if (i === marked) pen.rect(x - w / 2 - 3, box.top, w + 6, box.height, { fill: colours.text, alpha: 0.09 });
       if (state === SENDING || state === EXPOSED) {
         this.paintKnown(pen, x, Y(a), w, STATES[state]);
+        if (i === marked) this.paintInterval(pen, x + w / 2 + 5, run.interval(f, i)?.map(Y));
         continue;
       }
+      if (i === marked) this.paintInterval(pen, x + w / 2 + 5, run.interval(f, i)?.map(Y));
       const [upper, lower] = [Y(b), Y(a)];
       pen.rect(x - w / 2, upper, w, Math.max(lower - upper, 1.5), { fill: colours.bound, alpha: 0.32 });
       for (const [end, y] of [[a, lower], [b, upper]]) {
@@ -105,6 +107,17 @@ export class Known {
       const now = run.x(f, i);
       if (w > 3 && now >= low && now <= high) pen.shape("circle", x, Y(now), Math.min(2.6, w / 3), { fill: colours.text });
     }
+  }
+
+  // To which its number is clipped now.
+  paintInterval(pen, x, ends) {
+    if (!ends) return;
+    const trace = (path) => {
+      ends.forEach((y) => (path.moveTo(x - 3, y), path.lineTo(x + 3, y)));
+      path.moveTo(x, ends[0]);
+      path.lineTo(x, ends[1]);
+    };
+    pen.path(trace, { stroke: palette().faint, width: 2 });
   }
 
   paintKnown(pen, x, y, w, { name, shape }) {

@@ -38,6 +38,7 @@ export class Network {
   show(run, redraw) {
     this.simulation?.stop();
     this.run = run;
+    this.short = run.labels.every((label) => label.length <= 3);
     this.settled = true;
     const round = run.edges.length === run.n * (run.n - 1) || this.isRing();
     if (run.places) {
@@ -195,10 +196,10 @@ export class Network {
   drawLabel(pen, i, x, y, r, hollow) {
     const label = this.run.labels[i];
     const colours = palette();
-    if (label.length <= 3) {
+    if (this.short) {
       pen.text(label, x, y + 0.5, { fill: hollow ? colours.faint : colours.card, size: r * 0.85, align: "center", weight: 700 });
     } else {
-      pen.text(label.slice(0, 14), x, y + r + 9, { fill: colours.faint, size: 11, align: "center" });
+      pen.text(label.slice(0, 14), x, y + 1.35 * r + 8, { fill: colours.faint, size: 11, align: "center" });
     }
   }
 
