@@ -29,6 +29,10 @@ export class Form {
       event.preventDefault();
       run();
     });
+    this.element.addEventListener("keydown", (event) => {
+      // Enter runs from every other field; here it ends a line
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) this.element.requestSubmit();
+    });
     this.element.addEventListener("change", () => {
       this.show();
       changed();

@@ -30,7 +30,8 @@ export class Network {
     this.front.addEventListener("keydown", (event) => {
       if (!this.run || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
       const from = this.chosen ?? (event.key === "ArrowDown" ? -1 : this.run.n);
-      choose((from + (event.key === "ArrowDown" ? 1 : this.run.n - 1)) % this.run.n, true);
+      this.chosen = (from + (event.key === "ArrowDown" ? 1 : this.run.n - 1)) % this.run.n; // before it is drawn
+      choose(this.chosen, true);
       event.preventDefault();
     });
   }
