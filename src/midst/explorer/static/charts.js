@@ -2,7 +2,7 @@
 // from frame to frame (the veil over what is yet to come, the chosen node) is on a layer above.
 
 import uPlot from "./vendor/uPlot.esm.js";
-import { el, fit, number, whole } from "./dom.js";
+import { MANY, el, fit, number, whole } from "./dom.js";
 import { palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
@@ -122,10 +122,11 @@ export class TimeChart {
       scale.Y = (value) => Y(value) + box.top;
     }
     pen.clip(box.left, box.top - 2, box.width + 20 * pen.ratio, box.height + 4, () => this.paint(pen, this.run, scale));
+    return scale;
   }
 
-  // The whole chart, axes too, for a file.
-  save(pen) {
+  // The whole chart, for a file: axes and their names, and what is above the curves.
+  save(pen, view, name) {
     const u = this.plot;
     if (!u || !this.element.clientWidth) return;
     const ratio = devicePixelRatio || 1;
@@ -145,7 +146,12 @@ export class TimeChart {
       pen.path((path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y)), { stroke: colours.line });
       pen.text(String(words), box.left - 6, y, { fill: colours.faint, align: "right" });
     });
-    this.curves(pen, u, box, false);
+    const scale = this.curves(pen, u, box, false);
+    pen.clip(box.left, box.top, box.width, box.height, () => this.overlay(pen, this.run, scale, view));
+    const now = Math.min(Math.max(scale.X(view.t), box.left + 20), box.left + box.width - 20);
+    pen.text(`t = ${whole(view.t)}`, now, box.top - 6, { fill: colours.text, size: 10, align: "center", weight: 650 });
+    pen.text("iteration t", box.left + box.width, box.top + box.height + 24, { fill: colours.faint, size: 10, align: "right" });
+    pen.text(name, 2, box.top - 6, { fill: colours.faint, size: 10 });
   }
 
   draw(view) {
@@ -314,7 +320,7 @@ export function rangeOfCurves(run, values) {
     if (value > high) high = value;
   };
   for (let f = 0; f < run.frames; f += 1) for (let i = 0; i < run.n; i += 1) take(run.x(f, i));
-  if (values && run.values) run.values.forEach(take);
+  if (values && run.values && run.n <= MANY) run.values.forEach(take); // of many, the curves alone can be told apart
   if (!(low <= high)) return [-1, 1];
   const room = (high - low || Math.abs(high) || 1) * 0.06;
   return [low - room, high + room];

@@ -10,7 +10,8 @@ import { Known } from "./known.js";
 import { SavedRun } from "./models.js";
 import { Network } from "./network.js";
 import { CORRUPT, STATES, UNKNOWN } from "./palette.js";
-import { saveCsv, saveJson, savePng, saveSvg } from "./saving.js";
+import { savePng, saveSvg } from "./picture.js";
+import { saveCsv, saveJson } from "./saving.js";
 import { Table } from "./table.js";
 import { about, course, headline, outcome, proof } from "./words.js";
 
@@ -78,7 +79,8 @@ export class Panel {
       figure("of-known", (this.knownTitle = el("span")), this.known.element, key(
         ["bound", "where its number must lie"], ["now", "x now"], ["own", "own number"], ["bits", "bits"],
         ["floor", "of these, by the answer alone"], ["clip", "interval of the chosen node"], this.knownTo)),
-      figure("of-error", (this.errorTitle = el("span")), this.error.element, this.proof));
+      figure("of-error", (this.errorTitle = el("span")), this.error.element, el("div", {}, key(
+        ["line", "distance from the answer"], ["apart", "how far the nodes are apart"]), this.proof)));
     this.tag = el("h2", {}, this.side.toUpperCase());
     const head = el("header", {}, this.tag, el("div", {}, this.title, this.outcome), this.progress);
     this.element = el("section", { className: "panel", ariaLabel: `Run ${this.side.toUpperCase()}` }, head);
@@ -103,6 +105,13 @@ export class Panel {
 
   get outcomeText() {
     return this.outcome.textContent;
+  }
+
+  // What was run, in a line.
+  get about() {
+    const { graph, file, adversary } = this.run.facts;
+    const made = file ?? (this.form ? this.form.summary : `${graph.n} nodes, ${graph.edges} edges`);
+    return adversary ? `${made} · ${adversary}` : made;
   }
 
   cancel() {
@@ -184,6 +193,7 @@ export class Panel {
     this.element.classList.toggle("one", Boolean(run.start && !run.start.all));
     put(this.errorTitle, run.start ? "How far apart the nodes are" : "How far the network is from the answer");
     this.legend.replaceChildren(...marks.map(({ name, mark, words }) => el("span", { className: name }, el("i", { ariaHidden: "true" }, mark), words)));
+    if (this.network.crowded) this.legend.append(el("span", { className: "edges" }, el("i", { ariaHidden: "true" }, "▒"), "edges: darker where many cross"));
     this.app.shown(this);
     this.redraw();
   }
