@@ -61,7 +61,7 @@ def test_two_thousand_nodes_can_be_read(visit: Visit, address: str) -> None:
     page = visit(address, "a.n=2000&a.stop=iterations&a.iterations=60&t=40").page
     wait(page)
     made = prepare(parse({"n": "2000", "stop": "iterations", "iterations": "60"})).run()
-    expect(page.locator(".of-network .marks")).to_contain_text("darker where many cross")
+    expect(page.locator(".of-network .marks")).to_contain_text("shaded by how many cross")
     picture = download(page, "SVG").decode()
     assert len(picture) < 4_000_000  # 41,000 edges one by one would be more
     assert any(text.startswith("2,000 nodes") for text in words_of(picture.encode()))

@@ -338,7 +338,7 @@ function paintLines(pen, run, scale, found) {
     const thick = (path) => {
       for (let i = 0; i < run.n; i += 1) tracePlateaus(path, run, i, scale);
     };
-    pen.path(thick, { stroke: colours.exposed, width: few ? 4 : 2, cap: "round" });
+    pen.path(thick, { stroke: colours.exposed, width: few ? 4 : run.n > MANY ? 1 : 2, alpha: run.n > MANY ? 0.5 : 1, cap: "round" });
   }
   if (run.facts.answer) {
     const style = { stroke: colours.text, width: 1.3, dash: [6, 4], alpha: 0.85 };

@@ -193,7 +193,7 @@ export class Panel {
     this.element.classList.toggle("one", Boolean(run.start && !run.start.all));
     put(this.errorTitle, run.start ? "How far apart the nodes are" : "How far the network is from the answer");
     this.legend.replaceChildren(...marks.map(({ name, mark, words }) => el("span", { className: name }, el("i", { ariaHidden: "true" }, mark), words)));
-    if (this.network.crowded) this.legend.append(el("span", { className: "edges" }, el("i", { ariaHidden: "true" }, "▒"), "edges: darker where many cross"));
+    if (this.network.crowded) this.legend.append(el("span", { className: "edges" }, el("i", { ariaHidden: "true" }, "▒"), "edges, shaded by how many cross"));
     this.app.shown(this);
     this.redraw();
   }
