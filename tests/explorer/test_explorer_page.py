@@ -289,7 +289,7 @@ def test_many_probes_scroll_by(visit: Visit, address: str) -> None:
 def test_consensus_beside_search_in_one_click(visit: Visit, address: str) -> None:
     page = visit(address, link(n="5")).page
     wait(page)
-    page.get_by_role("button", name="consensus | search", exact=True).click()
+    page.get_by_role("button", name="Consensus | search", exact=True).click()
     wait(page, count=2)
     one, other = page.locator(".panel").all()
     made = run(least="-3", most="3")
@@ -313,7 +313,7 @@ def test_consensus_beside_search_in_one_click(visit: Visit, address: str) -> Non
 def test_figure_1_beside_figure_2_in_one_click(visit: Visit, address: str) -> None:
     page = visit(address).page
     wait(page)
-    page.get_by_role("button", name="1 | 2", exact=True).click()
+    page.get_by_role("button", name="Near | far", exact=True).click()
     wait(page, count=2)
     found = [perform_drawn(experiment, Series()).result for experiment in (NEAR, FAR)]
     for panel, result in zip(page.locator(".panel").all(), found, strict=True):
@@ -344,7 +344,7 @@ def test_comparing_starts_from_the_same_settings(visit: Visit, address: str) -> 
 def test_presets_say_what_is_to_be_seen(visit: Visit, address: str) -> None:
     page = visit(address, link(n="5")).page
     wait(page)
-    for name in ("Fig. 2 (b)", "clear | sealed", "Fig. 1"):
+    for name in ("Far away, with noise", "z(0) heard | sealed", "Started near the answer"):
         button = page.get_by_role("button", name=name, exact=True)
         button.click()
         expect(page.locator("#status")).to_have_text(button.get_attribute("title") or "", timeout=20_000)

@@ -296,3 +296,23 @@ def test_what_is_seen_is_worked_out_once_and_anew_for_another_adversary_only(
     monkeypatch.setattr("midst.privacy.audit.view", count)
     assert audited(replay(made))[0]["audit"] == expected
     assert len(seen) == views
+
+
+@pytest.mark.parametrize(
+    "settings", [{"objective": "quantile", "tau": "0.75"}, {"mu": "-8", "graph": "ring"}, {"dp": "offset"}]
+)
+def test_what_is_sent_is_the_number_clipped_to_the_interval(settings: dict[str, str]) -> None:
+    told = story(n="7", seed="4", stop="iterations", iterations="60", **settings)
+    low, width = told.arrays["interval"], told.arrays["width"]
+    held = told.arrays.get("held", told.arrays["values"])
+    assert np.clip(held, low, low + width) == pytest.approx(told.arrays["x"], abs=1e-9)
+    assert ((low <= held) & (held <= low + width) == (told.made.trace.branch == 0)).all()
+
+
+def test_no_interval_is_told_where_there_is_none(saved: Path) -> None:
+    assert "interval" not in story(n="5", objective="mean").arrays
+    assert "interval" not in story(n="5", method="search").arrays
+    assert "interval" not in story(n="1000", graph="path", stop="iterations", iterations="600").arrays  # too many
+    midst.median(np.arange(5.0), graph="ring", rng=np.random.default_rng(1), record="auto").trace.save(saved)
+    made = open_file(saved, parse({"source": "file"}, file=True))
+    assert "interval" not in replay(made).arrays

@@ -6,6 +6,8 @@ Rules:
 - What is wrong is said beside the field: `FieldError` maps fields to one line each.
 - A field that is not in use is not read.
 - Sizes are capped here: nodes, edges, iterations, and nodes times iterations.
+- Numbers and graphs of one's own are read by the readers of `midst run --values` and `--graph`. Numbers are private:
+  no refusal and no repr repeats one.
 """
 
 from __future__ import annotations
@@ -14,18 +16,23 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from dataclasses import field as attribute
 from re import search
 from typing import Any, Literal
 
+from midst.columns import parse_rows
 from midst.errors import InputError
+from midst.graphs import Graph
+from midst.graphs.reading import parse_edges
 
 MOST_NODES = 2_000
 MOST_CELLS = 2_000_000  # nodes times iterations of a run
 MOST_ITERATIONS = 100_000
 MOST_EDGES = 200_000
-_LONGEST = 200  # characters of a setting
+MOST_LETTERS = 100_000  # of a text of many lines
+_LONGEST = 200  # characters of any other setting
 
-FieldKind = Literal["choice", "number", "whole", "nodes"]
+FieldKind = Literal["choice", "number", "whole", "nodes", "numbers", "edges"]
 
 
 class FieldError(InputError):
@@ -70,6 +77,7 @@ class Field:
 _SIMULATED = ("source", ("simulated",))
 _ITERATES = ("method", ("consensus",))
 _SEARCHES = ("method", ("search",))
+_DRAWN = ("data", ("drawn",))
 
 
 def _field(name: str, label: str, group: str, *when: tuple[str, tuple[str, ...]], **more: Any) -> Field:
@@ -93,6 +101,8 @@ _KINDS = _words(
     "ba scale-free",
     "regular regular",
 )
+_GRAPHS = (*_KINDS, ("own", "my own"))
+_GENERATED = ("graph", tuple(kind for kind, _ in _KINDS))
 _OBJECTIVES = _words("median the median", "quantile a quantile", "maximum the maximum", "minimum the minimum")
 _OBJECTIVES += _words("mean the mean")
 _PRIORS = _words("normal normal", "uniform uniform", "laplace Laplace")
@@ -100,21 +110,28 @@ _WHO = _words("eavesdropper an eavesdropper", "passive corrupt nodes", "both bot
 _METHODS = _words("consensus consensus", "search search")
 _STOPS = _words("exact exact, by a search", "certified certified", "iterations after so many")
 _NOISE = _words("none none", "offset an offset", "gaussian Gaussian", "laplace Laplace")
+_EDGES = "Two names a line; one for a node without edges."
+_NUMBERS = "One a node, in the order of the nodes. They stay on this machine, and are in no link."
+_PRIOR = "What numbers are drawn from; of your own, what an adversary believes before it listens. Empty: 0 and 1, or "
+_PRIOR += "what is public about your own."
 
 FIELDS: tuple[Field, ...] = (
     Field("source", "run", "network", "choice", "simulated", _words("simulated simulated", "file from the file")),
     Field("coordinate", "coordinate", "network", "whole", "0", when=(("source", ("file",)),)),
-    _field("graph", "graph", "network", kind="choice", default="rgg", choices=_KINDS),
-    _field("n", "nodes", "network", kind="whole", default="15", help=f"At most {MOST_NODES:,}."),
+    _field("graph", "graph", "network", kind="choice", default="rgg", choices=_GRAPHS),
+    _field("edges", "edges", "network", ("graph", ("own",)), kind="edges", hint="alice bob\nbob carol", help=_EDGES),
+    _field("n", "nodes", "network", _GENERATED, _DRAWN, kind="whole", default="15", help=f"At most {MOST_NODES:,}."),
     _field("radius", "radius", "network", ("graph", ("rgg",)), hint="auto"),
     _field("p", "probability p", "network", ("graph", ("er", "ws")), hint="auto"),
     _field("k", "neighbours k", "network", ("graph", ("ws", "regular")), kind="whole", hint="4"),
     _field("m", "edges m", "network", ("graph", ("ba",)), kind="whole", hint="2"),
     _field("seed", "seed", "network", kind="whole", default="7", help="The same seed draws the same run."),
     _field("draw", "paper's run", "network", kind="whole", hint="none", help="Its k-th run under this seed."),
-    _field("prior", "data", "data", kind="choice", default="normal", choices=_PRIORS),
-    _field("prior_a", "mean | low", "data", default="0"),
-    _field("prior_b", "spread | high", "data", default="1"),
+    _field("data", "numbers", "data", kind="choice", default="drawn", choices=_words("drawn drawn", "own my own")),
+    _field("numbers", "my numbers", "data", ("data", ("own",)), kind="numbers", hint="3.1\n4.7\n2.5", help=_NUMBERS),
+    _field("prior", "shape", "data", kind="choice", default="normal", choices=_PRIORS, help=_PRIOR),
+    _field("prior_a", "mean | low", "data", hint="auto", help=_PRIOR),
+    _field("prior_b", "spread | high", "data", hint="auto", help=_PRIOR),
     _field("least", "bounds: low", "data", hint="none", help="Public: where all values lie."),
     _field("most", "high", "data", hint="none"),
     _field("objective", "find", "data", kind="choice", default="median", choices=_OBJECTIVES),
@@ -149,12 +166,14 @@ _BY_NAME = {field.name: field for field in FIELDS}
 class Settings:
     """What to run and to look at; a field that is not in use has its default.
 
-    The attributes are those of `FIELDS`; a number that is chosen, or left out, is None.
+    The attributes are those of `FIELDS`; a number that is chosen, or left out, is None. `n` is that of one's own
+    numbers or graph, where they are given.
     """
 
     source: str
     coordinate: int
     graph: str
+    edges: Graph | None
     n: int
     radius: float | None
     p: float | None
@@ -162,9 +181,11 @@ class Settings:
     m: int | None
     seed: int
     draw: int | None
+    data: str
+    numbers: tuple[float, ...] = attribute(repr=False)
     prior: str
-    prior_a: float
-    prior_b: float
+    prior_a: float | None
+    prior_b: float | None
     least: float | None
     most: float | None
     objective: str
@@ -226,11 +247,14 @@ def parse(given: Mapping[str, Any], *, file: bool = False) -> Settings:
         used = all(_word(given, name) in values for name, values in field.when)
         text = given.get(field.name, "") if used else ""
         try:
-            read[field.name] = _read(field, text)
+            read[field.name] = _read(field, text, used)
         except InputError as error:
             wrong[field.name] = str(error)
     if "source" not in wrong and read["source"] == "file" and not file:
         wrong["source"] = "no file was opened; start midst explore with a run.npz"
+    own = [len(read["numbers"])] if read.get("numbers") else []
+    own += [read["edges"].n] if read.get("edges") else []
+    read |= {"n": own[0]} if own else {}
     wrong |= {name: text for name, text in _ranges(read) if name not in wrong}
     if wrong:
         raise FieldError(wrong)
@@ -257,7 +281,9 @@ def _word(given: Mapping[str, Any], name: str) -> str:
     return str(given.get(name) or _BY_NAME[name].default)
 
 
-def _read(field: Field, given: Any) -> Any:
+def _read(field: Field, given: Any, used: bool) -> Any:
+    if field.kind in ("numbers", "edges"):
+        return _read_lines(field, given, used)
     if not isinstance(given, str | int | float) or len(str(given)) > _LONGEST:
         raise InputError(f"{field.label} must be a short text")
     text = str(given).strip() or field.default
@@ -270,6 +296,22 @@ def _read(field: Field, given: Any) -> Any:
             return _read_nodes(text)
         case _:
             return _read_number(field, text)
+
+
+def _read_lines(field: Field, given: Any, used: bool) -> tuple[float, ...] | Graph | None:
+    """Numbers or a graph of one's own; none where the field is not in use."""
+    empty = () if field.kind == "numbers" else None
+    if not used:
+        return empty
+    if not isinstance(given, str) or len(given) > MOST_LETTERS:
+        raise InputError(f"{field.label} must be a text of at most {MOST_LETTERS:,} characters")
+    if field.kind == "numbers":
+        if not given.strip():
+            raise InputError("paste your numbers here, one a line; no link has them")
+        return tuple(number for row in parse_rows(given.splitlines(), field.label, ragged=True) for number in row)
+    graph = parse_edges(given, field.label)
+    graph.require_connected()
+    return graph
 
 
 def _read_number(field: Field, text: str) -> float | int | None:
@@ -295,9 +337,14 @@ def _read_nodes(text: str) -> tuple[int, ...]:
 
 def _ranges(read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What no other part of midst looks at."""
-    n = read.get("n")
-    if n is not None and not 2 <= n <= MOST_NODES:
-        yield "n", f"nodes must be from 2 to {MOST_NODES:,}"
+    n, numbers, graph = read.get("n"), read.get("numbers"), read.get("edges")
+    if graph is not None and graph.edges > MOST_EDGES:
+        yield "edges", f"there may be {MOST_EDGES:,} edges; these are {graph.edges:,}"
+    if graph is not None and numbers and graph.n != len(numbers):
+        count = f"{len(numbers):,} number{'' if len(numbers) == 1 else 's'}"
+        yield "numbers", f"{count} for the {graph.n:,} nodes of your graph; give one a node, in their order"
+    elif n is not None and not 2 <= n <= MOST_NODES:
+        yield "numbers" if numbers else "n" if graph is None else "edges", f"nodes must be from 2 to {MOST_NODES:,}"
     elif n is not None and read.get("stop") == "iterations":
         most = most_iterations(n)
         if not 1 <= read.get("iterations", 1) <= most:

@@ -21,8 +21,8 @@ class Preset:
     """Settings to start from.
 
     Attributes:
-        name: short, for a button.
-        text: what is to be seen.
+        name: short, for a button: what one sees.
+        text: the same in a sentence, with the paper's figure.
         a: the settings, as text by field.
         b: those of the second run, where two are compared.
     """
@@ -34,7 +34,7 @@ class Preset:
 
 
 def presets() -> list[Preset]:
-    """Every figure of the paper, then the rest."""
+    """What to look at: first what the page shows unasked, then the paper's other figures, then two runs at a time."""
     shown = drawn_run(_SERIES)
     near, far, blurred = (
         _settings(each, shown, tolerance=f"{CLOSER:g}") for each in (NEAR, FAR, replace(FAR, offset=0.1))
@@ -45,19 +45,19 @@ def presets() -> list[Preset]:
     bounded = {"least": "-3", "most": "3"}
     searched = {**bounded, "method": "search"}
     return [
-        Preset("Fig. 1", "Started near the median, only its holder sends its own number.", near),
-        Preset("Fig. 2", "Started far above it, everybody on the way down is caught on a plateau.", far),
-        Preset("Fig. 2 (b)", "With noise on every number, the plateaus lie beside the numbers.", blurred),
-        Preset("Fig. 3", "Fifteen nodes on a random geometric graph.", rgg),
-        Preset("Fig. 4", "A larger c makes the intervals shorter: fewer nodes are caught.", large),
-        Preset("consensus | search", "The same numbers by both: who is exposed, and who is not.", bounded, searched),
-        Preset("1 | 2", "Fig. 1 beside Fig. 2: the same numbers, started near and far.", near, far),
-        Preset("2 | 2 (b)", "Fig. 2 without and with noise on the numbers.", far, blurred),
-        Preset("3: ring | complete", "Fig. 3: the denser the graph, the fewer are exposed.", ring, complete),
-        Preset("3: ring | geometric", "Fig. 3: the denser the graph, the fewer are exposed.", ring, rgg),
-        Preset("4: c = 0.1 | 10", "Fig. 4: the larger c, the fewer are exposed.", small, large),
-        Preset("plain | exact", "The plain iteration, and the exact finish by a search.", rgg, rgg | exact),
-        Preset("clear | sealed", "z(0) heard, and z(0) sealed between neighbours.", exact, {"init": "sealed"}),
+        Preset("Started far away: three caught", "Fig. 2: everybody on the way down is caught on a plateau.", far),
+        Preset("Started near the answer", "Fig. 1: only the holder of the median sends its own number.", near),
+        Preset("Far away, with noise", "Fig. 2 (b): noise on every number moves its plateau.", blurred),
+        Preset("Fifteen nodes", "Fig. 3: fifteen nodes on a random geometric graph.", rgg),
+        Preset("Shorter intervals", "Fig. 4: a larger c makes intervals shorter; fewer are caught.", large),
+        Preset("Consensus | search", "The same numbers by both: who is exposed, and who is not.", bounded, searched),
+        Preset("Near | far", "Figs. 1 and 2: the same numbers, started near the median and far above it.", near, far),
+        Preset("Without | with noise", "Fig. 2, without and with noise on the numbers.", far, blurred),
+        Preset("Ring | complete graph", "Fig. 3: the denser the graph, the fewer are exposed.", ring, complete),
+        Preset("Ring | geometric graph", "Fig. 3: the denser the graph, the fewer are exposed.", ring, rgg),
+        Preset("Long | short intervals", "Fig. 4: c = 0.1 and 10; the larger, the fewer are exposed.", small, large),
+        Preset("Certified | exact", "The plain iteration, and the exact finish by a search.", rgg, rgg | exact),
+        Preset("z(0) heard | sealed", "z(0) in the clear, and sealed between neighbours.", exact, {"init": "sealed"}),
     ]
 
 

@@ -20,6 +20,7 @@ from midst.explorer.fields import MOST_CELLS
 from midst.explorer.knowledge import Knowledge, follow, look
 from midst.explorer.packing import Arrays, Facts, Parts, pack
 from midst.explorer.simulate import Made, blur, check_room, tell_noise
+from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.objectives import Mean
 from midst.plots.funnel import count_steps, find_places, make_rows
 from midst.plots.style import log_spaced, tidy_power
@@ -31,10 +32,13 @@ from midst.privacy.trace_reader import TraceReader
 from midst.privacy.views import View
 from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
+from midst.protocol.step import next_sums
 from midst.result import Result
 from midst.trace import Trace
 from midst.types import Array, Branch, Ints
 
+_MOST_INTERVALS = 500_000  # nodes times iterations of which the intervals are told
+_MOST_STEPS = 20_000  # iterations of these
 _MOMENTS = 100  # iterations at which bits are told, where they can be
 
 
@@ -152,6 +156,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "error": np.linalg.norm(off, axis=1),
         "spread": np.ptp(x, axis=1),
     }
+    arrays |= _intervals(trace, k, t, x)
     weighed = _weigh(trace, x, branch, held)
     if weighed is not None:
         below, above = weights_needed(trace.objective, trace.whole_weights)
@@ -199,6 +204,7 @@ def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
         "title": trace.objective.title(int(weights.sum())),
         "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": graph.labels},
         "result": _result(made),
+        "stopped": made.stopped,
         "parameters": {name: _one(value, made.coordinate) for name, value in trace.parameters.items()},
         "mean": isinstance(trace.objective, Mean),
         "coordinates": int(np.prod(trace.x.shape[2:])),
@@ -279,6 +285,29 @@ def _branches(trace: Trace, k: int) -> Branch:
     mine = segments.coordinate == k
     lengths = segments.stop[mine] - segments.start[mine]
     return np.repeat(segments.branch[mine], lengths).reshape(trace.graph.n, trace.iterations).T
+
+
+def _intervals(trace: Trace, k: int, t: Ints, x: Array) -> Arrays:
+    """The interval to which each number was clipped: its lower end over t, and its width; of `protocol.step`.
+
+    None where z(0) is not known, x has gaps, the page would have too much to hold, or there is nothing to be clipped
+    to: the mean's has no width.
+    """
+    if len(t) < trace.iterations or isinstance(trace.objective, Mean) or trace.own is not None:
+        return {}
+    if len(t) > _MOST_STEPS or x.size > _MOST_INTERVALS:
+        return {}
+    reader = TraceReader(trace, k)
+    if reader.z0 is None:
+        return {}
+    public = reader.public
+    S, R = reader.sums(np.ones(len(trace.graph.source), np.bool_))
+    neighbour_sum, c = sum_over_neighbours(trace.graph), np.array(public.c)
+    low = np.empty(x.shape)
+    for row, now in zip(low, x, strict=True):
+        np.divide(-public.right - S, public.cd, out=row)
+        S, R = next_sums(S, R, now, neighbour_sum(now), public.cd, c, public.theta)
+    return {"interval": low, "width": (public.left + public.right) / public.cd}
 
 
 # What it came to

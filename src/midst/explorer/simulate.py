@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import hypot
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from midst.system import RNG, Streams, settle, streams
 from midst.trace import Trace, load
 from midst.types import Array
 
+Stopped = Literal["exact", "certified", "asked", "full"]
+
 _OPTIONS = {"rgg": ("radius",), "er": ("p",), "ws": ("k", "p"), "ba": ("m",), "regular": ("k",)}
 _SAMPLES = 2_000  # by which the distribution of a noised value is known, where it has no formula
 
@@ -48,6 +50,8 @@ class Made:
         values: the private values, where they are known.
         held: the same with noise on them, as they went into the run.
         result: of a simulated run.
+        stopped: why it went no further, where that is known: the answer is exact by the totals of a search, or
+            certified; so many iterations were asked for; the page is full.
         notes: what the reader should know besides.
     """
 
@@ -58,6 +62,7 @@ class Made:
     values: Array | None = None
     held: Array | None = None
     result: Result | None = None
+    stopped: Stopped | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -90,16 +95,25 @@ class Ready:
             values=self.truth.values,
             held=self.problem.values if noised else None,
             result=result,
+            stopped=self._why(result),
             notes=tuple(self._notes(result)),
         )
+
+    def _why(self, result: Result) -> Stopped | None:
+        """Why an iteration stopped; a search ends with its answer."""
+        if self.settings.method == "search":
+            return None
+        if result.standing is not None:
+            return "exact"
+        if self.settings.stop == "iterations":
+            return "asked"
+        return "certified" if result.certified else "full"
 
     def _notes(self, result: Result) -> list[str]:
         notes = []
         settings = self.settings
         if settings.method == "consensus" and settings.stop == "exact" and isinstance(self.problem.objective, Mean):
             notes.append("the mean is none of the values, so it cannot be searched for: certified to 1e-6 instead")
-        if settings.stop != "iterations" and not result.certified and result.iterations >= settings.limit:
-            notes.append(f"ended without a proof after {result.iterations:,} iterations, the most the page holds")
         if self.mechanism is not None:
             notes.append(tell_noise(self.mechanism, self.prior))
         return notes
@@ -112,16 +126,16 @@ def prepare(settings: Settings) -> Ready:
         Refused: with the fields to blame.
     """
     drawn, rng, noise = _sources(settings)
-    with blame("prior_b", "prior_a"):
-        prior = _prior(settings.prior, settings.prior_a, settings.prior_b)
     graph = _graph(settings, drawn)
     with blame("tau"):
         objective: Objective = Mean() if settings.objective == "mean" else Quantile(_tau(settings), "low")
-    with blame("prior_b", "n"):
+    with blame("prior_b", "prior_a"):
         values = _values(settings, drawn.values)
     bounds = None if settings.least is None or settings.most is None else (settings.least, settings.most)
-    with blame("least" if bounds else "resolution", "resolution", "n"):
+    with blame("least" if bounds else "resolution", "resolution"):
         truth = Problem(graph, values, objective=objective, bounds=bounds, resolution=settings.resolution)
+    with blame("prior_b", "prior_a"):
+        prior = _prior(settings.prior, *_believed(settings, truth))
     with blame("dp", "epsilon", "delta", "offset", "low", "high"):
         mechanism = _mechanism(settings)
         problem = truth if mechanism is None else privatise(truth, mechanism, noise)
@@ -172,9 +186,11 @@ def _sources(settings: Settings) -> tuple[Streams, RNG, RNG]:
 
 
 def _graph(settings: Settings, drawn: Streams) -> Graph:
+    if settings.edges is not None:
+        return settings.edges
     named = {name: getattr(settings, name) for name in _OPTIONS.get(settings.graph, ())}
     options = {name: value for name, value in named.items() if value is not None}
-    with blame("n", *options):
+    with blame("numbers" if settings.numbers else "n", *options):
         graph = graphs.make(settings.graph, settings.n, rng=drawn.graph, **options)
         if graph.edges > MOST_EDGES:
             raise InputError(
@@ -188,7 +204,10 @@ def _tau(settings: Settings) -> float:
 
 
 def _values(settings: Settings, rng: np.random.Generator) -> Array:
-    a, b, n = settings.prior_a, settings.prior_b, settings.n
+    if settings.numbers:
+        return np.array(settings.numbers)
+    (a, b), n = _drawn_from(settings), settings.n
+    _prior(settings.prior, a, b)  # refuses what nothing can be drawn from
     match settings.prior:
         case "normal":
             return a + b * rng.standard_normal(n)
@@ -196,6 +215,24 @@ def _values(settings: Settings, rng: np.random.Generator) -> Array:
             return rng.uniform(a, b, n)
         case _:
             return rng.laplace(a, b, n)
+
+
+def _drawn_from(settings: Settings) -> tuple[float, float]:
+    a, b = settings.prior_a, settings.prior_b
+    return 0.0 if a is None else a, 1.0 if b is None else b
+
+
+def _believed(settings: Settings, truth: Problem) -> tuple[float, float]:
+    """What is believed of a number: where it was drawn from; of one's own, what is public about them."""
+    if not settings.numbers:
+        return _drawn_from(settings)
+    centre, scale = float(truth.centre), float(truth.scale)
+    usual = (centre, scale) if settings.prior != "uniform" else (settings.least, settings.most)
+    asked = settings.prior_a, settings.prior_b
+    a, b = (public if given is None else given for given, public in zip(asked, usual, strict=True))
+    if a is None or b is None:
+        raise InputError("give low and high, between which your numbers are believed to lie, or bounds")
+    return a, b
 
 
 def _prior(kind: str, a: float, b: float) -> Prior:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,23 +97,36 @@ def _read_text(path: Path) -> Graph:
         text = path.read_text(encoding="utf-8-sig")
         if "\0" in text:
             raise ValueError("binary")
+    return replace(parse_edges(text, path.name), name=path.stem)
+
+
+def parse_edges(text: str, where: str) -> Graph:
+    """A graph from a text of edges, as `load` documents.
+
+    Args:
+        text: two names a line.
+        where: what an error calls the text.
+
+    Raises:
+        InputError: naming the line.
+    """
     names: list[str] = []
     pairs: list[list[str]] = []
     lines: list[int] = []
     for line, content in enumerate(text.split("\n"), start=1):
         words = content.partition("#")[0].replace(",", " ").split()
         if len(words) > 2:
-            raise InputError(f"{path.name}, line {line}: {len(words)} names; an edge has two, a node without edges one")
+            raise InputError(f"{where}, line {line}: {len(words)} names; an edge has two, a node without edges one")
         names += words
         if len(words) == 2:
             pairs.append(words)
             lines.append(line)
     if not names:
-        raise InputError(f"{path.name}: no edges; write two node names a line")
+        raise InputError(f"{where}: no edges; write two node names a line")
     nodes, labels = _arrange(names)
     index = {node: i for i, node in enumerate(nodes)}
     ends = [(index[a], index[b]) for a, b in pairs]
-    return build(len(nodes), ends, path.stem, labels, None, place=lambda k: f"{path.name}, line {lines[k]}")
+    return build(len(nodes), ends, where, labels, None, place=lambda k: f"{where}, line {lines[k]}")
 
 
 def _read_graphml(path: Path) -> Graph:

@@ -2,7 +2,7 @@
 // from frame to frame (the veil over what is yet to come, the chosen node) is on a layer above.
 
 import uPlot from "./vendor/uPlot.esm.js";
-import { el, fit, number, whole } from "./dom.js";
+import { MANY, el, fit, number, whole } from "./dom.js";
 import { palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
@@ -32,8 +32,8 @@ function power(value) {
 }
 
 export class TimeChart {
-  constructor({ name, yLog = false, range, paint, overlay, hover = null, scrub }) {
-    Object.assign(this, { name, yLog, range, paint, overlay, hover });
+  constructor({ name, yLog = false, range, paint, overlay, hover = null, scrub, above = null }) {
+    Object.assign(this, { name, yLog, range, paint, overlay, hover, above });
     this.element = el("div", { className: "canvas chart" });
     this.layer = el("canvas", { className: "layer", ariaHidden: "true" });
     this.run = null;
@@ -87,7 +87,7 @@ export class TimeChart {
     const y = { ...axis, size: 52, values: (_, splits) => splits.map((v) => (this.yLog ? power(v) : number(v, 3))) };
     if (this.yLog) Object.assign(y, { splits: () => decades(low, high), filter: (_, splits) => splits });
     const options = {
-      width, height, padding: [10, 16, 0, 0], legend: { show: false }, cursor: { show: false },
+      width, height, padding: [10, 20, 0, 0], legend: { show: false }, cursor: { show: false },
       scales: {
         x: { time: false, distr: this.log ? 3 : 1, range: () => [this.place(0), this.place(last)] },
         y: { distr: this.yLog ? 3 : 1, range: () => [low, high] },
@@ -96,9 +96,12 @@ export class TimeChart {
       axes: [x, y],
       hooks: { draw: [(u) => this.paintAll(u)] },
     };
+    const focused = this.element.contains(document.activeElement) ? document.activeElement : null;
     this.plot?.destroy();
     this.plot = new uPlot(options, [[this.place(0), this.place(last)], [low, high]], this.element);
     this.plot.over.append(this.layer);
+    this.above?.(this.plot);
+    focused?.focus({ preventScroll: true });
     if (this.view) this.drawOver(this.view);
   }
 
@@ -118,11 +121,12 @@ export class TimeChart {
       scale.X = (t) => X(t) + box.left;
       scale.Y = (value) => Y(value) + box.top;
     }
-    pen.clip(box.left, box.top - 2, box.width + 16 * pen.ratio, box.height + 4, () => this.paint(pen, this.run, scale));
+    pen.clip(box.left, box.top - 2, box.width + 20 * pen.ratio, box.height + 4, () => this.paint(pen, this.run, scale));
+    return scale;
   }
 
-  // The whole chart, axes too, for a file.
-  save(pen) {
+  // The whole chart, for a file: axes and their names, and what is above the curves.
+  save(pen, view, name) {
     const u = this.plot;
     if (!u || !this.element.clientWidth) return;
     const ratio = devicePixelRatio || 1;
@@ -142,7 +146,12 @@ export class TimeChart {
       pen.path((path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y)), { stroke: colours.line });
       pen.text(String(words), box.left - 6, y, { fill: colours.faint, align: "right" });
     });
-    this.curves(pen, u, box, false);
+    const scale = this.curves(pen, u, box, false);
+    pen.clip(box.left, box.top, box.width, box.height, () => this.overlay(pen, this.run, scale, view));
+    const now = Math.min(Math.max(scale.X(view.t), box.left + 20), box.left + box.width - 20);
+    pen.text(`t = ${whole(view.t)}`, now, box.top - 6, { fill: colours.text, size: 10, align: "center", weight: 650 });
+    pen.text("iteration t", box.left + box.width, box.top + box.height + 24, { fill: colours.faint, size: 10, align: "right" });
+    pen.text(name, 2, box.top - 6, { fill: colours.faint, size: 10 });
   }
 
   draw(view) {
@@ -311,7 +320,7 @@ export function rangeOfCurves(run, values) {
     if (value > high) high = value;
   };
   for (let f = 0; f < run.frames; f += 1) for (let i = 0; i < run.n; i += 1) take(run.x(f, i));
-  if (values && run.values) run.values.forEach(take);
+  if (values && run.values && run.n <= MANY) run.values.forEach(take); // of many, the curves alone can be told apart
   if (!(low <= high)) return [-1, 1];
   const room = (high - low || Math.abs(high) || 1) * 0.06;
   return [low - room, high + room];
@@ -329,7 +338,7 @@ function paintLines(pen, run, scale, found) {
     const thick = (path) => {
       for (let i = 0; i < run.n; i += 1) tracePlateaus(path, run, i, scale);
     };
-    pen.path(thick, { stroke: colours.exposed, width: few ? 4 : 2, cap: "round" });
+    pen.path(thick, { stroke: colours.exposed, width: few ? 4 : run.n > MANY ? 1 : 2, alpha: run.n > MANY ? 0.5 : 1, cap: "round" });
   }
   if (run.facts.answer) {
     const style = { stroke: colours.text, width: 1.3, dash: [6, 4], alpha: 0.85 };
@@ -369,24 +378,28 @@ export function veil(pen, { X, box }, t) {
   pen.path((path) => (path.moveTo(now, box.top), path.lineTo(now, box.top + box.height)), { stroke: palette().text, width: 1.2, alpha: 0.8 });
 }
 
-// The chosen node: its curve, between its bounds as they close in, and its own number.
+// What lies between two curves, as far as it is near the picture.
+function traceBand(path, run, frames, ends, { X, Y, box }) {
+  const low = (f) => Math.min(Y(Math.max(ends(f)[0], -1e300)), box.top + box.height + 9);
+  const high = (f) => Math.max(Y(Math.min(ends(f)[1], 1e300)), box.top - 9);
+  frames.forEach((f, k) => (k ? path.lineTo(X(run.time(f)), high(f)) : path.moveTo(X(run.time(f)), high(f))));
+  [...frames].reverse().forEach((f) => path.lineTo(X(run.time(f)), low(f)));
+  path.closePath();
+}
+
+// The chosen node: its curve, between its bounds as they close in; its interval, which follows it; and its own number.
 function markNode(pen, run, scale, { node, hover, t, values }) {
   const i = hover ?? node;
   if (i === null || i >= run.n) return;
   const colours = palette();
-  const { X, Y, box } = scale;
+  const { X, Y } = scale;
   const until = run.frameAt(t);
   const found = columns(run, scale, 1.5);
-  const low = (f) => Math.min(Y(Math.max(run.lower(f, i), -1e300)), box.top + box.height + 9);
-  const high = (f) => Math.max(Y(Math.min(run.upper(f, i), 1e300)), box.top - 9);
   if (run.frames > 1) {
     const kept = found.filter(([, last]) => last <= until).map(([, last]) => last);
-    const area = (path) => {
-      kept.forEach((f, k) => (k ? path.lineTo(X(run.time(f)), high(f)) : path.moveTo(X(run.time(f)), high(f))));
-      [...kept].reverse().forEach((f) => path.lineTo(X(run.time(f)), low(f)));
-      path.closePath();
-    };
-    if (kept.length > 1) pen.path(area, { fill: colours.bound, alpha: 0.2 });
+    const band = (ends, style) => kept.length > 1 && pen.path((path) => traceBand(path, run, kept, ends, scale), style);
+    band((f) => [run.lower(f, i), run.upper(f, i)], { fill: colours.bound, alpha: 0.2 });
+    if (run.interval(0, i)) band((f) => run.interval(f, i), { fill: colours.faint, stroke: colours.faint, alpha: 0.4 });
   }
   if (values && run.values) level(pen, scale, run.values[i], { stroke: colours.value, width: 1.5, dash: [2, 3] });
   pen.path((path) => traceCurve(path, run, i, found, scale), { stroke: colours.text, width: 2 });

@@ -1,5 +1,7 @@
 // Elements, and numbers for people.
 
+export const MANY = 400; // nodes, which are too many to be looked at one by one: a view shows where they crowd
+
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {

@@ -7,7 +7,7 @@ const GROUPS = {
 };
 
 export class Form {
-  constructor(side, fields, { file, run, cancel }) {
+  constructor(side, fields, { file, run, cancel, changed }) {
     this.fields = fields.filter((field) => file || field.name !== "source");
     this.side = side;
     this.inputs = new Map();
@@ -29,7 +29,14 @@ export class Form {
       event.preventDefault();
       run();
     });
-    this.element.addEventListener("change", () => this.show());
+    this.element.addEventListener("keydown", (event) => {
+      // Enter runs from every other field; here it ends a line
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) this.element.requestSubmit();
+    });
+    this.element.addEventListener("change", () => {
+      this.show();
+      changed();
+    });
     this.show();
   }
 
@@ -37,7 +44,11 @@ export class Form {
     const id = `${this.side}-${field.name}`;
     const common = { id, name: field.name, "aria-describedby": `${id}-error` };
     let input;
-    if (field.kind === "choice") {
+    const many = ["numbers", "edges"].includes(field.kind); // lines
+    if (many) {
+      common["aria-describedby"] += ` ${id}-help`;
+      input = el("textarea", { ...common, rows: 5, placeholder: field.hint, spellcheck: false });
+    } else if (field.kind === "choice") {
       input = el("select", common, ...field.choices.map(([value, words]) => el("option", { value }, words)));
     } else {
       const inputMode = field.kind === "nodes" ? "text" : field.kind === "whole" ? "numeric" : "text";
@@ -46,6 +57,7 @@ export class Form {
     const error = el("p", { id: `${id}-error`, className: "error", hidden: true });
     const width = field.label.length <= 2 ? "narrow" : "";
     const row = el("div", { className: `field ${field.kind} ${width}`, title: field.help }, el("label", { htmlFor: id }, field.label), input, error);
+    if (many) row.append(el("p", { id: `${id}-help`, className: "help" }, field.help));
     this.inputs.set(field.name, input);
     this.rows.set(field.name, row);
     this.errors.set(field.name, error);
@@ -80,8 +92,14 @@ export class Form {
     }
   }
 
-  // What differs from the defaults, of the fields in use.
+  // The same for anybody to see, in a link or a file: without the own numbers, which are private.
   get settings() {
+    const { numbers, ...others } = this.asked;
+    return others;
+  }
+
+  // What differs from the defaults, of the fields in use.
+  get asked() {
     const pairs = this.fields
       .filter((field) => this.used(field))
       .map((field) => [field.name, this.read(field), field.default])
@@ -96,6 +114,21 @@ export class Form {
     for (const field of this.fields) this.put(field, given[field.name] ?? field.default);
     this.show();
     this.refuse({});
+  }
+
+  // Own numbers in place of those that were drawn; what they are believed to be drawn from stays.
+  takeNumbers(values) {
+    const put = (name, text) => this.put(this.fields.find((field) => field.name === name), text);
+    if (this.inputs.get("data").value === "drawn") {
+      for (const [name, usual] of [["prior_a", "0"], ["prior_b", "1"]]) put(name, this.inputs.get(name).value || usual);
+    }
+    put("data", "own");
+    put("numbers", values.join("\n"));
+    this.show();
+  }
+
+  get hasOwnNumbers() {
+    return "numbers" in this.asked;
   }
 
   refuse(fields) {
@@ -136,7 +169,10 @@ export class Form {
       return field.kind === "choice" ? (input.selectedOptions[0]?.textContent ?? "") : input.value;
     };
     if (this.inputs.has("source") && this.inputs.get("source").value === "file") return "from the file";
-    const parts = [words("graph"), `${words("n")} nodes`, words("objective")];
+    const own = this.inputs.get("data").value === "own";
+    const graph = this.inputs.get("graph").value === "own" ? "own graph" : words("graph");
+    const count = own || graph === "own graph" ? (own ? "own numbers" : "") : `${words("n")} nodes`;
+    const parts = [graph, count, words("objective")].filter(Boolean);
     if (this.inputs.get("method").value === "search") parts.push("by search");
     else for (const name of ["c", "mu", "sigma"]) {
       if (words(name)) parts.push(`${{ c: "c", mu: "μ", sigma: "σ" }[name]} = ${words(name).replace("-", "−")}`);

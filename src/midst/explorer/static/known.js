@@ -1,6 +1,7 @@
-// What the adversary knows by now: a bar a node between its bounds, and under it the bits.
+// What the adversary knows by now: a bar a node between its bounds, and under it the bits. Many nodes stand in the order
+// of what is known of them: those with an upper bound alone, those that are known, those with a lower bound alone.
 
-import { el, fit, number } from "./dom.js";
+import { MANY, el, fit, number } from "./dom.js";
 import { EXPOSED, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
@@ -47,7 +48,25 @@ export class Known {
     return sum;
   }
 
+  // The place of each node along the axis.
+  arrange(t) {
+    const { run } = this;
+    const order = Array.from({ length: run.n }, (_, i) => i);
+    if (run.n > MANY) {
+      const f = run.frameAt(t);
+      const side = (i) => (run.lower(f, i) === -Infinity) - (run.upper(f, i) === Infinity);
+      const middle = (i) => Math.max(run.lower(f, i), -1e300) / 2 + Math.min(run.upper(f, i), 1e300) / 2;
+      const rank = run.search ? (i) => -(run.bits(i, t) ?? 0) : middle;
+      const [sides, ranks] = [order.map(run.search ? () => 0 : side), order.map(rank)];
+      order.sort((i, j) => sides[j] - sides[i] || ranks[i] - ranks[j]);
+    }
+    this.order = order;
+    this.rank = new Int32Array(run.n);
+    order.forEach((i, place) => (this.rank[i] = place));
+  }
+
   paint(pen, width, height, view) {
+    this.arrange(view.t);
     const withBits = Boolean(this.run.audit?.report);
     if (this.run.search && !withBits) pen.text("not audited", width / 2, height / 2, { fill: palette().faint, align: "center" });
     const share = this.run.search ? 0.96 : BITS;
@@ -57,6 +76,11 @@ export class Known {
       const at = height * (1 - share) + (this.run.search ? 10 : 4);
       this.paintBits(pen, { left: LEFT, top: at, width: top.width, height: height - at - 18 }, view);
     }
+    if (this.run.n > MANY) {
+      const words = `${this.run.n.toLocaleString("en-GB")} nodes, in the order of what is known of them`;
+      pen.text(words, top.left + top.width / 2, height - 8, { fill: palette().faint, size: 10, align: "center" });
+      return;
+    }
     const every = Math.ceil((this.run.n * (this.run.n > 100 ? 28 : 18)) / top.width);
     for (let i = 0; i < this.run.n; i += every) {
       const words = this.run.labels[i].length <= 3 ? this.run.labels[i] : String(i);
@@ -65,7 +89,12 @@ export class Known {
   }
 
   middle(box, i) {
-    return box.left + ((i + 0.5) * box.width) / this.run.n;
+    return box.left + ((this.rank[i] + 0.5) * box.width) / this.run.n;
+  }
+
+  thickness(box) {
+    const { n } = this.run;
+    return n > MANY ? box.width / n : Math.max(1, Math.min(18, (box.width / n) * 0.62));
   }
 
   paintBounds(pen, box, view) {
@@ -84,7 +113,7 @@ export class Known {
       pen.path(line, { stroke: colours.text, dash: [6, 4], alpha: 0.7 });
     }
     const f = run.frameAt(view.t);
-    const w = Math.max(1, Math.min(18, (box.width / run.n) * 0.62));
+    const w = this.thickness(box);
     const marked = view.hover ?? view.node;
     for (let i = 0; i < run.n; i += 1) {
       const state = view.states[i];
@@ -94,17 +123,30 @@ export class Known {
       if (i === marked) pen.rect(x - w / 2 - 3, box.top, w + 6, box.height, { fill: colours.text, alpha: 0.09 });
       if (state === SENDING || state === EXPOSED) {
         this.paintKnown(pen, x, Y(a), w, STATES[state]);
+        if (i === marked) this.paintInterval(pen, x + w / 2 + 5, run.interval(f, i)?.map(Y));
         continue;
       }
+      if (i === marked) this.paintInterval(pen, x + w / 2 + 5, run.interval(f, i)?.map(Y));
       const [upper, lower] = [Y(b), Y(a)];
       pen.rect(x - w / 2, upper, w, Math.max(lower - upper, 1.5), { fill: colours.bound, alpha: 0.32 });
       for (const [end, y] of [[a, lower], [b, upper]]) {
         if (end >= low && end <= high) pen.rect(x - w / 2, y - 1, w, 2, { fill: colours.hidden });
       }
-      if (view.values && run.values) pen.rect(x - w / 2 - 1, Y(run.values[i]) - 1, w + 2, 2, { fill: colours.value });
+      if (view.values && run.values) pen.rect(x - w / 2 - 1, Y(run.values[i]) - 1, w + 2, run.n > MANY ? 1 : 2, { fill: colours.value, alpha: run.n > MANY ? 0.35 : 1 });
       const now = run.x(f, i);
       if (w > 3 && now >= low && now <= high) pen.shape("circle", x, Y(now), Math.min(2.6, w / 3), { fill: colours.text });
     }
+  }
+
+  // To which its number is clipped now.
+  paintInterval(pen, x, ends) {
+    if (!ends) return;
+    const trace = (path) => {
+      ends.forEach((y) => (path.moveTo(x - 3, y), path.lineTo(x + 3, y)));
+      path.moveTo(x, ends[0]);
+      path.lineTo(x, ends[1]);
+    };
+    pen.path(trace, { stroke: palette().faint, width: 2 });
   }
 
   paintKnown(pen, x, y, w, { name, shape }) {
@@ -116,7 +158,8 @@ export class Known {
   paintBits(pen, box, view) {
     const { run } = this;
     const colours = palette();
-    const most = Math.max(...run.audit.report.nodes.map((node) => node.bits ?? 0), 1);
+    const largest = Math.max(...run.audit.report.nodes.map((node) => node.bits ?? 0));
+    const most = largest > 0.1 || largest === 0 ? Math.max(largest, 1) : largest;
     const Y = (bits) => box.top + box.height * (1 - bits / most);
     pen.text("bits", 2, box.top - 6, { fill: colours.faint, size: 10 });
     for (const value of marks(0, most, run.search ? 5 : 2)) {
@@ -124,7 +167,7 @@ export class Known {
       pen.path((path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y)), { stroke: colours.line });
       pen.text(number(value, 3), box.left - 6, y, { fill: colours.faint, align: "right" });
     }
-    const w = Math.max(1, Math.min(18, (box.width / run.n) * 0.62));
+    const w = this.thickness(box);
     for (let i = 0; i < run.n; i += 1) {
       const bits = run.bits(i, view.t);
       if (bits === null || view.states[i] === UNKNOWN) continue;
@@ -141,6 +184,6 @@ export class Known {
     if (!this.run) return null;
     const x = event.clientX - this.canvas.getBoundingClientRect().left;
     const i = Math.floor(((x - LEFT) * this.run.n) / (this.width - LEFT - RIGHT));
-    return i >= 0 && i < this.run.n ? i : null;
+    return i >= 0 && i < this.run.n ? this.order[i] : null;
   }
 }

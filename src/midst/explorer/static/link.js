@@ -1,4 +1,7 @@
-// All settings, the time and the node in the address: reloading it, or opening it elsewhere, gives the same page.
+// Settings, the time and the node in the address: reloading it, or opening it elsewhere, gives the same page. Own
+// numbers are private and never in it; an own graph is while it is small.
+
+const LONGEST = 2000; // characters of a setting
 
 export function readLink() {
   const state = { a: {}, b: {}, compare: false, t: null, node: null, values: null, log: true };
@@ -15,7 +18,7 @@ export function readLink() {
 export function writeLink({ settings, compare, t, node, values, log }) {
   const hash = new URLSearchParams();
   for (const side of compare ? ["a", "b"] : ["a"]) {
-    for (const [name, value] of Object.entries(settings[side])) hash.set(`${side}.${name}`, value);
+    for (const [name, value] of Object.entries(settings[side])) if (value.length <= LONGEST) hash.set(`${side}.${name}`, value);
   }
   if (compare) hash.set("compare", "1");
   if (t !== null) hash.set("t", t);

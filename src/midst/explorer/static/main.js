@@ -7,6 +7,7 @@ import { LiveRun } from "./models.js";
 import { onTheme } from "./palette.js";
 import { Panel } from "./panel.js";
 import { Timeline } from "./timeline.js";
+import { Tour } from "./tour.js";
 
 const $ = (id) => document.getElementById(id);
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -117,6 +118,7 @@ class App {
   // Runs of these panels, one after the other.
   start(names, { playing = !calm.matches } = {}) {
     this.change({ playing: false });
+    this.light();
     for (const name of names) this.panels[name].cancel();
     this.autoplay = playing;
     this.started = (this.started ?? 0) + 1;
@@ -147,9 +149,10 @@ class App {
   }
 
   setCompare(compare) {
-    if (compare && !this.saved && !Object.keys(this.panels.b.settings).length) this.panels.b.form.settings = this.panels.a.form.settings;
+    if (compare && !this.saved && !Object.keys(this.panels.b.settings).length) this.panels.b.form.settings = this.panels.a.form.asked;
     this.compare = compare;
     this.arrange();
+    this.light();
     if (compare && !this.panels.b.run) this.start(["b"]);
     this.change({});
   }
@@ -164,6 +167,12 @@ class App {
       panel.fold.open = wide && !this.compare;
     }
     this.compareBox.checked = this.compare;
+  }
+
+  // Lights the preset that the settings are.
+  light() {
+    const sides = JSON.stringify(this.sides.map(({ form }) => Object.entries(form?.asked ?? {}).sort()));
+    for (const { button, settings } of this.presets ?? []) button.setAttribute("aria-pressed", String(settings === sides));
   }
 
   redraw() {
@@ -196,17 +205,20 @@ function tools(app, hasValues = true) {
 }
 
 async function copyLink(app) {
+  const without = app.sides.some(({ form }) => form.hasOwnNumbers) ? "; your own numbers are not in it" : "";
   try {
     await navigator.clipboard.writeText(location.href);
-    app.say("The link is copied: it has all settings, the time and the node, and no token.");
+    app.say(`The link is copied: it has all settings, the time and the node, and no token${without}.`);
   } catch {
-    app.say("The address of this page is the link: it has all settings, the time and the node.");
+    app.say(`The address of this page is the link: it has all settings, the time and the node${without}.`);
   }
 }
 
-function presetButtons(app, presets) {
-  for (const { name, text, a, b } of presets) {
-    const act = () => {
+function presetButtons(app, presets, fields) {
+  const usual = Object.fromEntries(fields.map((field) => [field.name, field.default]));
+  const differing = (settings) => Object.entries(settings).filter(([name, value]) => value !== usual[name]).sort();
+  app.presets = presets.map(({ name, text, a, b }) => {
+    const act = (options) => {
       app.wanted = null;
       app.node = null;
       app.panels.a.form.settings = a;
@@ -214,10 +226,12 @@ function presetButtons(app, presets) {
       app.panels.b.run = null;
       app.compare = Boolean(b);
       app.arrange();
-      app.start(b ? ["a", "b"] : ["a"]).then(() => app.say(text));
+      return app.start(b ? ["a", "b"] : ["a"], options).then(() => app.say(text));
     };
-    $("presets").append(el("button", { type: "button", title: text, onclick: act }, name));
-  }
+    const button = el("button", { type: "button", title: text, onclick: () => act() }, name);
+    return { act, button, settings: JSON.stringify((b ? [a, b] : [a]).map(differing)) };
+  });
+  $("presets").append(...app.presets.map(({ button }) => button));
 }
 
 function startExplorer(app, { fields, presets, file }) {
@@ -227,9 +241,17 @@ function startExplorer(app, { fields, presets, file }) {
     app.panels[side].form.settings = app[side];
   }
   const asked = Object.keys(app.a).length > 0 || app.compare;
-  if (!asked) app.panels.a.form.settings = file ? { source: "file" } : presets[1].a;
-  presetButtons(app, presets);
+  if (!asked) app.panels.a.form.settings = file ? { source: "file" } : presets[0].a;
+  presetButtons(app, presets, fields);
   app.arrange();
+  const [usual] = app.presets;
+  const tour = new Tour(app, $("offer"), async () => {
+    await app.queue;
+    if (usual.button.ariaPressed !== "true" || !app.panels.a.run) await usual.act({ playing: false });
+    return app.panels.a;
+  });
+  $("tools").append(tour.button);
+  if (!asked && !file) tour.offer();
   app.start(app.compare ? ["a", "b"] : ["a"], { playing: !asked && !file && !calm.matches });
 }
 

@@ -3,6 +3,7 @@
 //   n, labels, edges, places      who talks to whom, and where to draw them (null: to be found)
 //   frames, time(f), frameAt(t)   the iterations that are known
 //   x(f, i), lower(f, i), upper(f, i)
+//   interval(f, i)                to which i's number is clipped; null where it is not known
 //   states(t, out)                of every node, as palette.js numbers them
 //   plateaus(i)                   [start, stop] pairs in which node i sends its own number
 //   search                        of a search: its rows, as funnel.py makes them, and the answer; null of an iteration
@@ -93,6 +94,13 @@ export class SavedRun extends Run {
 
   upper(f, i) {
     return this.arrays.upper[f * this.n + i];
+  }
+
+  // To which the number of node i is clipped; null where that is not known.
+  interval(f, i) {
+    if (!this.arrays.interval) return null;
+    const low = this.arrays.interval[f * this.n + i];
+    return [low, low + this.arrays.width[i]];
   }
 
   state(i, t) {
@@ -254,6 +262,10 @@ export class LiveRun extends Run {
 
   upper(f, i) {
     return this.frames ? this._upper[f * this.n + i] : Infinity;
+  }
+
+  interval() {
+    return null;
   }
 
   state(i, t) {

@@ -1,11 +1,12 @@
 // The network: who talks to whom, and in which state each is. Edges are drawn once, nodes in every frame.
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "./vendor/d3-force.js";
-import { el, fit } from "./dom.js";
-import { EXPOSED, HIDDEN, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
+import { MANY, el, fit } from "./dom.js";
+import { CORRUPT, EXPOSED, HIDDEN, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
-const MOST_EDGES = 6000; // drawn; more would be a grey disc
+const MOST_EDGES = 1500; // drawn one by one; of more it is drawn how close they lie
+const CELL = 7; // pixels, in which edges are counted
 const MOST_PULLED = 20000; // edges that a layout by forces can bear
 const NUMBERED = 40;
 const BUDGET = 8; // milliseconds of a frame for the layout
@@ -30,7 +31,8 @@ export class Network {
     this.front.addEventListener("keydown", (event) => {
       if (!this.run || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
       const from = this.chosen ?? (event.key === "ArrowDown" ? -1 : this.run.n);
-      choose((from + (event.key === "ArrowDown" ? 1 : this.run.n - 1)) % this.run.n, true);
+      this.chosen = (from + (event.key === "ArrowDown" ? 1 : this.run.n - 1)) % this.run.n; // before it is drawn
+      choose(this.chosen, true);
       event.preventDefault();
     });
   }
@@ -38,6 +40,7 @@ export class Network {
   show(run, redraw) {
     this.simulation?.stop();
     this.run = run;
+    this.short = run.labels.every((label) => label.length <= 3);
     this.settled = true;
     const round = run.edges.length === run.n * (run.n - 1) || this.isRing();
     if (run.places) {
@@ -47,6 +50,11 @@ export class Network {
       this.nodes = circle(run.n);
       if (!round && run.edges.length / 2 <= MOST_PULLED) this.arrange(redraw);
     }
+  }
+
+  // Whether edges are counted, and not drawn one by one.
+  get crowded() {
+    return this.run.edges.length / 2 > MOST_EDGES;
   }
 
   isRing() {
@@ -116,9 +124,12 @@ export class Network {
       top = Math.min(top, y);
       bottom = Math.max(bottom, y);
     }
-    const scale = Math.min((width - 2 * room) / (right - left || 1), (height - 2 * room) / (bottom - top || 1));
-    const [dx, dy] = [(width - scale * (left + right)) / 2, (height - scale * (top + bottom)) / 2];
-    return this.nodes.map(({ x, y }) => [x * scale + dx, y * scale + dy]);
+    const across = (width - 2 * room) / (right - left || 1);
+    const down = (height - 2 * room) / (bottom - top || 1);
+    // of many, no shape is to be seen, and all the room is theirs
+    const [w, h] = this.run.n > MANY ? [across, down] : [Math.min(across, down), Math.min(across, down)];
+    const [dx, dy] = [(width - w * (left + right)) / 2, (height - h * (top + bottom)) / 2];
+    return this.nodes.map(({ x, y }) => [x * w + dx, y * h + dy]);
   }
 
   redraw() {
@@ -146,10 +157,13 @@ export class Network {
   drawEdges(pen, at) {
     const { edges } = this.run;
     const count = edges.length / 2;
-    const every = Math.ceil(count / MOST_EDGES);
+    if (this.crowded) {
+      this.drawDensity(pen, at);
+      return;
+    }
     const alpha = Math.max(0.12, Math.min(0.9, 24 / Math.sqrt(count)));
     const [solid, broken] = [[], []];
-    for (let k = 0; k < count; k += every) {
+    for (let k = 0; k < count; k += 1) {
       const pair = [at[edges[2 * k]], at[edges[2 * k + 1]]];
       const down = this.run.linked?.(edges[2 * k], edges[2 * k + 1]) === false;
       (down ? broken : solid).push(pair);
@@ -162,6 +176,28 @@ export class Network {
     };
     pen.path(trace(solid), { stroke: palette().edge, width: count > 1000 ? 0.6 : 1.2, alpha });
     if (broken.length) pen.path(trace(broken), { stroke: palette().exposed, width: 1.5, dash: [3, 4] });
+  }
+
+  // How many edges cross each little cell, in four shades.
+  drawDensity(pen, at) {
+    const { edges } = this.run;
+    const crossed = new Map();
+    for (let k = 0; k < edges.length; k += 2) {
+      const [[a, b], [c, d]] = [at[edges[k]], at[edges[k + 1]]];
+      const steps = Math.max(1, Math.ceil(Math.hypot(c - a, d - b) / CELL));
+      for (let step = 0; step <= steps; step += 1) {
+        const x = Math.floor((a + ((c - a) * step) / steps) / CELL);
+        const y = Math.floor((b + ((d - b) * step) / steps) / CELL);
+        crossed.set(4096 * y + x, (crossed.get(4096 * y + x) ?? 0) + 1);
+      }
+    }
+    const most = Math.log1p(Math.max(...crossed.values()));
+    const shades = [[], [], [], []];
+    for (const [cell, edgesHere] of crossed) shades[Math.min(3, Math.floor((4 * Math.log1p(edgesHere)) / most))].push(cell);
+    shades.forEach((cells, shade) => {
+      const trace = (path) => cells.forEach((cell) => path.rect(CELL * (cell % 4096), CELL * Math.floor(cell / 4096), CELL, CELL));
+      pen.path(trace, { fill: palette().edge, alpha: 0.12 + 0.14 * shade });
+    });
   }
 
   drawNodes(pen, at, { states, node, hover }) {
@@ -181,7 +217,17 @@ export class Network {
       pen.shape("circle", at[i][0], at[i][1], r * 2.1, { fill: colours.sending, alpha: 0.22 });
       pen.shape("circle", at[i][0], at[i][1], r * 1.65, { fill: colours.sending, alpha: 0.3 });
     }
+    // of many, those that were caught lie above the others, and are larger
+    const [below, above] = run.n > MANY ? [[HIDDEN], [SENDING, EXPOSED, CORRUPT, UNKNOWN]] : [[0, 1, 2, 3, 4], []];
+    for (const level of [below, above]) this.drawMarks(pen, at, states, level, marked);
+  }
+
+  drawMarks(pen, at, states, level, marked) {
+    const colours = palette();
+    const { run } = this;
+    const r = run.n <= MANY ? this.radius : level[0] === HIDDEN ? 1.5 : 3.5;
     for (let i = 0; i < run.n; i += 1) {
+      if (!level.includes(states[i])) continue;
       const { shape, name } = STATES[states[i]];
       const [x, y] = at[i];
       const hollow = states[i] === UNKNOWN;
@@ -195,10 +241,10 @@ export class Network {
   drawLabel(pen, i, x, y, r, hollow) {
     const label = this.run.labels[i];
     const colours = palette();
-    if (label.length <= 3) {
+    if (this.short) {
       pen.text(label, x, y + 0.5, { fill: hollow ? colours.faint : colours.card, size: r * 0.85, align: "center", weight: 700 });
     } else {
-      pen.text(label.slice(0, 14), x, y + r + 9, { fill: colours.faint, size: 11, align: "center" });
+      pen.text(label.slice(0, 14), x, y + 1.35 * r + 8, { fill: colours.faint, size: 11, align: "center" });
     }
   }
 

@@ -5,11 +5,13 @@ import { TimeChart, overCurves, paintCurves, paintError, rangeOfCurves, rangeOfE
 import { el, whole } from "./dom.js";
 import { Form } from "./form.js";
 import { Funnel } from "./funnel.js";
+import { Handles } from "./handles.js";
 import { Known } from "./known.js";
 import { SavedRun } from "./models.js";
 import { Network } from "./network.js";
 import { CORRUPT, STATES, UNKNOWN } from "./palette.js";
-import { saveCsv, savePage, savePng, saveSvg } from "./saving.js";
+import { savePng, saveSvg } from "./picture.js";
+import { saveCsv, savePage } from "./saving.js";
 import { Table } from "./table.js";
 import { about, course, headline, outcome, proof } from "./words.js";
 
@@ -31,8 +33,9 @@ export class Panel {
     const hover = (node) => node !== app.hover && app.change({ hover: node });
     const scrub = (t) => app.scrub(t);
     this.network = new Network(choose, hover);
+    this.handles = new Handles(choose, (values) => this.remake(values));
     this.curves = new TimeChart({
-      name: "curves", hover, scrub, overlay: overCurves,
+      name: "curves", above: (plot) => this.holdNumbers(plot), hover, scrub, overlay: overCurves,
       range: (run) => rangeOfCurves(run, app.showsValues(run)),
       paint: (pen, run, scale) => paintCurves(pen, run, scale, { values: app.showsValues(run) }),
     });
@@ -70,17 +73,19 @@ export class Panel {
       figure("of-network", "The network", this.network.element, el("div", {}, (this.legend = el("p", { className: "key marks" })),
         el("div", { className: "chosen" }, this.chooser, this.node))),
       figure("of-curves", "What each node sends, x(t)", this.curves.element, key(
-        ["line", "one node"], ["plateau", "while it sends its own number"], ["answer", "the answer"], ["own", "own numbers"])),
+        ["line", "one node"], ["plateau", "while it sends its own number"], ["answer", "the answer"], ["own", "own numbers"],
+        ["interval", "interval of the chosen node"], ["bound", "where it must lie"])),
       figure("of-funnel", (this.funnelTitle = el("span")), this.funnel.element, this.course),
       figure("of-known", (this.knownTitle = el("span")), this.known.element, key(
         ["bound", "where its number must lie"], ["now", "x now"], ["own", "own number"], ["bits", "bits"],
-        ["floor", "of these, by the answer alone"], this.knownTo)),
-      figure("of-error", (this.errorTitle = el("span")), this.error.element, this.proof));
+        ["floor", "of these, by the answer alone"], ["clip", "interval of the chosen node"], this.knownTo)),
+      figure("of-error", (this.errorTitle = el("span")), this.error.element, el("div", {}, key(
+        ["line", "distance from the answer"], ["apart", "how far the nodes are apart"]), this.proof)));
     this.tag = el("h2", {}, this.side.toUpperCase());
     const head = el("header", {}, this.tag, el("div", {}, this.title, this.outcome), this.progress);
     this.element = el("section", { className: "panel", ariaLabel: `Run ${this.side.toUpperCase()}` }, head);
     if (fields) {
-      this.form = new Form(this.side, fields, { file, run: () => this.app.start([this.side]), cancel: () => this.cancel() });
+      this.form = new Form(this.side, fields, { file, run: () => this.app.start([this.side]), cancel: () => this.cancel(), changed: () => this.app.light() });
       this.fold = el("details", { className: "settings" }, el("summary", {}, el("span", { className: "fold-title" }, "Settings"), (this.summary = el("span", { className: "summary" }))), this.form.element);
       this.element.append(this.fold);
     } else this.fold = { open: false };
@@ -105,6 +110,13 @@ export class Panel {
 
   get outcomeText() {
     return this.outcome.textContent;
+  }
+
+  // What was run, in a line.
+  get about() {
+    const { graph, file, adversary } = this.run.facts;
+    const made = file ?? (this.form ? this.form.summary : `${graph.n} nodes, ${graph.edges} edges`);
+    return adversary ? `${made} · ${adversary}` : made;
   }
 
   cancel() {
@@ -138,7 +150,7 @@ export class Panel {
     try {
       this.say("Running …");
       let most = null;
-      for await (const event of source.run(this.side, this.settings, signal)) {
+      for await (const event of source.run(this.side, this.form?.asked ?? {}, signal)) {
         if (event.kind === "started") most = event.most;
         if (event.kind === "progress") {
           if (most) this.progress.value = event.t / most;
@@ -173,6 +185,19 @@ export class Panel {
     }
   }
 
+  // Own numbers can be moved where a run can be made of them.
+  holdNumbers(plot) {
+    const { run, app } = this;
+    plot.over.append(this.handles.element);
+    this.handles.show(run, plot, Boolean(this.form) && !run.facts.file && app.showsValues(run));
+  }
+
+  remake(values) {
+    this.form.takeNumbers(values);
+    this.app.wanted = this.app.t < this.app.last ? this.app.t : null;
+    this.app.start([this.side], { playing: false });
+  }
+
   show(run) {
     this.run = run;
     this.views.hidden = this.below.hidden = false;
@@ -183,11 +208,13 @@ export class Panel {
     const marks = [...(run.search ? [0] : [0, 1, 2]), ...others].map((state) => STATES[state]);
     this.element.classList.toggle("search", Boolean(run.search));
     this.element.classList.toggle("valueless", !run.values);
+    this.element.classList.toggle("clips", Boolean(run.interval(0, 0)));
     put(this.funnelTitle, run.start ? "How many numbers lie in the bracket" : "How many numbers lie in each cell");
     put(this.knownTitle, run.search ? "What the others learn of each node, in bits" : "What is known of each node");
     this.element.classList.toggle("one", Boolean(run.start && !run.start.all));
     put(this.errorTitle, run.start ? "How far apart the nodes are" : "How far the network is from the answer");
     this.legend.replaceChildren(...marks.map(({ name, mark, words }) => el("span", { className: name }, el("i", { ariaHidden: "true" }, mark), words)));
+    if (this.network.crowded) this.legend.append(el("span", { className: "edges" }, el("i", { ariaHidden: "true" }, "▒"), "edges, shaded by how many cross"));
     this.app.shown(this);
     this.redraw();
   }
@@ -233,6 +260,7 @@ export class Panel {
     this.network.draw(view);
     if (run.search) this.funnel.draw(view);
     else {
+      this.handles.draw(view);
       this.curves.draw(view);
       this.error.draw(view);
     }

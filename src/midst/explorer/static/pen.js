@@ -85,7 +85,8 @@ const round = (value) => Math.round(value * 100) / 100;
 const escape = (words) => words.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
 export class SvgPen {
-  constructor(width, height) {
+  constructor(width, height, title) {
+    this.title = title;
     this.size = [width, height];
     this.ratio = 1;
     this.parts = [];
@@ -147,6 +148,6 @@ export class SvgPen {
   toString() {
     const [width, height] = this.size;
     const head = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
-    return `${head} font-family='${FONT}'>${this.parts.join("")}</svg>`;
+    return `${head} font-family='${FONT}' role="img"><title>${escape(this.title)}</title>${this.parts.join("")}</svg>`;
   }
 }

@@ -35,15 +35,17 @@ export function outcome(run) {
     return `The ${title} is ${number(answer.low, 6)}, exact, by ${plural(iterations - 1, "probe")} of a search${totals}.`;
   }
   if (!result) return `The ${title} that was found: ${number(answer.low, 6)}, after ${plural(iterations, "iteration")}.`;
-  const value = number(result.value, 6);
-  const after = `after ${plural(iterations, "iteration")}`;
-  if (result.proof) {
-    const { below, equal, above, probes } = result.proof;
-    const totals = `${below} below, ${equal} equal, ${above} above`;
-    return `The ${title} is ${value}, exact: found ${after} by ${plural(probes, "probe")} of a search (${totals}).`;
-  }
-  const state = result.certified ? `certified to within ${number(result.tolerance, 2)}` : "not proved";
-  return `The ${title} is ${value}, ${state} ${after}.`;
+  const proved = result.proof ? ", exact" : result.certified ? `, certified to within ${number(result.tolerance, 2)}` : ", not proved";
+  return `The ${title} is ${number(result.value, 6)}${proved}. Stopped after ${plural(iterations, "iteration")}${why(run)}.`;
+}
+
+// Why an iteration went no further.
+function why({ facts: { result, stopped } }) {
+  if (stopped === "asked") return ", as was asked";
+  if (stopped === "full") return ", the most that the page holds";
+  if (stopped === "certified") return ": all x were close enough";
+  const { below, equal, above, probes } = result.proof;
+  return `: all x were close enough for a search; ${plural(probes, "probe")} proved it by totals (${below} below, ${equal} equal, ${above} above)`;
 }
 
 function liveOutcome(run) {
@@ -102,6 +104,8 @@ export function about(run, i, { states, t, values }) {
     const [low, high] = [run.lower(f, i), run.upper(f, i)];
     rows.push(["known", low === high ? `is ${number(low, 5)}` : `between ${number(low, 5)} and ${number(high, 5)}`]);
   }
+  const interval = run.interval(f, i);
+  if (interval) rows.push(["clipped to", `${number(interval[0], 4)} … ${number(interval[1], 4)}`]);
   const bits = run.bits(i, t);
   if (bits !== null) rows.push([run.bitsOverTime ? "bits so far" : "bits in the end", bits.toFixed(2)]);
   if (values && run.values) rows.push(["own number", number(run.values[i], 5)]);
