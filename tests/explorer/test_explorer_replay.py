@@ -147,14 +147,13 @@ def test_a_file_of_a_search_is_shown(saved: Path, coordinates: int) -> None:
     assert "values" not in told.arrays
 
 
-def test_with_noise_the_curve_goes_to_the_noised_answer_and_the_error_is_of_the_true_one() -> None:
+def test_with_noise_the_curve_goes_to_the_noised_answer_and_not_to_the_true_one() -> None:
     told = story(dp="offset", offset="1", stop="certified")
     values = told.made.values
     assert values is not None
     assert told.arrays["error"][-1] < 1e-4
     found = told.facts["result"]
-    assert found["error"] == pytest.approx(abs(found["value"] - np.median(values)))
-    assert found["error"] > 1e-3
+    assert abs(found["value"] - np.median(values)) > 1e-3
 
 
 @pytest.mark.parametrize("record", ["audit", "auto", 7])

@@ -24,6 +24,7 @@ from playwright.sync_api import Page, expect
 import midst
 from midst.cli import main
 from midst.explorer.app import make_explorer
+from midst.explorer.packing import unpack
 from midst.explorer.page import bundle
 from midst.explorer.server import serving
 from midst.system import streams
@@ -115,6 +116,18 @@ def test_private_values_are_in_it_only_where_they_are_asked_for(method: str) -> 
         assert not any(struct.pack("<d", value) in part or f"{value:.6g}".encode() in part for value in hidden)
     for name in (b'"values"', b'"held"', b'"dots"'):
         assert name not in unasked["a.run"]
+
+
+def test_the_right_answer_is_in_it_only_where_it_was_found() -> None:
+    values = drawn()
+    result = midst.median(values, "ring", rng=7, method=midst.Consensus(mu=-10, sigma=1, c=1, stop=midst.After(3)))
+    middle = float(np.median(values))
+    assert result.exposed == ()
+    asked, unasked = (unpack(parts(page)["a.run"]) for page in (result.page(values=True), result.page()))
+    assert asked[0]["answer"]["low"] == middle
+    assert str(middle).encode() not in parts(result.page())["a.run"]
+    assert unasked[0]["answer"] == {"low": result.value, "high": result.value}
+    assert unasked[1]["error"] == pytest.approx(np.linalg.norm(result.trace.x - result.value, axis=1))
 
 
 def test_its_policy_allows_what_is_in_it_and_nothing_else() -> None:

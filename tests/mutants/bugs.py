@@ -1175,6 +1175,13 @@ _AUDITS = [
         ("tests/explorer/test_saved_page.py::test_private_values_are_in_it_only_where_they_are_asked_for",),
     ),
     Bug(
+        "a page tells the right answer, which is somebody's number, before it was found",
+        "explorer/page.py",
+        'dict.fromkeys(("low", "high"), facts["found"])',
+        'facts["answer"]',
+        ("tests/explorer/test_saved_page.py::test_the_right_answer_is_in_it_only_where_it_was_found",),
+    ),
+    Bug(
         "a page may ask anybody for a picture",
         "explorer/page.py",
         "img-src data:",

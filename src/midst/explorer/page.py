@@ -5,7 +5,8 @@ Rules:
   `api.js` finds the run in it, and asks no server.
 - It can ask nobody for anything: its policy allows the script and the styles that are in it, by their hashes, and
   nothing else.
-- Private values are in it only where they are asked for. What an exposed node sent is in it in any case.
+- Private values are in it only where they are asked for, and the right answer, which is one of them, only where it was
+  found. What was sent is in it in any case, the number of an exposed node among it.
 - Until it is drawn, and where it cannot be, it says in plain HTML what came out.
 - The same run gives the same bytes.
 """
@@ -23,6 +24,8 @@ from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Any
 from zlib import compress
+
+import numpy as np
 
 from midst._version import __version__
 from midst.errors import InputError
@@ -52,7 +55,7 @@ def make_page(runs: Sequence[Parts], *, values: bool = False) -> str:
         runs: one or two.
         values: put the private values into it.
     """
-    told = [_without(part.run, () if values else PRIVATE) for part in runs]
+    told = [part.run if values else _without_values(part.run) for part in runs]
     facts = [unpack(part) for part in told]
     has_values = any("values" in arrays for _, arrays in facts)
     hello = {"page": "saved", "version": __version__, "runs": len(runs), "values": has_values}
@@ -88,9 +91,14 @@ def save_page(page: str, path: str | Path) -> None:
 # The run
 
 
-def _without(packed: bytes, names: Sequence[str]) -> bytes:
+def _without_values(packed: bytes) -> bytes:
+    """The same without the private values; what was right, which is one of them, becomes what was found."""
     facts, arrays = unpack(packed)
-    return pack(facts, {name: array for name, array in arrays.items() if name not in names})
+    kept = {name: array for name, array in arrays.items() if name not in PRIVATE}
+    facts["answer"] = dict.fromkeys(("low", "high"), facts["found"])
+    if "error" in arrays:
+        kept["error"] = np.linalg.norm(arrays["x"] - facts["found"], axis=1)
+    return pack(facts, kept)
 
 
 def _block(name: str, data: bytes) -> str:
@@ -101,7 +109,7 @@ def _rows(facts: Facts, arrays: Arrays) -> Rows:
     """What came out, in plain words: (what, how much)."""
     graph, result = facts["graph"], facts["result"] or {}
     searched = facts["method"] == "search"
-    value = result.get("value", facts["answer"]["low"])
+    value = result.get("value", facts["found"])
     steps = f"{facts['iterations'] - searched:,} {'probes' if searched else 'iterations'}"
     exposed = int((arrays["first"] >= 0).sum())
     rows = [

@@ -143,7 +143,8 @@ def replay(made: Made, name: str | None = None) -> Replay:
     facts |= {
         "iterations": trace.iterations,
         "kept": len(t),
-        "answer": {"low": low, "high": high, "true": held is not None},
+        "answer": {"low": low, "high": high},
+        "found": _found(made, x),
         "notes": [*made.notes, *notes, *([note] if note else [])],
     }
     arrays |= {
@@ -177,7 +178,8 @@ def _replay_search(made: Made, name: str | None) -> Replay:
     facts |= {
         "iterations": steps + 1,
         "kept": steps + 1,
-        "answer": {"low": found, "high": found, "true": made.values is not None},
+        "answer": {"low": found, "high": found},
+        "found": found,
         "notes": list(made.notes),
         "search": {
             "rows": [asdict(row) for row in make_rows(trace, k)],
@@ -315,12 +317,16 @@ def _intervals(trace: Trace, k: int, t: Ints, x: Array) -> Arrays:
 
 def _answer(made: Made, x: Array, held: Array | None) -> tuple[float, float]:
     """The right answers, lowest and highest; of a file without values, what was found."""
-    trace = made.trace
-    if held is not None:
-        low, high = trace.objective.answer(held, trace.whole_weights)
-        return float(low), float(high)
-    found = float(x[-1].min() / 2 + x[-1].max() / 2) if trace.answer is None else trace.answer[made.coordinate]
-    return found, found
+    if held is None:
+        return (_found(made, x),) * 2
+    low, high = made.trace.objective.answer(held, made.trace.whole_weights)
+    return float(low), float(high)
+
+
+def _found(made: Made, x: Array) -> float:
+    if made.trace.answer is not None:
+        return made.trace.answer[made.coordinate]
+    return float(x[-1].min() / 2 + x[-1].max() / 2)
 
 
 def _result(made: Made) -> Facts | None:
@@ -335,15 +341,8 @@ def _result(made: Made) -> Facts | None:
         "rounds": result.rounds,
         "tolerance": None if certificate is None else certificate.tolerance,
         "spread": None if certificate is None else certificate.spread,
-        "error": result.error if made.held is None else _distance(result.value, made),
         "proof": None if standing is None else {**standing[made.coordinate]._asdict(), "probes": result.probes},
     }
-
-
-def _distance(value: Any, made: Made) -> float:
-    """From the true answer, where there was noise on the values."""
-    low, high = made.trace.objective.answer(made.values, made.trace.whole_weights)  # type: ignore[arg-type]
-    return float(max(low - value, value - high, 0.0))
 
 
 def _weigh(trace: Trace, x: Array, branch: Branch, held: Array | None) -> tuple[Ints, Ints] | None:
