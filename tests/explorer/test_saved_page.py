@@ -8,17 +8,15 @@ import socket
 import struct
 import subprocess
 import sys
-import zlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from explorer_pages import Opened
+from explorer_pages import Blocks, Opened, parts
 from playwright.sync_api import Page, expect
 
 import midst
@@ -60,39 +58,6 @@ def write(file: Path, *options: str) -> str:
     done = CliRunner().invoke(main, ["run", *options, "--page", str(file)])
     assert done.exit_code == 0, done.output
     return file.as_uri()
-
-
-class Blocks(HTMLParser):
-    """The scripts and styles of a page, and those of them that are data."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.inside: str | None = None
-        self.code: list[str] = []
-        self.data: dict[str, str] = {}
-        self.policy = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        if tag in ("script", "style"):
-            self.inside = found.get("id") or ""
-        if found.get("http-equiv") == "Content-Security-Policy":
-            self.policy = found["content"] or ""
-
-    def handle_data(self, data: str) -> None:
-        if self.inside:
-            self.data[self.inside] = data
-        elif self.inside == "":
-            self.code.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.inside = None
-
-
-def parts(page: str) -> dict[str, bytes]:
-    """What api.js reads."""
-    return {name: zlib.decompress(b64decode(text)) for name, text in Blocks(page).data.items() if name != "hello"}
 
 
 def drawn(n: int = 15) -> np.ndarray:

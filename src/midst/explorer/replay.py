@@ -19,7 +19,7 @@ from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
 from midst.explorer.knowledge import Knowledge, follow, look
 from midst.explorer.packing import Arrays, Facts, Parts, pack
-from midst.explorer.simulate import Made, blur, check_room, tell_noise
+from midst.explorer.simulate import Made, blur, check_room, proof_that_ended, tell_noise
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.objectives import Mean
 from midst.plots.funnel import count_steps, find_places, make_rows
@@ -85,7 +85,8 @@ def pack_result(
         return None if problem.owners is not None else values.reshape(problem.graph.n, -1)[:, 0]
 
     told = f"bits are what is learnt by who believed before: {prior!r}"
-    made = Made(result.trace, Adversary(), prior, values=first(problem.values), result=result, notes=(told,))
+    values, stopped = first(problem.values), proof_that_ended(result)
+    made = Made(result.trace, Adversary(), prior, values=values, result=result, stopped=stopped, notes=(told,))
     if noise is not None:
         mechanism, held = noise
         notes = (told, tell_noise(mechanism, prior))

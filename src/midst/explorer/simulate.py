@@ -101,13 +101,9 @@ class Ready:
 
     def _why(self, result: Result) -> Stopped | None:
         """Why an iteration stopped; a search ends with its answer."""
-        if self.settings.method == "search":
-            return None
-        if result.standing is not None:
-            return "exact"
-        if self.settings.stop == "iterations":
+        if self.settings.method == "consensus" and self.settings.stop == "iterations":
             return "asked"
-        return "certified" if result.certified else "full"
+        return proof_that_ended(result) or ("full" if result.iterations else None)
 
     def _notes(self, result: Result) -> list[str]:
         notes = []
@@ -117,6 +113,13 @@ class Ready:
         if self.mechanism is not None:
             notes.append(tell_noise(self.mechanism, self.prior))
         return notes
+
+
+def proof_that_ended(result: Result) -> Stopped | None:
+    """What an iteration ended with; None where that was no proof, and of a search, which ends with its answer."""
+    if not result.iterations:
+        return None
+    return "exact" if result.standing is not None else "certified" if result.certified else None
 
 
 def prepare(settings: Settings) -> Ready:

@@ -44,6 +44,7 @@ function why({ facts: { result, stopped } }) {
   if (stopped === "asked") return ", as was asked";
   if (stopped === "full") return ", the most that the page holds";
   if (stopped === "certified") return ": all x were close enough";
+  if (stopped !== "exact") return "";
   const { below, equal, above, probes } = result.proof;
   return `: all x were close enough for a search; ${plural(probes, "probe")} proved it by totals (${below} below, ${equal} equal, ${above} above)`;
 }
