@@ -14,6 +14,8 @@ from explorer_pages import Opened
 from playwright.sync_api import expect
 
 from midst import graphs
+from midst.explorer.live import Feed, serve
+from midst.net.events import Round, Searching, Start
 from midst.net.local import make_party
 
 Visit = Callable[..., Opened]
@@ -69,6 +71,33 @@ def test_a_network_that_searches_is_followed(visit: Visit) -> None:
         network.send_signal(signal.SIGINT)
         out, _ = network.communicate(timeout=30)
     assert '"value": -0.452649' in out
+
+
+def test_contributions_arrive(visit: Visit) -> None:
+    feed = Feed()
+    names = ("ann", "ben", "cat", "dan", "eve")
+    feed.publish(Start(names, [[0, 1], [0, 4]], "median", "search", all=False, own=0))
+    with serve(feed) as address:
+        page = visit(address).page
+        network = page.locator(".of-network canvas").last
+
+        def arrive(step: int, inside: int, *awaited: int) -> None:
+            searching = Searching(step, [(0.0, 2.0 * inside, inside)], list(awaited))
+            feed.publish(Round(0, step, [], [], searching))
+
+        arrive(1, 5, 2, 3)
+        expect(network).to_have_attribute(
+            "aria-label", re.compile("3 its contribution is here, 2 its contribution is awa")
+        )
+        expect(page.locator(".outcome")).to_contain_text("waiting for cat, dan")
+        arrive(1, 5, 3)
+        expect(network).to_have_attribute(
+            "aria-label", re.compile("4 its contribution is here, 1 its contribution is awa")
+        )
+        arrive(2, 1)
+        expect(network).to_have_attribute("aria-label", re.compile("5 its contribution is here"))
+        expect(page.locator(".marks")).to_contain_text("its contribution is awaited")
+        page.screenshot(path="/tmp/live.png")
 
 
 def test_a_real_node_s_page_shows_itself_and_nobody_else(visit: Visit, tmp_path: Path) -> None:

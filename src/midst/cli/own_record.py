@@ -42,10 +42,12 @@ class OwnRecord:
         self._last: tuple[int, Array, Branch] | None = None
 
     def see(self, exchange: Exchange) -> None:
-        """Take note of where a session stands, after each of its steps."""
+        """Take note of where a session stands, after each of its steps; it may be looked at more often."""
         state = exchange.state
         # the x of an iteration that is over was not sent
         if state is None or state.x is None or exchange.awaits_everybody or exchange.answer is not None:
+            return
+        if self._last is not None and self._last[0] == state.round - 1:
             return
         self._last = state.round - 1, np.reshape(state.x, self._shape), np.reshape(state.branch, self._shape)  # type: ignore[arg-type]
         self._recorder.see(*self._last)

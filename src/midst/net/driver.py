@@ -50,7 +50,7 @@ class Driver:
         Args:
             session: who, and from where it goes on.
             transport: how frames travel.
-            watch: called after every step.
+            watch: called after every step, and every half second.
             tell: told what a person should know: a kind and one line.
             linking: told of a neighbour whether there is a link to it, whenever that changes before the end.
             report: told every half second what the participant does, and for whom it waits.
@@ -59,7 +59,7 @@ class Driver:
         self.started = time.monotonic()
         self.peer = Peer(session, transport.send, self.started, watch, lambda action: self._loop.call_soon(action))
         self.links: set[int] = set()
-        self._tell, self._linking, self._report = tell, linking, report
+        self._tell, self._linking, self._report, self._watch = tell, linking, report, watch
         self._sparing = Sparing()
 
     async def run(self) -> Answer | Aborted:
@@ -123,9 +123,16 @@ class Driver:
             self._fail(error)
         if self.peer.over:
             self._end()
-        elif self._report is not None:
-            self._report(self.peer.standing(time.monotonic()))
+        else:
+            self._look()
         self._timer = self._loop.call_later(RETRY, self._tick)
+
+    def _look(self) -> None:
+        """Show whoever asked for it how it stands."""
+        if self._report is not None:
+            self._report(self.peer.standing(time.monotonic()))
+        if self._watch is not None:
+            self._watch(self.peer)
 
     def _tell_link(self, j: int) -> None:
         """Say whether there is a link to j, unless too much was said of that just now; then a tick says it later."""

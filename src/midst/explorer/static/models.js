@@ -9,7 +9,7 @@
 //   search                        of a search: its rows, as funnel.py makes them, and the answer; null of an iteration
 
 import { number } from "./dom.js";
-import { CORRUPT, EXPOSED, HIDDEN, SENDING, UNKNOWN } from "./palette.js";
+import { AWAITED, CORRUPT, EXPOSED, HERE, HIDDEN, SENDING, UNKNOWN } from "./palette.js";
 
 function last(count, atMost) {
   // the last index below count for which atMost holds; 0 if for none
@@ -269,6 +269,7 @@ export class LiveRun extends Run {
   }
 
   state(i, t) {
+    if (this.search && this.bracket) return !this.ends.size && this.waiting.includes(i) ? AWAITED : HERE;
     return !this.start.all && i !== this.start.self ? UNKNOWN : this.sent(i, t);
   }
 

@@ -2,7 +2,7 @@
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "./vendor/d3-force.js";
 import { MANY, el, fit } from "./dom.js";
-import { CORRUPT, EXPOSED, HIDDEN, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
+import { AWAITED, CORRUPT, EXPOSED, HERE, HIDDEN, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
 const MOST_EDGES = 1500; // drawn one by one; of more it is drawn how close they lie
@@ -150,7 +150,8 @@ export class Network {
 
   describe({ states, t }) {
     const count = (state) => states.reduce((sum, each) => sum + (each === state), 0);
-    const parts = [HIDDEN, SENDING, EXPOSED].map((state) => `${count(state)} ${STATES[state].words}`);
+    const told = count(HERE) + count(AWAITED) ? [HERE, AWAITED] : [HIDDEN, SENDING, EXPOSED];
+    const parts = told.map((state) => `${count(state)} ${STATES[state].words}`);
     return `Network of ${this.run.n} nodes at ${this.run.search ? "probe" : "iteration"} ${t}: ${parts.join(", ")}. Up and down choose a node.`;
   }
 
@@ -218,7 +219,7 @@ export class Network {
       pen.shape("circle", at[i][0], at[i][1], r * 1.65, { fill: colours.sending, alpha: 0.3 });
     }
     // of many, those that were caught lie above the others, and are larger
-    const [below, above] = run.n > MANY ? [[HIDDEN], [SENDING, EXPOSED, CORRUPT, UNKNOWN]] : [[0, 1, 2, 3, 4], []];
+    const [below, above] = run.n > MANY ? [[HIDDEN, HERE], [SENDING, EXPOSED, CORRUPT, UNKNOWN, AWAITED]] : [STATES.keys(), []].map((each) => [...each]);
     for (const level of [below, above]) this.drawMarks(pen, at, states, level, marked);
   }
 
@@ -230,10 +231,10 @@ export class Network {
       if (!level.includes(states[i])) continue;
       const { shape, name } = STATES[states[i]];
       const [x, y] = at[i];
-      const hollow = states[i] === UNKNOWN;
+      const hollow = states[i] === UNKNOWN || states[i] === AWAITED;
       const size = shape === "square" ? r * 0.92 : r;
       const outline = i === marked ? { stroke: colours.text, width: 2.5 } : { stroke: colours.card, width: r > 5 ? 1.5 : 0.5 };
-      pen.shape(shape, x, y, size, hollow ? { fill: colours.card, stroke: colours.unknown, width: 1.5 } : { fill: colours[name], ...outline });
+      pen.shape(shape, x, y, size, hollow ? { fill: colours.card, stroke: colours[name], width: 1.5 } : { fill: colours[name], ...outline });
       if (run.n <= NUMBERED) this.drawLabel(pen, i, x, y, r, hollow);
     }
   }
