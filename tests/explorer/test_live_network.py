@@ -85,19 +85,15 @@ def test_contributions_arrive(visit: Visit) -> None:
             searching = Searching(step, [(0.0, 2.0 * inside, inside)], list(awaited))
             feed.publish(Round(0, step, [], [], searching))
 
+        here, awaited = "its contribution is here", "its contribution is awaited"
         arrive(1, 5, 2, 3)
-        expect(network).to_have_attribute(
-            "aria-label", re.compile("3 its contribution is here, 2 its contribution is awa")
-        )
+        expect(network).to_have_attribute("aria-label", re.compile(f"3 {here}, 2 {awaited}"))
         expect(page.locator(".outcome")).to_contain_text("waiting for cat, dan")
         arrive(1, 5, 3)
-        expect(network).to_have_attribute(
-            "aria-label", re.compile("4 its contribution is here, 1 its contribution is awa")
-        )
+        expect(network).to_have_attribute("aria-label", re.compile(f"4 {here}, 1 {awaited}"))
         arrive(2, 1)
-        expect(network).to_have_attribute("aria-label", re.compile("5 its contribution is here"))
-        expect(page.locator(".marks")).to_contain_text("its contribution is awaited")
-        page.screenshot(path="/tmp/live.png")
+        expect(network).to_have_attribute("aria-label", re.compile(f"5 {here}"))
+        expect(page.locator(".marks")).to_contain_text(awaited)
 
 
 def test_a_real_node_s_page_shows_itself_and_nobody_else(visit: Visit, tmp_path: Path) -> None:
