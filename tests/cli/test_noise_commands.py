@@ -150,7 +150,7 @@ def test_what_run_refuses(values: Path, tmp_path: Path) -> None:
     line = ("run", "--graph", "ring", "--values", values, "--pooled", "--dp", f"joint:{SPEC}")
     search = (*line, "--method", "search")
     assert "give --method search" in refusal(*line, *PUBLIC)
-    assert "leave it out" in refusal(*search, *PUBLIC, "--plot", tmp_path / "a.png")
+    assert "leave them out" in refusal(*search, *PUBLIC, "--plot", tmp_path / "a.png")
     assert "noise needs public bounds and a resolution" in refusal(*search)
     assert "noise needs public bounds and a resolution" in refusal(*search, "--bounds", "0:100")
     assert "placed by key" in refusal(*search, *PUBLIC, "--spacing", "value")
