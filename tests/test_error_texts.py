@@ -13,7 +13,7 @@ import midst
 from midst.cli import main
 from midst.errors import InputError, closest
 from midst.graphs import make
-from midst.net.charter import parse_charter
+from midst.net.charter_files import parse_charter
 from midst.privacy.priors import parse_prior
 
 ROOT = Path(midst.__file__).parent
