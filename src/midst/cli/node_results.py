@@ -95,7 +95,7 @@ def show_answer(charter: Charter, name: str, answer: Answer, cost: Cost | None, 
         write_out(charter, answer, wanted.out)
     if wanted.as_json:
         about = {"name": name, "session": charter.session, "objective": charter.title, "over_before": cost is None}
-        click.echo(json.dumps(about | answer.to_dict() | ({} if cost is None else cost._asdict())))
+        click.echo(json.dumps(about | answer.to_dict() | (cost or Cost(0.0, 0, 0))._asdict()))
         return
     took = "" if cost is None else f" in {cost.seconds:.1f} s"
     rows = [
