@@ -314,7 +314,7 @@ def test_a_button_saves_what_is_shown(visit: Visit, address: str, file: Path) ->
     headlines = page.locator(".headline").all_inner_texts()
     saved = visit(file.as_uri(), offline=True).page
     ready(saved, 2)
-    assert saved.locator(".headline").all_inner_texts() == headlines
+    expect(saved.locator(".headline")).to_have_text(headlines)
     page.get_by_label("Show own numbers").check()
     page.get_by_label("Compare").uncheck()
     found = parts(save())

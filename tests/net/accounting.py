@@ -27,6 +27,7 @@ CONTROL = {
     wire.Done: {"heard"},  # that it has the answer
     wire.Refused: {"kind", "text"},  # what of the charter differs
     wire.Away: set(),  # that it was stopped
+    wire.Visit: set(),  # that somebody looks in
 }
 
 Frame = tuple[int, int, bytes]  # from whom, to whom, what
