@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,7 +89,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
 
     now = datetime.now(UTC)
     invited = _attempt("charter", lambda: read_invitation(charter_file))
-    charter = invited if isinstance(invited, Line) else invited.charter
+    charter, inside = (invited, {}) if isinstance(invited, Line) else invited
     yield charter if isinstance(charter, Line) else Line("ok", "charter", f"digest {charter.digest.hex()}")
     if not isinstance(charter, Line):
         for text in expectations(charter, None):
@@ -107,7 +107,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
         yield Line("ok", "key", f"{key_file}, of {identity.name}, readable by you alone")
         yield from _check_folder(key_file)
         yield from _check_expiry("your certificate", identity.certificate, now)
-    if isinstance(charter, Line) or isinstance(invited, Line):
+    if isinstance(charter, Line):
         return
     number = _attempt("name", lambda: charter.number(name))
     yield number if isinstance(number, Line) else Line("ok", "name", f"{name} is participant {number}")
@@ -118,8 +118,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
     if isinstance(matching, Line):
         yield Line("warning", "neighbours", "not called, since they would refuse this certificate")
         return
-    inside = {one: str(charter_file) for one in invited.certificates}
-    yield from _check_trusted(charter, name, identity, now, inside)
+    yield from _check_trusted(charter, name, identity, now, charter_file, inside)
     yield from run(_meet(charter, identity, number, wait))
 
 
@@ -162,16 +161,16 @@ def _check_expiry(what: str, certificate: bytes, now: datetime) -> Iterator[Line
 
 
 def _check_trusted(
-    charter: Charter, name: str, identity: Identity, now: datetime, inside: dict[str, str]
+    charter: Charter, name: str, identity: Identity, now: datetime, file: Path, inside: Container[str]
 ) -> Iterator[Line]:
-    """Whether the neighbours are trusted; `inside` has the files in which some of their certificates are."""
+    """Whether the neighbours are trusted; the certificates of those `inside` are in the charter's file."""
     from midst.net.charter import strangers
     from midst.net.identity.certificates import fingerprint, read_certificate
 
     missing = strangers(charter, name, identity)
     for stranger in missing:
-        file = inside.get(stranger, f"{stranger}.crt")
-        yield Line("problem", stranger, f"its certificate is not trusted; try: midst keys trust {file}")
+        brings = file if stranger in inside else f"{stranger}.crt"
+        yield Line("problem", stranger, f"its certificate is not trusted; try: midst keys trust {brings}")
     known = {fingerprint(der): der for der in map(read_certificate, identity.trusted)}
     for j in charter.neighbours(name):
         other = charter.participants[j]

@@ -85,7 +85,7 @@ def _write_page(run: Path | None, path: Path, show_values: bool, prior: str) -> 
     from midst.explorer.fields import parse
     from midst.explorer.page import check_page, make_page, save_page
     from midst.explorer.replay import pack_made
-    from midst.explorer.simulate import check_room, open_file
+    from midst.explorer.simulate import check_room, look_at
     from midst.privacy.priors import parse_prior
     from midst.trace import load
 
@@ -93,8 +93,9 @@ def _write_page(run: Path | None, path: Path, show_values: bool, prior: str) -> 
         raise InputError("--page is of a saved run; give its file, RUN.npz, which midst run --save writes")
     check_page(path)
     believed = parse_prior(prior)
-    check_room(load(run).graph)
-    made = replace(open_file(run, parse({"source": "file"}, file=True)), prior=believed)
+    record = load(run)
+    check_room(record.graph)
+    made = replace(look_at(record, parse({"source": "file"}, file=True)), prior=believed)
     if show_values and made.values is None:
         raise InputError(f"{run} has no private values, one a node, to show; midst run --keep-values puts them into it")
     save_page(make_page([pack_made(made, run.name)], values=show_values), path)

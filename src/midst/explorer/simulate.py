@@ -168,6 +168,15 @@ def open_file(path: Path, settings: Settings) -> Made:
     with blame("source"):
         trace = load(path)
         check_room(trace.graph)
+    return look_at(trace, settings)
+
+
+def look_at(trace: Trace, settings: Settings) -> Made:
+    """The record of a run that a page has room for, looked at as the settings say.
+
+    Raises:
+        Refused: with the fields to blame.
+    """
     count = int(np.prod(trace.x.shape[2:]))
     with blame("coordinate"):
         if not 0 <= settings.coordinate < count:
