@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
 
-.PHONY: demo test first-hour coverage lint bench docs linkcheck torture mutants dist clean
+.PHONY: demo test first-hour coverage lint bench docs linkcheck torture mutants flower dist clean
 
 demo: $(VENV)/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
@@ -38,6 +38,7 @@ bench: $(VENV)/.dev  ## speed and rounds as ratios measured in one run; writes b
 	$(BIN)/python -m bench.calls
 	$(BIN)/python -m bench.verify
 	$(BIN)/python -m bench.mpyc
+	$(BIN)/python -m bench.federated
 
 docs: $(VENV)/.dev docs/figures/.made  ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -j auto -W --keep-going -q docs docs/_build/html
@@ -55,6 +56,10 @@ torture: $(VENV)/.dev  ## the long runs of the test-suite; RUNS=10000 for more
 mutants: $(VENV)/.dev  ## plants bugs one at a time, which the tests must catch; PART=journal for some of them
 	$(BIN)/python tests/mutants/run_mutants.py --workers $(or $(WORKERS),2) $(PART)
 
+flower: .flower/.made  ## ten clients of Flower, three of them poisoned: its tests, and accuracy.png
+	MIDST_RUNS=1 .flower/bin/python -m pytest tests/federated/test_flower.py
+	.flower/bin/python examples/flower/run.py --out accuracy.png
+
 dist: $(VENV)/.dev  ## builds wheel and sdist in dist/, and tries each on every Python found; needs a network
 	$(BIN)/python tests/release/try_release.py
 
@@ -67,6 +72,11 @@ $(VENV)/.dev: $(VENV)/.run
 	$(PIP) --requirement requirements-dev.txt --editable '.[all]'
 	@touch $@
 
+.flower/.made: pyproject.toml examples/flower/requirements.txt  # apart: Flower wants other versions than the rest does
+	test -x .flower/bin/python || $(PYTHON) -m venv .flower
+	.flower/bin/pip install --quiet --disable-pip-version-check --requirement examples/flower/requirements.txt --editable '.[plot,flower]'
+	@touch $@
+
 $(VENV)/.chromium: $(VENV)/.dev  # for the tests in a browser; without it, and without leave to install it, they are skipped
 	@command -v chromium >/dev/null || { \
 	  echo "installing chromium for the tests in a browser"; \
@@ -76,4 +86,4 @@ $(VENV)/.chromium: $(VENV)/.dev  # for the tests in a browser; without it, and w
 	@command -v chromium >/dev/null && touch $@ || true
 
 clean:
-	rm -rf .venv .first-hour docs/_build docs/figures docs/commands bench/results dist
+	rm -rf .venv .first-hour .flower docs/_build docs/figures docs/commands bench/results dist

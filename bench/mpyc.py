@@ -14,7 +14,7 @@ documentation of each says (`midst node` with its journal on disk; `python FILE 
   interpreters, imports, handshakes, and midst's goodbyes too.
 - CPU: seconds of all parties together in that time; on a machine that others use too, look at these ratios.
 - Bytes: that a party sends and receives, on average, from the first to the last, handshakes and TLS included; counted
-  at the sockets by `bench/counted.py` for both.
+  at the sockets by `midst/baselines/counted.py` for both.
 - What is compared runs in turn, several times; medians.
 
 MPyC is slower without gmpy2. Where both are not here, they are installed into a virtual environment in a temporary
@@ -32,11 +32,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import venv
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -48,16 +45,17 @@ import trustme
 from bench.tables import table
 
 from midst import graphs
+from midst.baselines.processes import ask_all, until_done
+from midst.baselines.secret_sharing import run_parties
 from midst.graphs import Graph
-from midst.net.local import Party, hold_ports, make_party
+from midst.net.local import Party, make_party
 
 Row = dict[str, Any]
 
 HERE = Path(__file__).parent
 CHARTER = "charter.toml"
 VERSION = "0.11"
-PATIENCE = 100  # seconds
-TRIES = 3
+PER_UNIT = 100.0  # numbers have two decimals
 BOUNDS = (0.0, 100.0)
 NUMBERS = {"16 bits": ("integers", 16), "32 bits": ("integers", 32), "fixed point": ("fixed", 32)}
 
@@ -101,16 +99,6 @@ def compare(python: str, parties: int, repeats: int) -> Iterator[Row]:
         }
 
 
-def until_done(work: Callable[[Sequence[float]], Row], values: Sequence[float]) -> Row:
-    """A run; another one where somebody else has taken a port in the meantime, for which MPyC waits for ever."""
-    for _ in range(TRIES - 1):
-        try:
-            return work(values)
-        except RuntimeError as error:
-            print(f"once more: {error}", flush=True)
-    return work(values)
-
-
 def draw(parties: int, repeat: int) -> list[float]:
     """Different numbers: with ties MPyC's selection would tell more than the median."""
     rng = np.random.default_rng([parties, repeat])
@@ -141,17 +129,13 @@ def an_interpreter(given: str | None) -> Iterator[str | None]:
 
 def run_mpyc(python: str, numbers: tuple[str, int], values: Sequence[float]) -> Row:
     """A median by MPyC with mutual TLS, every party a process."""
-    kind, bits = numbers
-    with tempfile.TemporaryDirectory() as folder, hold_ports(len(values)) as ports:
-        addresses = [word for port in ports for word in ("-P", f"127.0.0.1:{port}")]
-        make_certificates(Path(folder) / ".config", len(values))
-        options = [str(HERE / "parties.py"), kind, str(bits), "--no-log", "--ssl", *addresses]
-        commands = [[*options, "-I", str(i)] for i in range(len(values))]
-        return ask_all(python, commands, values, folder)
+    certify = partial(make_certificates, parties=len(values))
+    return run_parties(python, numbers, PER_UNIT, ["--ssl"], certify, values)
 
 
 def make_certificates(folder: Path, parties: int) -> None:
     """What MPyC's --ssl looks for."""
+    folder /= ".config"
     folder.mkdir()
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "mpyc_ca.crt")
@@ -172,7 +156,7 @@ def run_midst(graph: Graph, values: Sequence[float]) -> Row:
         for one in party.identities:
             files = ["--charter", party.folder / CHARTER, "--key", one.key_file, "--state", party.folder]
             commands.append([str(HERE / "participant.py"), "--name", one.name, *map(str, files)])
-        return ask_all(sys.executable, commands, values, str(party.folder))
+        return ask_all(sys.executable, commands, values, party.folder)
 
 
 def put_down(party: Party) -> None:
@@ -183,63 +167,6 @@ def put_down(party: Party) -> None:
         trusted.mkdir()
         for certificate in one.trusted:
             shutil.copy(certificate, trusted)
-
-
-# Both
-
-
-def ask_all(python: str, commands: Sequence[Sequence[str]], values: Sequence[float], folder: str) -> Row:
-    """Start all, give each its value; the figures of the run, from the JSON objects that each prints.
-
-    They say the value, when the party was connected to all others, when it had the answer, and the CPU time between.
-    """
-    started: list[subprocess.Popen[str]] = []
-    counts, log = [Path(folder) / f"counts-{i}.json" for i in range(len(values))], Path(folder) / "log"
-
-    def end_all() -> None:
-        for process in started:
-            process.kill()
-
-    def listen(process: subprocess.Popen[str]) -> tuple[float, Row]:
-        assert process.stdout is not None
-        said, when = json.loads(process.stdout.readline() or "{}"), time.time()
-        for line in process.stdout:
-            said |= json.loads(line)
-        if process.wait() != 0 or not said:
-            raise RuntimeError(f"a party ended with code {process.returncode}: {log.read_text()[-500:]}")
-        return when, said
-
-    too_long = threading.Timer(PATIENCE, end_all)
-    too_long.start()
-    began = time.time()
-    try:
-        for command, value, file in zip(commands, values, counts, strict=True):
-            full = [python, str(HERE / "counted.py"), str(file), *command]
-            with log.open("a") as errors:
-                process = subprocess.Popen(
-                    full, cwd=folder, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
-                )
-            started.append(process)
-            assert process.stdin is not None
-            process.stdin.write(f"{value}\n")
-            process.stdin.close()
-        with ThreadPoolExecutor(len(started)) as pool:
-            answers = list(pool.map(listen, started))
-    finally:
-        too_long.cancel()
-        end_all()
-    carried = [json.loads(file.read_text()) for file in counts]
-    (value,) = {said["value"] for _, said in answers}
-    sent, received = (statistics.mean(each[way] for each in carried) for way in ("sent", "received"))
-    return {
-        "value": value,
-        "seconds": max(said["answered"] for _, said in answers) - max(said["up"] for _, said in answers),
-        "whole": max(when for when, _ in answers) - began,
-        "cpu": sum(said["cpu"] for _, said in answers),
-        "sent": sent,
-        "received": received,
-        "bytes": sent + received,
-    }
 
 
 def main() -> None:

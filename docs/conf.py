@@ -39,11 +39,13 @@ nb_merge_streams = True
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["flwr"]  # in an environment of its own
 autodoc_type_aliases = {
     name: name
-    for name in "Array ArrayLike Bools Branch DTypeLike FigureKind Init Ints Keys Measure Method MethodLike MethodName "
-    "NDArray Numbers Objective Prior Priors Progress RNG Record Seed Side Spacing Stop TaskProgress Update Values "
-    "Words".split()
+    for name in "Array ArrayLike Bools Branch DTypeLike DrawValues Engine EnsemblePanel FigureKind Inbox "
+    "Init Ints Keys LeakagePanel Measure Message Method MethodLike MethodName NDArray Numbers Objective "
+    "Outbox Prior Priors Progress RNG Record ResultPanel Seed Side Spacing Stop SweepPanel TaskProgress "
+    "TraceRows Update Values Width Words".split()
 }
 TypeAliasForwardRef.__repr__ = lambda self: self.name  # else it stands in signatures (Sphinx 9.0)
 napoleon_attr_annotations = False  # the classes show them already
@@ -53,8 +55,9 @@ napoleon_use_rtype = False  # "x, and the branch: …" is a sentence and no type
 nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|np|scipy|matplotlib|networkx|nx|sparse|collections|pathlib|fractions|os|typing|click)\..*"),
+    (r"py:.*", r"flwr\..*|AggregationError|ArrayRecord|Message|MetricRecord"),  # Flower's
     (r"py:class", "|".join(autodoc_type_aliases)),
-    (r"py:class", r"Figure|Fraction|Path|Mechanism|optional|tuple\[.*|.*\._\w+"),
+    (r"py:class", r"Axes|DataFrame|Figure|Fraction|Path|Mechanism|optional|tuple\[.*|.*\._\w+|.*\.algorithms\.State"),
 ]
 suppress_warnings = ["ref.python"]  # several classes have an x
 

@@ -17,7 +17,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "midst"
 PICTURE = ROOT / "docs" / "pictures" / "rooms.svg"
-SMALL = {"__init__", "__main__", "_version", "errors", "machine", "types", "files", "workers"}  # what everybody uses
+SMALL = {
+    *(
+        "__init__",
+        "__main__",
+        "_version",
+        "errors",
+        "machine",
+        "types",
+        "files",
+        "workers",
+        "rows",
+        "frames",
+        "progress",
+    )
+}  # what everybody uses
 
 _BOX, _GAP, _LEFT, _WIDTH = 22, 12, 20, 110
 

@@ -1,13 +1,15 @@
 """Federated learning with bad clients: logistic regression at ten clients, aggregated by the mean and by the median.
 
-Three clients submit nonsense. The median is found over a ring, so no server sees an update, and is held against
-NumPy's: ten is an even number, for which NumPy gives the mean of the two medians. Run: python examples/federated.py
+Three clients submit nonsense. The median is found by the clients themselves, so no server sees an update, and is held
+against NumPy's: ten is an even number, for which NumPy gives the mean of the two medians. Run: python
+examples/federated.py
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+import midst
 from midst.federated import coordinate_median
 
 CLIENTS, BAD, FEATURES, ROUNDS = 10, (1, 4, 8), 20, 15
@@ -36,7 +38,7 @@ def mean(updates: list[Model]) -> Model:
 
 def median(updates: list[Model]) -> Model:
     """The mean of the two medians, as NumPy has it: two runs, since each finds one of the clients' numbers."""
-    low, high = (coordinate_median(updates, "ring", side=side, rng=1) for side in ("low", "high"))
+    low, high = (coordinate_median(updates, side=side) for side in ("low", "high"))
     found = {name: (low.value[name] + high.value[name]) / 2 for name in low.value}
     for name, array in found.items():
         assert np.array_equal(array, np.median([update[name] for update in updates], axis=0))
@@ -59,10 +61,10 @@ def main() -> None:
             model = {name: array + step[name] for name, array in model.items()}
         right = np.mean((points @ model["weight"] + model["bias"] > 0) == label)
         print(f"{way.__name__:>6} of {CLIENTS} clients, {len(BAD)} of them bad: {right:.1%} right")
-    for method in ("consensus", "search"):
-        found = coordinate_median([train(model, *own) for own in data], "ring", method, rng=1)
-        sent = f"{found.exposed_share:.0%} of the numbers were sent as they are"
-        print(f"one more round of the median, by {method}: {found.rounds} rounds of messages, {sent}")
+    found = coordinate_median([train(model, *own) for own in data], graph="ring", prior=midst.priors.Normal(0, 0.1))
+    assert found.leakage is not None
+    told = f"{found.leakage.bits:.2f} bits a weight, of which the median alone tells {found.leakage.floor:.2f}"
+    print(f"one more round of the median: {found.steps} questions, {found.sent[1]:,} bytes sent a client, {told}")
 
 
 if __name__ == "__main__":

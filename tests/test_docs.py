@@ -46,6 +46,7 @@ GIVEN: dict[str, dict[str, Any]] = {  # names that a page leaves to its reader
         "updates": [Model().state_dict()] * 3,
         "sites": [[3.0, 5.0, 4.5], [2.0, 7.0], [6.5, 1.0, 9.0]],
     },
+    "docs/federated.md": {"updates": [{"w": np.array([0.5, 0.25, -0.75])}] * 5},
     "docs/notebooks/federated.md": {"models": [Model()] * 3, "graph": "ring"},
 }
 
@@ -242,7 +243,8 @@ def test_build_without_warnings(tmp_path):
     pytest.importorskip("sphinx")
     docs = tmp_path / "docs"
     shutil.copytree(DOCS, docs, ignore=shutil.ignore_patterns("_build", "figures", "commands", "jupyter_execute"))
-    shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
+    for shown in ("deploy", "examples"):
+        shutil.copytree(ROOT / shown, tmp_path / shown)
     (docs / "figures").mkdir()
     for figure in re.findall(r"figures/[\w.]+", "".join(PAGES.values())):
         shutil.copy(DOCS / "pictures/run.png", docs / figure) if figure.endswith("png") else (docs / figure).touch()

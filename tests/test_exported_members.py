@@ -11,7 +11,7 @@ import midst
 
 NAMES = """
     Aborted Adversary After Certified Consensus Exact Graph InputError Mean MidstError NotCertified Problem Quantile
-    Result Search Trace __version__ audit describe dp federated graphs max mean median min priors quantile solve
+    Result Search Trace __version__ audit compare describe dp federated graphs max mean median min priors quantile solve
     solve_ensemble
 """.split()
 

@@ -57,6 +57,14 @@ EXCEPTIONS = {
     "midst paper fig3 fig4 --runs 400 --seed 7 --json": Instead(
         "midst paper fig1 --runs 2 --seed 7 --workers 1 --json", "takes minutes"
     ),
+    "midst compare --out compare.csv --out compare.png": Instead(
+        "midst compare --quick --methods search-3,consensus,async-admm --out compare.csv --out compare.png",
+        "takes minutes",
+    ),
+    "midst compare --out compare.png": Instead(
+        "midst compare --quick --methods search-3,kll --out compare.png", "takes minutes"
+    ),
+    "midst compare --quick": Instead("midst compare --quick --methods search-3", "runs MPyC, where it is"),
     "midst simnet --seeds 0:200 --liars 1": Instead("midst simnet --seeds 0:10 --liars 1", "takes ten seconds"),
 }
 AFTER = {  # its lines, as far as they begin so
@@ -64,6 +72,8 @@ AFTER = {  # its lines, as far as they begin so
 }
 ELSEWHERE = {  # pages whose lines are not run here, but must exist
     "docs/deploy.md": "needs root, systemd, podman or a cluster; tests/net/test_deploy.py starts nodes from its files",
+    "docs/federated.md": "is about an update that a reader has; tests/net/test_federated_clients.py runs its commands",
+    "docs/flower.md": "needs Flower, in an environment of its own: make flower runs the example",
 }
 THEIRS = {  # what the others have where the page's own participant has that file: a line each
     "examples/salary.txt": "examples/salaries.txt",

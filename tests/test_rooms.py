@@ -11,12 +11,15 @@ import midst
 
 ROOT = Path(midst.__file__).parent
 ORDER = """
-    _version errors machine types files workers graphs objectives protocol normals problems columns system methods
-    statistics disclosure trace result recorder net simnet privacy engines dp solving describing federated plots studies
-    explorer cli __main__
+    _version errors machine types files workers rows frames progress graphs objectives robust protocol normals problems
+    columns system methods algorithms statistics disclosure trace result recorder net simnet privacy engines dp solving
+    contracts describing federated baselines plots studies explorer cli __main__
 """.split()
 SIDEWAYS = {
+    ("trace", "plots"),
     ("result", "plots"),
+    ("privacy", "plots"),
+    ("engines", "plots"),
     ("result", "explorer"),
     ("result", "privacy"),
     ("describing", "plots"),

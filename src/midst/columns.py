@@ -63,7 +63,7 @@ _DECIMAL = re.compile(r"[-+]?(\d+(,\d+)?|,\d+)(e[-+]?\d+)?", re.ASCII | re.IGNOR
 _THREE = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+", re.ASCII)  # may be thousands
 _GROUPED = re.compile(r"[-+]?\d{1,3}([.,'’\s]\d{3})+([.,]\d*)?")
 _MAY_BE_ONE = re.compile(
-    r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+\.?\d*|\d{1,3}(\.\d{3})+,\d*)(e[-+]?\d+)?,?", re.ASCII | re.IGNORECASE
+    r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+\.?\d*|\d{1,3}(\.\d{3})+,\d+)(e[-+]?\d+)?,?", re.ASCII | re.IGNORECASE
 )
 _BOOL = "true or false is not a number; give 0 and 1 if that is meant"
 _DATE = "a date or time is not a number; give the days or seconds since one"

@@ -36,7 +36,8 @@ from midst.privacy.statistics import SessionLeakage, measure_session
 from midst.problems import Problem
 from midst.protocol.keys import Grid, first_bracket
 from midst.protocol.search import Rules, SearchState
-from midst.result import Result, as_html, as_text
+from midst.result import Result
+from midst.rows import as_html, as_text
 from midst.solving import MethodLike, as_graph, solve
 from midst.statistics import Found, Plan, Statistic, parse_statistics, read_statistics
 from midst.system import RNG, streams

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.errors import InputError, closest
-from midst.objectives import Objective, Quantile
+from midst.objectives import Mean, Objective, Quantile
 from midst.problems import Problem
 from midst.protocol.keys import Grid, Keys, Words
 from midst.protocol.noise import JointNoise, share_of
@@ -203,7 +203,9 @@ def search_rules(
     """
     refuse_noise(method)
     if not isinstance(objective, Quantile):
-        raise InputError("a search finds quantiles, and no mean; try method consensus")
+        pooled = not isinstance(objective, Mean) and objective.lists
+        hint = "; try method consensus" + (", or a quantile of the same lists" if pooled else "")
+        raise InputError(f"a search finds quantiles, and no {objective.name}{hint}")
     ranks = objective.ranks(total)
     if len(ranks) > 1 and not isinstance(keys, Grid):
         raise InputError("the midpoint of two values needs a public resolution; give one, or side low or high")
@@ -288,13 +290,16 @@ def choose_stop(problem: Problem, stop: Stop | None) -> Stop:
     Raises:
         InputError: the iteration cannot find this, or not with this stop.
     """
-    if problem.owners is not None:
-        raise InputError("lists are pooled by a search only; try method search, or one value a node")
     objective, one_value = problem.objective, problem.has_one_value
+    own = not isinstance(objective, Quantile | Mean)
+    if problem.owners is not None and not own:
+        raise InputError("lists are pooled by a search only; try method search, or one value a node")
     midpoint = isinstance(objective, Quantile) and objective.side == "midpoint" and not one_value
     if stop is None:
         stop = Exact() if one_value or midpoint else Certified()
     if isinstance(stop, Exact):
+        if own:
+            raise InputError(f"no search finds a {problem.title}; try stop certified, or so many iterations")
         if not (one_value or midpoint):
             raise InputError(f"a {problem.title} is no one value to search for; try side low, or stop certified")
         return stop

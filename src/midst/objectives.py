@@ -1,26 +1,31 @@
-"""What is to be found: quantiles (median, maximum, minimum among them) and the mean.
+"""What is to be found: quantiles (median, maximum, minimum among them), the mean, and what people bring of their own.
 
-An objective says three things, and nothing about how it is reached:
+An objective of midst's says three things, and nothing about how it is reached:
 
 - `slopes`: the local objective's (left, right, curvature), for the step in `step.py`;
 - `answer`: the interval of right answers when all values are known (simulation only);
 - `title`: what a result calls it, including which of two medians it is.
 
-Weights reach an objective as whole numbers of a public unit (see `problems.py`), so that every comparison of sums of
-weights is a comparison of integers.
+Weights reach it as whole numbers of a public unit (see `problems.py`), so that every comparison of sums of weights is a
+comparison of integers.
+
+One of somebody's own is anything that has the members of `OwnObjective`: two functions about a convex f_i, from which
+the step, the proof and the right answer follow. `robust.py` has two to begin with. They are run by `solve`, by the
+iteration, in the units of the data; whatever else midst does knows midst's own alone, and says so (`built_in`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from math import fsum
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.types import Array, Ints
+from midst.types import Array, Branch, Ints
 
 Side = Literal["any", "low", "high", "midpoint"]
 
@@ -150,7 +155,96 @@ class Mean:
         return np.asarray(mean), np.asarray(mean)
 
 
-Objective = Quantile | Mean
+@runtime_checkable
+class OwnObjective(Protocol):
+    """An objective of one's own: find an x that minimises Σ_i f_i(x), every f_i convex and known to its node alone.
+
+    f_i depends on what node i holds, s, and is proportional to its weight, w. Both functions are asked about one node,
+    in floats, and about all nodes at once, in arrays that broadcast: lines of NumPy that take each number by itself do
+    for both. `midst.contracts.check_objective` tries whether they are right.
+
+    Attributes:
+        name: what a result calls it.
+        lists: whether a node holds a list (`Problem(…, pooled=True)`). An array of s then has one axis more than all
+            others, the last: the list, filled up with NaN where others have longer ones.
+    """
+
+    name: str
+    lists: bool
+
+    def minimise(self, s: Array, w: Array, S: Array, cd: Array) -> tuple[Array, Branch | None]:
+        """The x update: the x at which f(x) + S·x + ½·cd·x² is least.
+
+        Args:
+            s: what the node holds.
+            w: its weight; 0 where it only relays.
+            S: the sum S_i of the paper.
+            cd: c·d_i, positive.
+
+        Returns:
+            x; and what it tells of s to whoever knows S: 0 where that is s itself, or one number of a list, −1 or 1
+            where it is no more than a bound from below or from above. None where nobody has worked that out: a result
+            then does not say who was exposed, and no audit is made.
+        """
+
+    def subgradients(self, s: Array, w: Array, x: Array) -> tuple[Array, Array]:
+        """The least and the greatest subgradient of f at x: twice the derivative, where there is one."""
+
+
+@runtime_checkable
+class AuditedObjective(OwnObjective, Protocol):
+    """One of which is known what a message tells, so that an audit can say what it was worth. Not for lists."""
+
+    def values_behind(self, w: Array, x: Array, g: Array, branch: Branch) -> tuple[Array, Array]:
+        """All s, from the lowest to the highest, of which g is a subgradient at x.
+
+        Whoever knows S has g = −S − cd·x, and knows no more of s than this.
+
+        Args:
+            w: the node's weight, positive.
+            x: what it sent.
+            g: the subgradient in use, to rounding.
+            branch: as `minimise` gave it: where it is 0, both ends are s.
+        """
+
+
+Objective = Quantile | Mean | OwnObjective
+
+
+def built_in(objective: Objective) -> Quantile | Mean:
+    """An objective of midst's.
+
+    Raises:
+        InputError: it is somebody's own.
+    """
+    if isinstance(objective, Quantile | Mean):
+        return objective
+    raise InputError(
+        f"a {objective.name} is found by midst.solve alone, by consensus and engine arrays, edges or reference; this "
+        "here is for quantiles and means"
+    )
+
+
+def title_of(objective: Objective, total: int) -> str:
+    """What a result calls it, of so many units of weight."""
+    return objective.title(total) if isinstance(objective, Quantile | Mean) else objective.name
+
+
+def total_subgradients(objective: OwnObjective, s: Array, w: Array, x: Array) -> tuple[Array, Array]:
+    """The least and the greatest subgradient of Σ f_i at x, of each coordinate at its own; added up without rounding.
+
+    Args:
+        objective: what is sought.
+        s: what all nodes hold.
+        w: their weights.
+        x: one number, or one a coordinate: the same for all nodes.
+    """
+    shape = (len(s), *np.shape(x))
+    least, greatest = (
+        np.array([fsum(column) for column in np.broadcast_to(each, shape).reshape(len(s), -1).T]).reshape(np.shape(x))
+        for each in objective.subgradients(s, w, np.broadcast_to(x, shape))
+    )
+    return least, greatest
 
 
 def median(side: Side = "any") -> Quantile:

@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from fractions import Fraction
 from functools import cached_property
@@ -25,16 +25,18 @@ from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Mean, Objective, Quantile, median
+from midst.objectives import Mean, Objective, OwnObjective, Quantile, built_in, median, title_of, total_subgradients
 from midst.protocol.keys import Floats, Keys, Words, first_bracket, make_keys
-from midst.protocol.step import Terms, make_terms
-from midst.types import Array, Ints
+from midst.protocol.step import OwnTerms, Terms, make_terms
+from midst.types import Array, Bools, Ints
 
 Bounds = tuple[Array, Array]
-Values = ArrayLike | Sequence[ArrayLike]  # n numbers, n rows of m, or n lists
+# n numbers, n rows of m, or n lists; in the order of the nodes, or by their names
+Values = ArrayLike | Sequence[ArrayLike] | Mapping[Any, ArrayLike]
 
 _WIDTHS_PER_SCALE = 4  # public bounds are taken as four scales wide: N(0, 1) data between −2 and 2
 _SMALLEST, _LARGEST = 1e-300, 1e300  # the range of scales: beyond it 1/scale is not a normal number
+_DOUBLINGS = 64  # of where an answer is looked for, until it is there
 _EASY = 20  # powers of two: scales from 1e-6 to 1e6 are worked with as they are, in float32 too
 _HEAVIEST = 2**50  # the largest total weight in units: exact as a float, and room for sums in int64
 
@@ -59,7 +61,7 @@ class Problem:
         graph: Graph,
         values: Values,
         *,
-        weights: ArrayLike | None = None,
+        weights: ArrayLike | Mapping[Any, float] | None = None,
         weight_unit: float | None = None,
         objective: Objective | None = None,
         scale: ArrayLike | None = None,
@@ -71,12 +73,13 @@ class Problem:
 
         Args:
             graph: a connected graph.
-            values: n numbers, or n rows of m numbers; or n lists, where they are pooled.
-            weights: n non-negative numbers, not all zero; 1 each if not given. A node of weight 0 only relays.
+            values: n numbers, or n rows of m numbers; or n lists, where they are pooled. In the order of the nodes, or
+                by their names: {"anna": 3.0, …}.
+            weights: likewise n non-negative numbers, not all zero; 1 each if not given. A node of weight 0 only relays.
             weight_unit: the public unit of which all weights are multiples. Not given: 1 if they are whole numbers,
                 else
                 the largest of 0.1, 0.01, … 1e-9 that divides them, else they are rounded to 30 bits of the largest.
-            objective: the median if not given; of an even number of values, the low one.
+            objective: the median if not given; of an even number of values, the low one. Any `OwnObjective` will do.
             scale: public knowledge: about how far values lie from each other.
             bounds: public knowledge: a lower and an upper bound; gives scale and centre.
             resolution: public: a number, or a decimal as a string; an exact answer is that of the values rounded to it.
@@ -87,19 +90,23 @@ class Problem:
         """
         if not isinstance(graph, Graph):
             raise InputError("graph must be a midst.Graph; try midst.graphs.ring(n) or midst.graphs.from_networkx(G)")
-        if not isinstance(objective, Quantile | Mean | None):
-            raise InputError("objective must be a midst.Quantile or a midst.Mean")
+        _check_objective(objective, pooled)
         if pooled and weights is not None:
             raise InputError("lists count by their lengths; weights cannot be given with them")
         self.graph = graph
+        values = _in_order(values, graph, "value")
         self.owners: Ints | None = None
         if pooled:
             self.values, self.owners = check_lists(values, graph.n)
         else:
             self.values = check_values(values, graph.n)
+        if isinstance(objective, OwnObjective) and objective.lists and self.values.ndim > 1:
+            raise InputError(f"a {objective.name} needs lists of numbers, and no rows in them")
         graph.require_connected()
-        self.objective: Objective = objective or median("low")
-        self.whole_weights, self.unit_weight = _find_whole_weights(weights, weight_unit, graph.n)
+        self.objective: Objective = median("low") if objective is None else objective
+        self.whole_weights, self.unit_weight = _find_whole_weights(
+            _in_order(weights, graph, "weight"), weight_unit, graph.n
+        )
         self.keys: Keys = make_keys(resolution)
         self.bounds = None if bounds is None else _check_bounds(bounds, self.values.shape[1:])
         self._refuse_far_values()
@@ -133,8 +140,8 @@ class Problem:
 
     @property
     def mean_weight(self) -> float:
-        """Of a node."""
-        return self.unit_weight * float(self.whole_weights.mean())
+        """Of what a node holds: its value, or its list."""
+        return self.unit_weight * (self.total / self.graph.n)
 
     @property
     def mean_degree(self) -> float:
@@ -172,16 +179,16 @@ class Problem:
     @property
     def title(self) -> str:
         """What is to be found, in words; where there are two answers, which of them."""
-        return self.objective.title(self.total)
+        return title_of(self.objective, self.total)
 
     def with_values(self, values: Values, *, bounded: bool = True) -> Problem:
         """The same problem with other values; what is public stays as it is.
 
         Args:
-            values: as this problem has them.
+            values: as this problem has them, or by the names of the nodes.
             bounded: whether they keep to the public bounds; with noise on them they do not, and are then in none.
         """
-        other = copy(self)
+        other, values = copy(self), _in_order(values, self.graph, "value")
         if not bounded:
             other.bounds = None
         if self.owners is None:
@@ -204,6 +211,8 @@ class Problem:
             unit = binary_unit(self.scale)  # sums of large values would overflow
             mean = self.objective.answer(self.values / unit, self.value_weights)[0] * unit
             return np.asarray(mean), np.asarray(mean)
+        if not isinstance(self.objective, Quantile):
+            return self._minimisers(self.objective)
         # keys are in the order of the values, so that two of them are all that is asked for
         low, high = map(self.keys.keys, self.objective.answer(self.values, self.value_weights))
         if self.objective.side != "midpoint" or self.has_one_value:
@@ -213,6 +222,27 @@ class Problem:
         pairs = zip(np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist(), strict=True)
         middle = np.array([self.keys.middle(one + other) for one, other in pairs]).reshape(low.shape)
         return middle, middle
+
+    def _minimisers(self, objective: OwnObjective) -> tuple[Array, Array]:
+        """The lowest and the highest x that minimise Σ f_i, to the last bit, by halving.
+
+        x is at or above the lowest where the greatest subgradients add up to 0 or more, and at or below the highest
+        where the least ones add up to no more than 0. Where a sum jumps past 0 between two floats, both are given.
+
+        Raises:
+            InputError: there is none, or no last one: Σ f_i does not rise on both sides.
+        """
+        held, ends = self.held(), (self.values.min(axis=0) - self.scale, self.values.max(axis=0) + self.scale)
+
+        def total(x: Array) -> tuple[Array, Array]:
+            return total_subgradients(objective, *held, x)
+
+        try:
+            lowest = _cross(lambda x: total(x)[1] >= 0, *ends)[1]
+            highest = _cross(lambda x: total(x)[0] > 0, *ends)[0]
+        except ArithmeticError:
+            raise InputError(f"there is no {objective.name} of these values: it must rise on both sides") from None
+        return np.minimum(lowest, highest), np.maximum(lowest, highest)
 
     def distance(self, x: float | Array) -> Array:
         """How far x lies from the nearest right answer; 0 between the lowest and the highest."""
@@ -238,10 +268,29 @@ class Problem:
             unit: the power of two by which values are divided.
             c: the convergence parameter in working units.
         """
-        column = (slice(None),) + (None,) * (self.values.ndim - 1)
-        slopes = (part[column] for part in self.objective.slopes(self.whole_weights, self.unit_weight))
+        objective = built_in(self.objective)
+        slopes = (part[self._column] for part in objective.slopes(self.whole_weights, self.unit_weight))
         s = self.values / unit
-        return make_terms(slopes, s, c * self.graph.degree[column], isinstance(self.objective, Mean))
+        return make_terms(slopes, s, c * self.graph.degree[self._column], isinstance(objective, Mean))
+
+    def own_terms(self, objective: OwnObjective, c: Array) -> OwnTerms:
+        """The same for this problem's objective, where it is somebody's own, in the units of the data."""
+        return OwnTerms(objective, *self.held(), c * self.graph.degree[self._column])
+
+    def held(self) -> tuple[Array, Array]:
+        """What every node holds, and its weight, as an `OwnObjective` takes them."""
+        weights = np.asarray(self.whole_weights[self._column] * self.unit_weight, np.float64)
+        if self.owners is None:
+            return self.values, weights
+        lengths = np.bincount(self.owners)
+        lists = np.full((self.graph.n, lengths.max()), np.nan)
+        lists[np.arange(lengths.max()) < lengths[:, None]] = self.values
+        return lists, weights
+
+    @property
+    def _column(self) -> tuple[slice | None, ...]:
+        """To stand a number a node beside values."""
+        return (slice(None),) + (None,) * (self.values.ndim - 1)
 
 
 class _Known:
@@ -261,6 +310,30 @@ class _Known:
         return found
 
 
+def _cross(is_beyond: Callable[[Array], Bools], low: Array, high: Array) -> tuple[Array, Array]:
+    """Two floats next to each other, of each coordinate, the higher of which is beyond something and the lower not.
+
+    Raises:
+        ArithmeticError: all are, or none is, as far as was looked.
+    """
+    width = np.asarray(high - low)
+    for _ in range(_DOUBLINGS):
+        too_high, too_low = is_beyond(low), ~is_beyond(high)
+        if not (too_high | too_low).any():
+            break
+        low, high = np.where(too_high, low - width, low), np.where(too_low, high + width, high)
+        width = 2 * width
+    else:
+        raise ArithmeticError
+    floats = Floats()
+    below, above = floats.keys(low), floats.keys(high)
+    while (above - below > 1).any():
+        middle = below + (above - below) // 2
+        beyond = is_beyond(floats.values(middle))
+        below, above = np.where(beyond, below, middle), np.where(beyond, middle, above)
+    return floats.values(below), floats.values(above)
+
+
 def binary_unit(scale: Array) -> Array:
     """The power of two that brings the scale into the range in which nothing overflows; 1 where it is there already.
 
@@ -268,6 +341,26 @@ def binary_unit(scale: Array) -> Array:
     """
     power = np.round(np.log2(scale))
     return np.asarray(np.exp2(power - np.clip(power, -_EASY, _EASY)))
+
+
+def _check_objective(objective: object, pooled: bool) -> None:
+    """Refuse what is no objective, or not for lists.
+
+    Raises:
+        InputError: it is.
+    """
+    if isinstance(objective, Quantile | Mean | None):
+        return
+    if isinstance(objective, type) or not isinstance(objective, OwnObjective):
+        raise InputError("objective must be a midst.Quantile, a midst.Mean, or have the members of an OwnObjective")
+    if pooled != objective.lists:
+        needed = "a list of numbers for every node, pooled" if objective.lists else "one value a node, and no list"
+        raise InputError(f"a {objective.name} needs {needed}")
+
+
+def _in_order(given: Any, graph: Graph, what: str) -> Any:
+    """What is given by the names of the nodes, in their order; anything else as it is."""
+    return graph.in_order(given, what) if isinstance(given, Mapping) else given
 
 
 def check_values(values: Values, nodes: int | None = None) -> Array:

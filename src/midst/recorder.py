@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError, closest
+from midst.protocol.step import UNKNOWN
 from midst.trace import Segments
 from midst.types import Array, Branch, Ints
 
 Record = Literal["all", "auto", "audit", "none"] | int
 
 _BUDGET = 256 * 2**20  # bytes of x that "auto" keeps at most
-_NONE_YET = np.int8(2)  # the branch of a node before its first iteration
+_NONE_YET = np.int8(UNKNOWN + 1)  # the branch of a node before its first iteration
 
 
 def check_record(record: Record) -> Record:

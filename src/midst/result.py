@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
+from midst.errors import InputError
+from midst.frames import make_frame
 from midst.methods import MethodName
+from midst.objectives import Quantile
 from midst.protocol.certificate import Certificate
 from midst.protocol.noise import JointNoise, expected_in_words
+from midst.rows import as_html, as_text, count_named
 from midst.trace import Trace
 from midst.types import Array
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
+    from midst.plots.style import Width
     from midst.privacy.priors import Prior
     from midst.problems import Problem
+
+
+ResultPanel = Literal["course", "network"]
 
 
 class Standing(NamedTuple):
@@ -73,8 +81,6 @@ class Result:
             its tolerance.
         certificate: what the last x proves; None where a search was to prove the answer.
         standing: where a search proved the answer, how much weight lies below it, at it and above it, one a coordinate.
-        exposed: the nodes whose branch was ever inside, so that their value itself was sent (Theorem 1). For the mean:
-            all nodes, since whoever knows z(0) can compute every value. By a search: nobody.
         error: distance of the value from the nearest right answer, which only a simulation knows.
         trace: the record of the run.
         noise: where a search was asked for with noise, what that keeps to; nothing then proves the answer.
@@ -89,11 +95,25 @@ class Result:
     certified: bool
     certificate: Certificate | None
     standing: tuple[Standing, ...] | None
-    exposed: tuple[int, ...]
     error: float
     trace: Trace
+    _exposed: tuple[int, ...] = field(repr=False)
     _problem: Problem = field(repr=False)
     noise: NoiseKept | None = None
+
+    @property
+    def exposed(self) -> tuple[int, ...]:
+        """The nodes whose branch was ever inside, so that their value itself was sent (Theorem 1). By a search: nobody.
+
+        For the mean: all nodes, since whoever knows z(0) can compute every value. For a Huber location: those of whom
+        that is so.
+
+        Raises:
+            InputError: of this objective, which is somebody's own, nobody has worked out what x tells.
+        """
+        if not self.trace.tells:
+            raise InputError(f"who was exposed is not known: nobody has worked out what x tells of a {self.objective}")
+        return self._exposed
 
     @property
     def nodes(self) -> int:
@@ -122,7 +142,7 @@ class Result:
             "certified": self.certified,
             "certificate": None if self.certificate is None else vars(self.certificate),
             "standing": None if self.standing is None else [each._asdict() for each in self.standing],
-            "exposed": list(self.exposed),
+            "exposed": list(self.exposed) if self.trace.tells else None,
             "error": self.error,
             "noise": None if self.noise is None else self.noise.to_dict(),
             "parameters": self.trace.parameters,
@@ -131,18 +151,61 @@ class Result:
             "versions": self.trace.versions,
         }
 
-    def plot(self, *, values: bool = False) -> Figure:
+    @overload
+    def plot(
+        self, ax: None = None, *, values: bool = False, of: ResultPanel | None = None, width: Width | None = None
+    ) -> Figure: ...
+    @overload
+    def plot(self, ax: Axes, *, values: bool = False, of: ResultPanel | None = None) -> Axes: ...
+    def plot(
+        self, ax: Axes | None = None, *, values: bool = False, of: ResultPanel | None = None, width: Width | None = None
+    ) -> Figure | Axes:
         """Draw the network and x_i(t), plateaus marked where a node sent its value; of a search, how it closed in.
 
         Args:
+            ax: axes of matplotlib to draw one of the two into, the course if not said otherwise; returned, then.
             values: draw the private values too; they are not shown unless asked for.
+            of: "course" or "network": that alone.
+            width: of the figure: "column" or "page" of a journal; for a screen if not given.
 
         Raises:
+            InputError: there is nothing to draw, or what is asked for is not there.
             MissingExtra: matplotlib is not installed.
         """
         from midst.plots.results import draw_result
 
-        return draw_result(self, self._problem.values if values else None)
+        shown = self._problem.values if values else None
+        picture: Figure | Axes = draw_result(self, shown, ax=ax, of=of, width=width)
+        return picture
+
+    def to_pandas(self) -> DataFrame:
+        """The run as a row, to be put under others; of vectors a row a coordinate.
+
+        Columns: `objective`, `method`, `graph`, `nodes`, `edges`, `coordinate`, `value`, `rounds`, `iterations`,
+        `probes`, `certified`, `exposed` (how many nodes), `error` (of the worst coordinate), `public` and `seed`.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        values = np.ravel(self.value)
+        of_run = {
+            "objective": self.objective,
+            "method": self.method,
+            "graph": self.trace.graph.name,
+            "nodes": self.nodes,
+            "edges": self.edges,
+            "coordinate": np.arange(len(values)),
+            "value": values,
+            "rounds": self.rounds,
+            "iterations": self.iterations,
+            "probes": self.probes,
+            "certified": self.certified,
+            "exposed": len(self.exposed),
+            "error": self.error,
+            "public": self._problem.public,
+            "seed": self.trace.seed,
+        }
+        return make_frame(of_run)
 
     @overload
     def page(self, path: None = None, *, values: bool = ..., prior: Prior | None = ...) -> str: ...
@@ -196,8 +259,11 @@ class Result:
             return "nobody"
         if self.objective == "mean":
             return "every node, to whoever knows z(0)"
-        who = ", ".join(map(self.trace.graph.label, self.exposed[:12])) + (" …" if len(self.exposed) > 12 else "")
-        return f"{len(self.exposed)} of {self.nodes} nodes" + (f": {who}" if self.exposed else "")
+        if not self.trace.tells:
+            return "not known: nobody has worked out what x tells"
+        own = not isinstance(self.trace.objective, Quantile)
+        known = "nodes, to whoever knows z(0)" if own and self.exposed else "nodes"
+        return count_named(map(self.trace.graph.label, self.exposed), self.nodes, known)
 
     def _proof_in_words(self) -> str:
         if self.standing is not None:
@@ -220,21 +286,6 @@ class Result:
 
     def _repr_html_(self) -> str:
         return as_html(self.rows())
-
-
-Rows = Sequence[tuple[str, str]]  # what, and how much
-
-
-def as_text(rows: Rows) -> str:
-    """Rows for people, in two columns."""
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:>{width}}  {text}" for name, text in rows)
-
-
-def as_html(rows: Rows) -> str:
-    """The same for a notebook."""
-    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
-    return f"<table>{cells}</table>"
 
 
 def _show(value: float | Array) -> str:

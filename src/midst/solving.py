@@ -12,7 +12,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from inspect import Parameter, signature
@@ -44,9 +44,10 @@ from midst.methods import (
     rules_of,
 )
 from midst.normals import EdgeNormals
-from midst.objectives import Mean, Objective, Quantile, Side
+from midst.objectives import Mean, Objective, Quantile, Side, built_in
 from midst.problems import Problem, Values, check_lists, check_values
-from midst.protocol.certificate import Certificate, Closeness, Prover
+from midst.progress import Progress, watch_run
+from midst.protocol.certificate import Certificate, Closeness, OwnProver, Prover
 from midst.protocol.noise import JointNoise, rank_error, size_refusal
 from midst.protocol.noisy_search import NoisyRules, count_probes
 from midst.protocol.search import Rules, SearchState
@@ -56,7 +57,6 @@ from midst.system import RNG, Parameters, Sums, assemble, check_z0, draw_z0, set
 from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Branch
 
-Progress = Callable[[int, float | None], None]
 MethodLike = Method | MethodName
 
 _BETWEEN_REPORTS = 0.1  # seconds
@@ -72,7 +72,7 @@ def solve(
     record: Record = "auto",
     keep_values: bool = False,
     throw: bool = True,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Result:
     """Find the answer to a problem, proved.
 
@@ -87,8 +87,9 @@ def solve(
         record: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
         keep_values: put the private values into the trace.
         throw: raise `NotCertified` for a run that ends without its proof; False returns it as a result that says so.
-        progress: called now and then with the iteration and the spread of x in units of the scale; and with None for
-            that, when the iteration is over and a search goes on.
+        progress: True to see where the run stands, in a notebook or on a terminal; or a function, called now and then
+            with the iteration and the spread of x in units of the scale, and with None for that, when the iteration is
+            over and a search goes on.
 
     Raises:
         InputError: the input is refused; nothing was run.
@@ -100,14 +101,17 @@ def solve(
         near = closest(engine, known)
         raise InputError(f"there is no engine {engine!r} for {chosen.name}; try one of {', '.join(known)}{near}")
     record = check_record(record)
-    if isinstance(chosen, Search):
-        if chosen.noise is not None:
-            return _with_noise(problem, chosen.arity, chosen.noise, engine, rng, keep_values)
-        return _by_search(problem, chosen, engine, keep_values)
-    if engine == "gpu":
-        result, missed = _by_device(problem, chosen, rng, run, record, keep_values)
-    else:
-        result, missed = _by_consensus(problem, chosen, engine, rng, run, record, keep_values, progress)
+    if engine in ("gpu", "float32"):
+        built_in(problem.objective)
+    with watch_run(progress) as told:
+        if isinstance(chosen, Search):
+            if chosen.noise is not None:
+                return _with_noise(problem, chosen.arity, chosen.noise, engine, rng, keep_values)
+            return _by_search(problem, chosen, engine, keep_values)
+        if engine == "gpu":
+            result, missed = _by_device(problem, chosen, rng, run, record, keep_values)
+        else:
+            result, missed = _by_consensus(problem, chosen, engine, rng, run, record, keep_values, told)
     if throw and missed is not None:
         raise NotCertified(missed, result)
     return result
@@ -133,7 +137,7 @@ def _by_search(problem: Problem, method: Search, engine: str, keep_values: bool)
 
 
 def _with_noise(problem: Problem, arity: int, promise: JointNoise, engine: str, rng: RNG, keep_values: bool) -> Result:
-    rules = _noisy_rules(problem, arity, promise)
+    rules = noisy_rules_of(problem, arity, promise)
     drawn = streams(rng).z0.spawn(2)[1]  # a stream of its own, and not that of `privatise`
     searched = SEARCHES[engine](problem, rules, drawn.bytes)
     found = _SearchOutcome(searched, (searched.search.value(0),), None, ())
@@ -158,7 +162,7 @@ def _with_noise(problem: Problem, arity: int, promise: JointNoise, engine: str, 
     return replace(result, certified=False, noise=NoiseKept(promise, rules.variance, rules.probes, error))
 
 
-def _noisy_rules(problem: Problem, arity: int, promise: JointNoise) -> NoisyRules:
+def noisy_rules_of(problem: Problem, arity: int, promise: JointNoise) -> NoisyRules:
     """The rules of a search with as much noise as keeps a promise.
 
     Raises:
@@ -223,7 +227,7 @@ def _by_consensus(
     system = assemble(problem, parameters, start)
     unit, tolerance = parameters.unit, _greatest_spread(stop, parameters)
     close = None if rules is None else Closeness(problem.graph.diameter(), tolerance)
-    recorder = Recorder(record, problem.values.shape)
+    recorder = Recorder(record, (problem.graph.n, *problem.values.shape[1:]))
     t, x, branch, ended = _drive(
         ENGINES[engine](system),
         ends=_never
@@ -333,8 +337,10 @@ def _greatest_spread(stop: Stop, parameters: Parameters) -> Array:
     return np.asarray(tolerance * (parameters.scale / parameters.unit))
 
 
-def _prover(problem: Problem, parameters: Parameters, tolerance: Array) -> Prover:
-    return Prover(problem.objective, problem.whole_weights, problem.values / parameters.unit, tolerance)
+def _prover(problem: Problem, parameters: Parameters, tolerance: Array) -> Prover | OwnProver:
+    if isinstance(problem.objective, Quantile | Mean):
+        return Prover(problem.objective, problem.whole_weights, problem.values / parameters.unit, tolerance)
+    return OwnProver(problem.objective, *problem.held(), tolerance, problem.total)
 
 
 def _settle(problem: Problem, method: Consensus, stop: Stop) -> Parameters:
@@ -388,7 +394,7 @@ def _drive(
     raise AssertionError("engines go on for ever")
 
 
-def _once(prover: Prover) -> Ends:
+def _once(prover: Prover | OwnProver) -> Ends:
     return lambda t, x: prover.holds(x)
 
 
@@ -459,7 +465,7 @@ def _result(
         certified=found is not None or (certificate is not None and certificate.holds),
         certificate=certificate,
         standing=None if found is None else found.standing,
-        exposed=exposed,
+        _exposed=exposed,
         error=float(np.max(problem.distance(value))),
         trace=trace,
         _problem=problem,
@@ -472,7 +478,7 @@ def _result(
 class ProblemOptions(TypedDict, total=False):
     """What `Problem` takes besides graph, values and objective."""
 
-    weights: ArrayLike | None
+    weights: ArrayLike | Mapping[Any, float] | None
     weight_unit: float | None
     scale: ArrayLike | None
     bounds: tuple[ArrayLike, ArrayLike] | None
@@ -490,7 +496,7 @@ class SolveOptions(TypedDict, total=False):
     record: Record
     keep_values: bool
     throw: bool
-    progress: Progress | None
+    progress: Progress | bool | None
 
 
 class Options(ProblemOptions, SolveOptions, total=False):
@@ -514,7 +520,8 @@ def median(values: Values, graph: Any = "ring", *, side: Side = "low", **options
     """The median of values held by the nodes of a graph.
 
     Args:
-        values: one number, or one row of numbers, a node; or a list a node, with `pooled=True`.
+        values: one number, or one row of numbers, a node; or a list a node, with `pooled=True`. In the order of the
+            nodes, or by their names: {"anna": 3.0, …}.
         graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
         side: an even number of values has two medians: "low", "high", their "midpoint", at a public resolution, or
             "any" point between them, as in the paper.
@@ -559,10 +566,18 @@ def _find(values: Values, graph: Any, objective: Objective, options: Options) ->
     of_solve: dict[str, Any] = {}
     for name, option in options.items():
         (of_problem if name in ProblemOptions.__annotations__ else of_solve)[name] = option
-    nodes = int(check_lists(values)[1][-1]) + 1 if options.get("pooled") else len(check_values(values))
     if isinstance(graph, str):
-        graph = graphs.make(graph, nodes, rng=streams(options.get("rng")).graph)
+        graph = _make_graph(graph, values, options)
     return solve(Problem(as_graph(graph), values, objective=objective, **of_problem), **of_solve)
+
+
+def _make_graph(kind: str, values: Values, options: Options) -> graphs.Graph:
+    """A graph of a kind with a node a value; where these have names, so have the nodes."""
+    names = list(values) if isinstance(values, Mapping) else None
+    held = list(values.values()) if isinstance(values, Mapping) else values
+    nodes = int(check_lists(held)[1][-1]) + 1 if options.get("pooled") else len(check_values(held))
+    graph = graphs.make(kind, nodes, rng=streams(options.get("rng")).graph)
+    return graph if names is None or names == [*range(nodes)] else graph.with_labels([*map(str, names)])
 
 
 def as_graph(graph: Any) -> graphs.Graph:

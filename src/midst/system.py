@@ -6,9 +6,12 @@ Rules:
 - An iteration that a search ends is short with any c, and exposes fewer the larger c is. One that has to come to a
   tolerance takes the longer the larger c times the degree is, so there c is smaller where there are many neighbours
   (`bench/choose_c.py` has the table).
+- c = 1 / scale is, for a median, the steepest that f can be a scale away from a value, divided by the scale. For an
+  objective of somebody's own it is just that.
 - Engines work in working units: values divided by a power of two, where the scale is far from 1, so that data of
   1e-300 or 1e300 neither underflows nor overflows. Multiplying by a power of two is exact and commutes with every
   operation of the step, so the trajectory is the same to the last bit; where c is given and no scale is, the unit is 1.
+  So it is for an objective of somebody's own, of which nobody knows what a unit does to it.
 """
 
 from __future__ import annotations
@@ -22,10 +25,10 @@ from numpy.typing import ArrayLike
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.normals import EdgeNormals
-from midst.objectives import Mean, Objective
+from midst.objectives import Mean, Objective, OwnObjective, Quantile
 from midst.problems import Problem, binary_unit
 from midst.protocol.node import Node, plain
-from midst.protocol.step import Terms
+from midst.protocol.step import OwnTerms, Terms
 from midst.types import Array, Bools
 
 RNG = int | np.random.Generator | None
@@ -113,7 +116,7 @@ class System:
     """
 
     graph: Graph
-    terms: Terms
+    terms: Terms | OwnTerms
     c: Array
     theta: float
     start: Array | Sums
@@ -178,9 +181,10 @@ def settle(
     Args:
         problem: what is public about the data comes from here.
         c: the paper's c; chosen as mean weight / scale if not given (for the mean: mean weight), or less (`certified`).
+            For an objective of somebody's own: its steepness / scale.
         theta: in (0, 1); 1 is refused for an objective that is not strictly convex, unless forced.
         mu: mean of z(0); chosen as −c·centre if not given.
-        sigma: standard deviation of z(0); 0.1, in units of the mean weight, if not given.
+        sigma: standard deviation of z(0); 0.1, in units of the mean weight or that steepness, if not given.
         force: accept θ = 1 all the same.
         certified: whether the iteration has to come to a tolerance by itself; c is then divided by a hundredth of
             the mean degree, if that is more than 1.
@@ -192,23 +196,40 @@ def settle(
     smooth = isinstance(problem.objective, Mean)
     literal = problem.estimated if c is not None else False  # the paper's c on the data as given: nothing is rescaled
     scale, centre = np.where(literal, 1.0, problem.scale), np.where(literal, 0.0, problem.centre)
-    weight = problem.mean_weight
+    weight, own = problem.mean_weight, _own(problem.objective)
+    steep = None if own is None else _steepness(own, weight, scale, centre)
     if c is None:
-        c = weight * (np.ones(shape) if smooth else 1 / scale)
+        c = weight * (np.ones(shape) if smooth else 1 / scale) if steep is None else steep / scale
         if certified:
             c = c * np.minimum(1.0, _REACH / problem.mean_degree)
     settled_c = _numbers("c", c, shape)
     if not (settled_c > 0).all():
         raise InputError("c must be positive")
-    settled_sigma = _numbers("sigma", _SIGMA * weight * (scale if smooth else 1.0) if sigma is None else sigma, shape)
+    if sigma is None:
+        sigma = _SIGMA * weight * (scale if smooth else 1.0) if steep is None else _SIGMA * steep
+    settled_sigma = _numbers("sigma", sigma, shape)
     if not (settled_sigma >= 0).all():
         raise InputError("sigma must not be negative")
     if not (isinstance(theta, int | float) and 0 < theta <= 1):
         raise InputError("theta must be in (0, 1]; 0.5 converges fastest")
     if theta == 1 and not (smooth or force):
-        raise InputError("theta = 1 does not converge for a quantile; try 0.5, or force it to watch it fail")
+        what = "does not converge for a quantile" if own is None else f"need not converge for a {own.name}"
+        raise InputError(f"theta = 1 {what}; try 0.5, or force it to watch it fail")
     settled_mu = _numbers("mu", 0.0 - settled_c * centre if mu is None else mu, shape)
-    return Parameters(settled_c, float(theta), settled_mu, settled_sigma, binary_unit(scale), scale)
+    unit = binary_unit(scale) if own is None else np.ones(shape)
+    return Parameters(settled_c, float(theta), settled_mu, settled_sigma, unit, scale)
+
+
+def _own(objective: Objective) -> OwnObjective | None:
+    """The objective, where it is somebody's own."""
+    return None if isinstance(objective, Quantile | Mean) else objective
+
+
+def _steepness(objective: OwnObjective, weight: float | Array, scale: Array, centre: Array) -> Array:
+    """The largest subgradient, in size, of f a scale away from a value that lies at the centre."""
+    s = centre[..., None] if objective.lists else centre
+    sides = [objective.subgradients(s, np.asarray(weight), centre + side * scale) for side in (-1, 1)]
+    return np.asarray(np.abs(sides).max(axis=(0, 1)))
 
 
 def draw_z0(graph: Graph, parameters: Parameters, normals: EdgeNormals) -> Array | Sums:
@@ -278,6 +299,9 @@ def assemble(problem: Problem, parameters: Parameters, z0: Array | Sums) -> Syst
     Raises:
         InputError: c is so small or so large that the first step leaves the range of floating point numbers.
     """
+    own = _own(problem.objective)
+    if own is not None:
+        return System(problem.graph, problem.own_terms(own, parameters.c), parameters.c, parameters.theta, z0)
     smooth = isinstance(problem.objective, Mean)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         start = z0 / parameters.unit if smooth else z0
@@ -333,7 +357,7 @@ def whole_number(name: str, number: int) -> int:
     return int(number)
 
 
-def make_node(i: int, graph: Graph, own: Terms, c: Array, theta: float) -> Node:
+def make_node(i: int, graph: Graph, own: Terms | OwnTerms, c: Array, theta: float) -> Node:
     """Participant i, with its own value and nothing of the others'.
 
     Args:
@@ -343,5 +367,9 @@ def make_node(i: int, graph: Graph, own: Terms, c: Array, theta: float) -> Node:
         c: convergence parameter.
         theta: averaging constant.
     """
-    terms = Terms(plain(own.s), plain(own.above), plain(own.below), plain(own.weight), plain(own.cd), own.smooth)
+    terms: Terms | OwnTerms
+    if isinstance(own, OwnTerms):
+        terms = OwnTerms(own.objective, plain(own.s), plain(own.w), plain(own.cd))
+    else:
+        terms = Terms(plain(own.s), plain(own.above), plain(own.below), plain(own.weight), plain(own.cd), own.smooth)
     return Node(i, tuple(graph.neighbours(i).tolist()), terms, plain(c), theta)

@@ -17,22 +17,37 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from midst._version import __version__
-from midst.errors import TraceError
+from midst.errors import InputError, TraceError, closest
 from midst.files import write_whole
+from midst.frames import make_frame
 from midst.graphs import Graph
-from midst.objectives import Mean, Objective, Quantile
+from midst.objectives import Mean, Objective, Quantile, title_of
 from midst.protocol.keys import Floats, Grid, Keys, Words
 from midst.protocol.search import Cells, SearchStep
+from midst.protocol.step import UNKNOWN
+from midst.rows import as_html
 from midst.types import Array, Bools, Branch, Ints
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from midst.plots.style import Width
+
 FORMAT = 2  # of the file; a change of meaning counts up
+_SHOWN = 4  # answers, of many coordinates
+
+TraceRows = Literal["iterations", "probes"]
+TRACE_ROWS: tuple[TraceRows, ...] = get_args(TraceRows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +116,7 @@ class Trace:
         iterations: how many were run: t = 0 … iterations − 1; 0 of a search.
         t: the iterations whose x and branch are kept.
         x: shape (len(t), n) or (len(t), n, m), in the units of the data.
-        branch: the same shape.
+        branch: the same shape; 2 where nobody has worked out what x tells, of an objective of somebody's own.
         segments: every branch of every iteration; None where recording was "none".
         probes: everything that a search made public, in order, but for the answer; of one with noise, which is not
             audited, none.
@@ -144,6 +159,87 @@ class Trace:
         return f"<Trace: {self.objective.name} over {self.graph!r}, {run}>"
 
     @property
+    def tells(self) -> bool:
+        """Whether it is known what x tells: always, but for some objectives of people's own."""
+        return not np.equal(self.branch, UNKNOWN).any()
+
+    @property
+    def total(self) -> int:
+        """The weight of all values of a coordinate, in units."""
+        return int((self.whole_weights if self.owners is None else self.whole_weights[self.owners]).sum())
+
+    @property
+    def title(self) -> str:
+        """What was sought, in words; where there are two answers, which of them."""
+        return title_of(self.objective, self.total)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The record as lines for people: (what, how much)."""
+        graph = self.graph
+        rows = [("sought", self.title), ("graph", f"{graph.name}, {graph.n:,} nodes, {graph.edges:,} edges")]
+        if self.iterations:
+            rows.append(("iterations", f"{self.iterations:,}, of which x of {len(self.t):,} is kept"))
+        if self.probes:
+            rows.append(("probes", f"{len(self.probes):,}"))
+        if self.answer is not None:
+            more = " …" if len(self.answer) > _SHOWN else ""
+            rows.append(("found", ", ".join(f"{each:.10g}" for each in self.answer[:_SHOWN]) + more))
+        rows += [(name, _show_parameter(value)) for name, value in self.parameters.items()]
+        if self.seed is not None:
+            rows.append(("seed", str(self.seed)))
+        kept = [name for name, held in (("the private values", self.values), ("z(0)", self.z0)) if held is not None]
+        return [*rows, ("kept besides", " and ".join(kept) or "nothing")]
+
+    def _repr_html_(self) -> str:
+        return as_html(self.rows())
+
+    @overload
+    def plot(self, ax: None = None, *, values: bool = False, width: Width | None = None) -> Figure: ...
+    @overload
+    def plot(self, ax: Axes, *, values: bool = False) -> Axes: ...
+    def plot(self, ax: Axes | None = None, *, values: bool = False, width: Width | None = None) -> Figure | Axes:
+        """Draw x_i(t), plateaus marked where a node sent its value; of a search, how it closed in.
+
+        Args:
+            ax: axes of matplotlib to draw into; returned, then.
+            values: draw the private values too, where the record holds them.
+            width: of the figure: "column" or "page" of a journal; for a screen if not given.
+
+        Raises:
+            InputError: there is nothing to draw, or the record does not hold the values.
+            MissingExtra: matplotlib is not installed.
+        """
+        from midst.plots.results import draw_trace
+
+        if values and self.values is None:
+            raise InputError("the record does not hold the private values; keep_values puts them there")
+        picture: Figure | Axes = draw_trace(self, self.values if values else None, ax=ax, width=width)
+        return picture
+
+    def to_pandas(self, rows: TraceRows = "iterations") -> DataFrame:
+        """What happened, as a tidy frame.
+
+        Of iterations a row is what a node sent in one: `t`, `node`, `name`, `coordinate`, `x`, `branch` (−1, 0, 1) and
+        `inside`, whether x was its own value; and `private_value`, where the record holds the values. Of probes a row
+        is a cell: `step`, `coordinate`, `cell`, the `lowest` and the `highest` number in it, and `total`, the weight of
+        the values that lie there.
+
+        Args:
+            rows: "iterations", those whose x was kept; or "probes", of a search.
+
+        Raises:
+            InputError: the record has none of these.
+            MissingExtra: pandas is not installed.
+        """
+        if rows not in TRACE_ROWS:
+            raise InputError(f"rows must be {' or '.join(TRACE_ROWS)}{closest(rows, TRACE_ROWS)}")
+        there = {"iterations": len(self.t), "probes": len(self.probes)}
+        if not there[rows]:
+            other = next((f"; try rows {name}" for name, count in there.items() if count), "")
+            raise InputError(f"the record has no {rows}{other}")
+        return make_frame(_probe_columns(self.probes) if rows == "probes" else _iteration_columns(self))
+
+    @property
     def inside(self) -> Bools:
         """Whether s_i was inside its interval, so that x_i = s_i was sent; the shape of x."""
         return np.equal(self.branch, 0)
@@ -152,8 +248,11 @@ class Trace:
         """Write the trace to an npz file, whole or not at all.
 
         Raises:
-            InputError: the folder does not exist or cannot be written.
+            InputError: the folder does not exist or cannot be written, or the objective is somebody's own, which no
+                file can hold.
         """
+        if not isinstance(self.objective, Quantile | Mean):
+            raise InputError(f"no file can hold what was sought, a {self.objective.name}; keep what you need of it")
         arrays: dict[str, NDArray[Any]] = {
             "counts": self.whole_weights,
             "t": self.t,
@@ -191,6 +290,43 @@ class Trace:
         write_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
 
+def _iteration_columns(trace: Trace) -> dict[str, Any]:
+    """Of every kept iteration, node and coordinate, in this order."""
+    shape = (*trace.x.shape, 1)[:3]
+    t, node, coordinate = (index.reshape(-1) for index in np.indices(shape))
+    names = np.array([trace.graph.label(i) for i in range(trace.graph.n)], dtype=object)
+    columns = {
+        "t": trace.t[t],
+        "node": node,
+        "name": names[node],
+        "coordinate": coordinate,
+        "x": trace.x.reshape(-1),
+        "branch": trace.branch.reshape(-1),
+        "inside": trace.inside.reshape(-1),
+    }
+    if trace.values is not None and trace.owners is None:
+        columns["private_value"] = np.broadcast_to(trace.values.reshape(shape[1:]), shape).reshape(-1)
+    return columns
+
+
+def _probe_columns(probes: Sequence[Probe]) -> dict[str, Any]:
+    """Of every cell of every probe."""
+    cells = [
+        (probe.step, probe.coordinate, cell, probe.keys.value(below + 1), probe.keys.value(highest), total)
+        for probe in probes
+        for cell, ((below, highest), total) in enumerate(zip(pairwise(probe.edges), probe.totals, strict=True))
+    ]
+    return dict(
+        zip(("step", "coordinate", "cell", "lowest", "highest", "total"), zip(*cells, strict=True), strict=True)
+    )
+
+
+def _show_parameter(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value)}, one a coordinate"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 def load(path: str | Path) -> Trace:
     """Read a trace that `Trace.save` wrote.
 
@@ -216,7 +352,7 @@ def load(path: str | Path) -> Trace:
         raise TraceError(f"{path}: damaged trace ({type(error).__name__})") from None
 
 
-def _describe(objective: Objective) -> dict[str, str]:
+def _describe(objective: Quantile | Mean) -> dict[str, str]:
     if isinstance(objective, Quantile):
         return {"kind": "quantile", "tau": str(objective.tau), "side": objective.side}
     return {"kind": "mean"}
@@ -232,7 +368,7 @@ def _with_prefix(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDAr
 
 def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trace:
     described = manifest["objective"]
-    objective: Objective = (
+    objective: Quantile | Mean = (
         Quantile(Fraction(described["tau"]), described["side"]) if described["kind"] == "quantile" else Mean()
     )
     about = manifest["graph"]

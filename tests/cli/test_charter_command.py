@@ -108,6 +108,9 @@ def test_every_option_reaches_the_charter() -> None:
         "disclosure",
         "verify",
         "noise",
+        "arrays",
+        "aggregates",
+        "trim",
         "deadlines",
     }
     assert set(Charter.__struct_fields__) == left | set(options)

@@ -45,7 +45,8 @@ def test_json(spec, tmp_path):
 def test_progress_on_a_terminal(spec, tmp_path, monkeypatch, capsys, terminal):
     """And nowhere else: what is written to a file has no bars in it."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    command.callback(spec=spec, out=tmp_path / "out", workers=1, cluster=None, resume=False, as_json=False)
+    options = {"workers": 1, "cluster": None, "resume": False, "plot": None, "width": None, "as_json": False}
+    command.callback(spec=spec, out=tmp_path / "out", **options)
     told = capsys.readouterr()
     assert ("2/2" in told.err) == terminal, told.err
     assert told.out.startswith("2 cells, 4 runs")

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from midst.cli import main
-from midst.cli.terminal import phases, show_table, task_bar
+from midst.cli.terminal import show_table
+from midst.progress import phases, task_bar
 
 
 def test_a_bar_on_a_terminal(monkeypatch, capsys):

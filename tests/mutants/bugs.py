@@ -35,6 +35,8 @@ _CONTRACT = "tests/engines/test_contract.py::"
 _SEARCHING = "tests/engines/test_searching.py::"
 _GOSSIP = "tests/net/test_gossip.py::"
 _FILES = "tests/test_files.py::"
+_BITS = "tests/protocol/vectors/test_bit_search.py::"
+_TREE = "tests/net/test_tree_sums.py::"
 _JOURNAL = "tests/net/test_journal.py::"
 _PEER = "tests/net/test_peer.py::"
 _TIDE = "tests/net/test_maxima.py::"
@@ -80,6 +82,10 @@ _LYING = "tests/simnet/test_states.py::test_with_any_liar_nobody_is_led_apart_or
 _ONE_VOTE = "tests/simnet/test_states.py::test_with_verified_votes_a_liar_has_one_vote"
 _SOLVING = "tests/test_solving.py::"
 _UPDATE = "tests/protocol/test_step.py::"
+_ROBUST = "tests/test_robust.py::"
+_CONTRACTS = "tests/test_contracts.py::"
+_ALGORITHMS = "tests/test_algorithms.py::"
+_AUDIT_OWN = "tests/privacy/test_audit_own.py::"
 
 _STEP = [
     Bug(
@@ -1043,8 +1049,8 @@ _WIRES = [
     Bug(
         "a withdrawal ends everybody at once",
         "net/peer.py",
-        "if self.exchange.round > left.last and",
-        "if",
+        "lost = self.exchange.round > left.last or",
+        "lost = True or",
         (_PEER + "test_an_accusation_is_its_signers_word_and_ends_nobody_who_needs_nothing_more_from_it",),
     ),
     Bug(
@@ -1592,8 +1598,8 @@ _NOISE = [
     Bug(
         "joint noise with votes that are proved by default",
         "net/charter.py",
-        "len(self.participants) <= _MOST_VERIFIED and self.noise is None",
-        "len(self.participants) <= _MOST_VERIFIED",
+        "plain = self.noise is None and",
+        "plain =",
         (_NOISE_NET + "test_the_charter_holds_the_promise_and_the_variance",),
     ),
     Bug(
@@ -2491,8 +2497,96 @@ _OPERATORS = [
     ),
 ]
 
+_OF_ONES_OWN = [
+    Bug(
+        "Huber's clip has its ends exchanged",
+        "robust.py",
+        "(-most - S) / cd, (most - S) / cd",
+        "(most - S) / cd, (-most - S) / cd",
+        (_ROBUST + "test_the_minimiser_of_huber_is_least",),
+    ),
+    Bug(
+        "a weightless node counts as exposed",
+        "robust.py",
+        "np.greater_equal(low, middle)",
+        "np.greater(low, middle)",
+        (_ROBUST + "test_a_node_without_weight_relays_and_tells_nothing",),
+    ),
+    Bug(
+        "a bound of Huber's leaves the threshold out",
+        "robust.py",
+        "np.where(branch > 0, x - self.delta",
+        "np.where(branch > 0, x",
+        (_CONTRACTS + "test_objectives_that_are_shipped",),
+    ),
+    Bug(
+        "a list's median is taken one place too high",
+        "robust.py",
+        "axis=-1), k, axis=-1)",
+        "axis=-1), k - 1, axis=-1)",
+        (_ROBUST + "test_the_minimiser_of_a_list_is_least",),
+    ),
+    Bug(
+        "a proof of one's own looks at the wrong end",
+        "protocol/certificate.py",
+        "self._w, high - self._tolerance)",
+        "self._w, low - self._tolerance)",
+        (_ROBUST + "test_a_proof_is_had_as_soon_as_there_is_one",),
+    ),
+    Bug(
+        "a proof of one's own looks too far",
+        "protocol/certificate.py",
+        "self._w, low + self._tolerance)",
+        "self._w, high + self._tolerance)",
+        (_ROBUST + "test_a_proof_is_had_as_soon_as_there_is_one",),
+    ),
+    Bug(
+        "a proof of one's own forgets the spread",
+        "protocol/certificate.py",
+        "        if not (high - low <= self._tolerance).all():\n            return False\n        least",
+        "        least",
+        (_ROBUST + "test_a_proof_is_had_as_soon_as_there_is_one",),
+    ),
+    Bug(
+        "of several messages the weakest bound is kept",
+        "privacy/trace_reader.py",
+        "float(lower.max()), float(upper.min()), value",
+        "float(lower.min()), float(upper.min()), value",
+        (_AUDIT_OWN + "test_bounds_are_all_values_that_send_the_same",),
+    ),
+    Bug(
+        "nobody is exposed where nobody knows",
+        "result.py",
+        "        if not self.trace.tells:\n            raise",
+        "        if False:\n            raise",
+        (_ROBUST + "test_what_is_not_known_is_not_told",),
+    ),
+    Bug(
+        "a minimiser that is no number is sent",
+        "protocol/step.py",
+        "x.shape != np.shape(S) or not np.isfinite(x).all()",
+        "x.shape != np.shape(S)",
+        (_ROBUST + "test_a_minimiser_that_is_none_is_stopped",),
+    ),
+    Bug(
+        "messages go back to who sent them",
+        "algorithms.py",
+        "inboxes[j][i] = message",
+        "inboxes[i][j] = message",
+        (_ALGORITHMS + "test_the_papers_iteration_fits_into_it_to_the_last_bit",),
+    ),
+    Bug(
+        "strangers may be written to",
+        "algorithms.py",
+        "outbox.keys() - set(local.neighbours)",
+        "set()",
+        (_ALGORITHMS + "test_what_nobody_may_send_is_refused",),
+    ),
+]
+
 BUGS: tuple[Bug, ...] = (
     *_STEP,
+    *_OF_ONES_OWN,
     *_SURFACES,
     *_KEYS_AND_MASKS,
     *_STATISTICS,
@@ -2513,4 +2607,60 @@ BUGS: tuple[Bug, ...] = (
     *_FLOODS,
     *_PROCESSES,
     *_OPERATORS,
+    Bug(
+        "a sum is asked of a bracket of two values",
+        "protocol/vectors/search.py",
+        "self.counted = np.asarray(self.inside != 1)",
+        "self.counted = np.asarray(self.inside > 2)",
+        (_BITS + "test_a_sum_is_asked_only_of_a_bracket_that_holds_one_value",),
+    ),
+    Bug(
+        "both ends of a pair add its mask",
+        "protocol/vectors/lanes.py",
+        "if number < other:",
+        "if True:",
+        (_BITS + "test_masks_are_gone_in_the_total_and_only_there",),
+    ),
+    Bug(
+        "the masks of a step do not follow from what was told",
+        "protocol/vectors/lanes.py",
+        "hashlib.blake2b(context, key=key",
+        'hashlib.blake2b(b"", key=key',
+        (_BITS + "test_a_masked_vector_looks_alike_whatever_it_hides",),
+    ),
+    Bug(
+        "ties at a cut are kept",
+        "protocol/vectors/search.py",
+        "return np.asarray(total - taken)",
+        "return total",
+        (_BITS + "test_trimmed_means_and_means_around_the_median",),
+    ),
+    Bug(
+        "the random sums over vectors are one and the same",
+        "protocol/vectors/tampering.py",
+        "np.dot(drawn[start + j : stop + j], some)",
+        "np.dot(drawn[start:stop], some)",
+        ("tests/protocol/vectors/test_tampering.py",),
+    ),
+    Bug(
+        "nobody checks what a relay sent up",
+        "net/tree_sums.py",
+        "if not same(sent[i], add_combined([contributed[i], *below])):",
+        "if False:",
+        (_TREE + "test_a_relay_that_alters_sums_and_its_own_words_is_named_alone",),
+    ),
+    Bug(
+        "a round begins anew with another update",
+        "net/tree_sums.py",
+        "if self._own is not None and raw !=",
+        "if False and raw !=",
+        (_TREE + "test_another_update_for_a_round_that_has_begun_is_refused",),
+    ),
+    Bug(
+        "the masks of a round do not follow from the updates it began with",
+        "net/tree_sums.py",
+        "hashlib.sha256(self._transcript + said).digest()",
+        "hashlib.sha256(self._transcript).digest()",
+        (_TREE + "test_a_disk_that_was_put_back_hides_no_second_update_behind_the_same_masks",),
+    ),
 )

@@ -45,7 +45,10 @@ def test_files_of_a_figure(folder: Path) -> None:
     assert {path.name for path in (folder / "made").iterdir()} == FILES
     with Image.open("made/fig1.png") as picture:
         assert picture.size[0] > 1000
-    assert Path("made/fig1.pdf").read_bytes().startswith(b"%PDF")
+    pdf = Path("made/fig1.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF")
+    assert b"/Subtype /CIDFontType2" in pdf
+    assert b"/Subtype /Type3" not in pdf  # which journals refuse
     with open("made/fig1.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert float(rows[-1]["error"]) < 1e-11

@@ -137,7 +137,7 @@ def test_headline_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         (0, 1): "2 sent their own value",
         (0, 1, 2): "all sent their own value",
     }.items():
-        object.__setattr__(result, "exposed", exposed)
+        object.__setattr__(result, "_exposed", exposed)
         assert results.headline(result) == f"3 nodes agree on the median; {end}"
 
 

@@ -660,7 +660,7 @@ def _is_end(stand: Stand, other: Stand, crashed: bool) -> bool:
 def _secrets_of(participant: Participant) -> tuple:
     """All by which a participant goes on, besides what it holds."""
     own = tuple(each.body for each in participant.own)
-    return participant.step, own, participant.certified, participant._pairs, sorted(participant._verifiers)
+    return participant.step, own, participant.certified, participant._pairs, sorted(participant._signers.known)
 
 
 def _kind(stand: Stand) -> str:

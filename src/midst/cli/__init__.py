@@ -33,6 +33,7 @@ COMMANDS = {
     "audit": ("midst.cli.audit", "Tell what a saved run gave away."),
     "attack": ("midst.cli.attack", "Estimate every value from what an adversary saw."),
     "plan": ("midst.cli.plan", "Compare search and consensus: rounds, exposure, bits."),
+    "compare": ("midst.cli.compare", "Compare ways to a median, in one table."),
     "sweep": ("midst.cli.sweep", "Run the same experiment over a grid of settings."),
     "paper": ("midst.cli.paper", "Reproduce the paper's figures, and say which of its claims hold."),
     "ledger": ("midst.cli.ledger", "Keep account of what repeated runs give away about one datum."),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from midst.cli.audit import looks_at_a_trace
-from midst.cli.terminal import phases, show_table
+from midst.cli.terminal import show_table
+from midst.progress import phases
 
 if TYPE_CHECKING:
     from midst.privacy.adversaries import Adversary

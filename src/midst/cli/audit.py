@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from midst.cli.terminal import phases, show_table
+from midst.cli.options import WIDTH_HELP, WIDTH_NAMES, check_plot
+from midst.cli.terminal import show_table
+from midst.progress import phases
 
 if TYPE_CHECKING:
+    from midst.plots.style import Width
     from midst.privacy.adversaries import Adversary, Init
     from midst.privacy.audit import Leakage
     from midst.privacy.priors import Prior
@@ -54,6 +57,7 @@ def looks_at_a_trace(function: Callable[..., None]) -> Callable[..., None]:
 @looks_at_a_trace
 @click.option("--resolution", type=float, help="To what values are told apart. Default: a thousandth of the prior.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw bounds, bits and exposure.")
+@click.option("--width", type=click.Choice(WIDTH_NAMES), help=WIDTH_HELP)
 def command(
     trace: Path,
     who: Adversary,
@@ -62,6 +66,7 @@ def command(
     as_json: bool,
     resolution: float | None,
     plot: Path | None,
+    width: Width | None,
 ) -> None:
     """Tell what a saved run gave away: exposed or not, bounds, bits; how many of them the answer alone gives away.
 
@@ -70,21 +75,17 @@ def command(
     from midst.privacy.audit import audit
     from midst.trace import load
 
-    if plot is not None:
-        from midst.plots.results import check_picture
-
-        check_picture(plot)
+    check_plot(plot, width)
     with phases() as say:
         say("reading the run")
         record = load(trace)
         say("auditing")
         leakage = audit(record, who, believed, resolution, coordinate=coordinate)
         if plot is not None:
-            from midst.plots.leakage import draw_leakage
             from midst.plots.results import save_figure
 
             say("drawing the picture")
-            save_figure(draw_leakage(leakage), plot)
+            save_figure(leakage.plot(width=width), plot)
     if as_json:
         click.echo(json.dumps(leakage.to_dict(), allow_nan=False))
     else:

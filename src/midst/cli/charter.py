@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 _A_FILE = click.Path(path_type=Path)
 _OF_METHODS = (  # not taken along to the other method
     *("c", "theta", "mu", "sigma", "scale", "tolerance"),
-    *("pooled", "statistics", "columns", "disclosure", "noise"),
+    *("pooled", "statistics", "columns", "disclosure", "noise", "arrays", "aggregates", "trim"),
 )
+_OBJECTIVES = ("median", "maximum", "minimum", "mean", "trimmed mean", "mean around median")
+_ARRAYS = "Search: values are updates of a model; names, shapes and types as in this .npz or .safetensors file."
 _DEADLINES = ("start", "wait", "total", "linger")
 _ADD = "With --from: one more participant; join it by --add-edge, or give --graph. Repeat."
 _REMOVE = "With --from: leaves, with all its edges. Repeat."
@@ -86,7 +88,7 @@ def command() -> None:
 @click.option(
     "--weight", "weights", multiple=True, metavar="NAME=W", help="How much a value counts. Default: 1. Repeat."
 )
-@click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
+@click.option("--objective", type=click.Choice(_OBJECTIVES), help="Default: the median.")
 @click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
 @click.option("--side", type=click.Choice(["low", "high", "midpoint", "any"]), help="Of two answers. Default: low.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
@@ -96,6 +98,11 @@ def command() -> None:
 @click.option("--statistics", metavar="NAME,…", help=_STATISTICS)
 @click.option("--column", "columns", multiple=True, metavar="NAME[=LO:HI]", help="Of everybody's lists. Repeat.")
 @click.option("--disclosure", metavar="NAME=N,…", help=_DISCLOSURE)
+@click.option("--arrays", type=_A_FILE, metavar="FILE", help=_ARRAYS)
+@click.option("--aggregates", type=int, metavar="N", help="Of arrays: rounds of the session. Default: 1.")
+@click.option(
+    "--trim", type=int, metavar="K", help="Of arrays: how many a trimmed mean, or one around the median, omits."
+)
 @click.option("--arity", type=int, metavar="K", help="Search: thresholds a probe, 1 to 7. Default: 3; with --dp 1.")
 @click.option("--spacing", metavar="WAY|Q,Q,…", help="Search: rank, value, key, or public quantiles. Default: rank.")
 @click.option("--verify/--no-verify", default=None, help=_VERIFY)
@@ -256,6 +263,8 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
         raise InputError("--spread must be a positive number")
     if charter.statistics:
         return _expect_of_statistics(charter, spread)
+    if charter.arrays:
+        return []
     if (
         isinstance(charter.goal, Mean)
         or charter.bounds is None
@@ -425,6 +434,8 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
 
     given = {name: value for name, value in settings.items() if value is not None and value != ()}
     promise = given.pop("dp", None)
+    if "arrays" in given:
+        given["arrays"] = _arrays_of(given["arrays"])
     _settle_statistics(plain, given)
     if "spacing" in given and given["spacing"] not in ("rank", "value", "key"):
         try:
@@ -450,6 +461,15 @@ def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, An
     plain["deadlines"] = dict(plain.get("deadlines", {})) | {k: given.pop(k) for k in _DEADLINES if k in given}
     plain |= given
     _settle_noise(plain, given, promise)
+
+
+def _arrays_of(path: Path) -> list[dict[str, Any]]:
+    """Names, shapes and types of the arrays in a file; the numbers in it are not looked at."""
+    from midst.federated.array_files import read_arrays
+    from midst.federated.updates import specs_of
+
+    specs = specs_of(read_arrays(path))
+    return [{"name": one.name, "shape": list(one.shape), "dtype": one.dtype} for one in specs]
 
 
 def _settle_noise(plain: dict[str, Any], given: dict[str, Any], spec: str | None) -> None:
@@ -503,6 +523,9 @@ def _rows(charter: Charter) -> Iterator[tuple[str, str]]:
 
     weighted = any(one.weight != 1 for one in charter.participants)
     size = "" if charter.width == 1 or charter.statistics else f" in each of {charter.width} coordinates"
+    if charter.layout is not None:
+        of, rounds = charter.layout.coordinates, charter.aggregates
+        size = f" of {of:,} numbers in {len(charter.arrays)} arrays, {rounds} time{'s' if rounds > 1 else ''},"
     lists = ", of all their values together" if charter.has_lists else ""
     yield "session", charter.session
     yield "finds", f"the {charter.title}{size} of {len(charter.names)} participants{lists}"
@@ -547,6 +570,9 @@ def _refused(charter: Charter) -> Iterator[str]:
 
 
 def _parameters(charter: Charter) -> str:
+    if charter.layout is not None:
+        bits = ", ".join(f"{each.dtype} in at most {each.bits} questions" for each in charter.layout.formats)
+        return f"by bits: {bits}; contributions are not proved"
     if charter.method == "search":
         by = charter.spacing if isinstance(charter.spacing, str) else f"{len(charter.spacing)} public quantiles"
         by = by if charter.noise is None else "key"
@@ -572,6 +598,8 @@ def _ending(charter: Charter) -> str:
 def disclosures(charter: Charter) -> list[str]:
     """What a run by this charter tells whom, in plain words."""
     lines = ["Everybody: this charter, and the answer."]
+    if charter.arrays:
+        return [*lines, *_disclosed_by_arrays(charter)]
     if charter.has_lists:
         lines.append("Everybody: how many values each participant has.")
     if charter.noise is not None:
@@ -639,6 +667,23 @@ def _disclosed_with_noise(promise: JointNoise) -> list[str]:
         "Liars: what they add is not noticed, and they can put the answer anywhere. As long as they are no more than"
         " the promise is against, they make nothing less private.",
         "Each further run on the same values costs the same again. Keep account with midst ledger.",
+    ]
+
+
+def _disclosed_by_arrays(charter: Charter) -> list[str]:
+    lines = [
+        "Everybody: the aggregate of every round.",
+        "Everybody: of every number how many participants' begin with the same bits as the aggregate's, bit by bit;"
+        " a coalition knows the same of the others together. Nobody's own part, and not whose number it is.",
+    ]
+    if charter.objective == "mean around median":
+        lines.append("Everybody: the median, and how many numbers lie how far from it.")
+    return [
+        *lines,
+        _RECORDED,
+        "Who alters a sum on its way is named, alone or with a neighbour. What somebody contributes is not proved: one"
+        " that breaks the rules can put the aggregate anywhere, as it could put a mean.",
+        "Each further round tells more about what you train on. Keep account with midst ledger.",
     ]
 
 

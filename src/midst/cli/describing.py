@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from midst.cli.options import is_given, parse_bounds, read_graph, refuse_given
-from midst.cli.terminal import phases
 from midst.columns import Columns
 from midst.describing import Description, describe_columns
 from midst.errors import InputError
@@ -18,6 +17,7 @@ from midst.files import check_writable
 from midst.methods import Consensus, Search
 from midst.privacy.priors import parse_prior
 from midst.privacy.statistics import SessionLeakage
+from midst.progress import phases
 from midst.statistics import parse_statistics, split_names
 from midst.system import streams
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from midst.cli.options import offer_names
+from midst.cli.options import offer_names, refuse_given
 from midst.errors import Aborted, InputError
 
 if TYPE_CHECKING:
@@ -46,19 +46,23 @@ if TYPE_CHECKING:
     from midst.net.transports.transport import Transport
 
 _A_FILE = click.Path(path_type=Path)
+_NOT_OF_ARRAYS = (
+    *("value_command", "columns", "missing", "transport", "routers", "metrics"),
+    *("explore", "save", "despite_ledger", "least"),
+)
 _LAST_LOOK = 2.0  # seconds for a page to hear how it ended
 _EXAMPLES = """\b
 Examples:
   midst node --charter pay.toml --name alice --key keys/alice.key --value-file salary.txt
   get-salary | midst node --charter pay.toml --name alice --key keys/alice.key --json"""
-_VALUE_FILE = "Holds your value, or a table of them, readable by you alone. Default: standard input."
+_VALUE_FILE = "Holds your value, a table of them, or arrays, readable by you alone. Default: standard input."
 _COLUMN = "Of a .csv, .tsv or .parquet file. Default: as the charter names them. Repeat."
 _MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
 _TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
 _SAVE = "Write your own record of the run, for midst audit; nothing of others is in it."
-_OUT = "Write the answer with everybody's signature, or evidence of a lie, for midst verify."
+_OUT = "Write the answer with everybody's signature, or evidence of a lie, for midst verify; of arrays the aggregate."
 _LEDGER = "Keep account of this quantity; refuses a session too near an earlier one. See midst ledger."
 _DP = "Refuse a charter whose noise promises less than this, such as eps=1,delta=1e-6,colluders=2."
 _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, or normal:0,1."
@@ -124,6 +128,7 @@ def command(
     from midst.net.journal import DiskFile, Journal
     from midst.net.notary import CertifiedNotary
     from midst.net.process import forbid_dumps
+    from midst.net.session import journal_file
     from midst.net.setup import make_setup
     from midst.net.transports.making import largest_frame, make_transport
     from midst.net.transports.transport import Endpoint
@@ -135,6 +140,14 @@ def command(
     number = check_identity(charter, name, identity)
     own_address, watched = (None if text is None else split_address(text, to_bind=True) for text in (listen, metrics))
     kind = _choose_transport(charter, transport)
+    if charter.arrays:
+        from midst.cli.node_arrays import run_round
+
+        refuse_given(_NOT_OF_ARRAYS, "is no option where the charter is about arrays; leave it out")
+        kept_in = about_ledger["ledger"], about_ledger["prior"]
+        wanted, place = Wanted(out, None, as_json), state or _default_state()
+        run_round(charter, name, identity, value_file, place, listen, wanted, *kept_in, Status(log).tell)
+        return
     if explore and charter.statistics:
         raise InputError("--explore follows a single answer; leave it out with statistics")
     wanted = Wanted(out, save, as_json)
@@ -142,7 +155,7 @@ def command(
     _check_ledger(**about_ledger)
     status = Status(log)
     folder = state or _default_state()
-    kept = folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal"
+    kept = journal_file(folder, charter, name)
     before = _answer_before(charter, name, kept)
     if before is not None and _is_entered(charter, about_ledger["ledger"]):
         _show_again(charter, name, before, "your value was not read", charter_file, wanted, status.tell)

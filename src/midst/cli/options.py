@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from midst.graphs import Graph
+    from midst.plots.style import Width
 
 # As in `graphs`, which takes time to load (`tests/cli/test_run.py` compares them).
 KINDS = ("ring", "complete", "path", "star", "tree", "grid", "rgg", "er", "ws", "ba", "regular")
 GRAPH_HELP = f"""A kind ({", ".join(KINDS)}), with options as in
 rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of edges, .graphml, .npz."""
+WIDTH_NAMES: tuple[Width, ...] = ("column", "page")  # as in `plots.style`
+WIDTH_HELP = "Of the picture: one column of a journal of two (3.5 in), or its page (7.16 in). Default: for a screen."
 _SWITCHES = {"true": True, "false": False}
 
 
@@ -46,6 +49,21 @@ def refuse_given(names: Iterable[str], why: str) -> None:
     for name in names:
         if is_given(name):
             raise InputError(f"{spelt[name]} {why}")
+
+
+def check_plot(path: Path | None, width: Width | None) -> None:
+    """Refuse a picture that could not be written, and the width of none.
+
+    Raises:
+        InputError: it is so.
+    """
+    if path is None:
+        if width is not None:
+            raise InputError("--width is that of a picture; give --plot too")
+        return
+    from midst.plots.results import check_picture
+
+    check_picture(path)
 
 
 def parse_bounds(text: str | None) -> tuple[float, float] | None:

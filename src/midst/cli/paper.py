@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midst.cli.terminal import task_bar
 from midst.errors import InputError, closest
+from midst.progress import task_bar
 
 if TYPE_CHECKING:
     from midst.studies.paper.gallery import Plate

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from midst.cli.options import offer_graphs, parse_bounds, read_graph
-from midst.cli.terminal import phases, show_table, task_bar
+from midst.cli.terminal import show_table
 from midst.errors import InputError
+from midst.progress import phases, task_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

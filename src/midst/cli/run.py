@@ -19,16 +19,27 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from midst.cli.options import GRAPH_HELP, is_given, offer_graphs, parse_bounds, read_graph, refuse_given
-from midst.cli.terminal import phases
+from midst.cli.options import (
+    GRAPH_HELP,
+    WIDTH_HELP,
+    WIDTH_NAMES,
+    check_plot,
+    is_given,
+    offer_graphs,
+    parse_bounds,
+    read_graph,
+    refuse_given,
+)
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
+from midst.progress import phases, tell
 
 if TYPE_CHECKING:
     from midst.columns import Missing
     from midst.dp.joint import Claim
     from midst.methods import Method, MethodName
     from midst.objectives import Objective, Side
+    from midst.plots.style import Width
     from midst.privacy.priors import Prior
     from midst.problems import Problem
     from midst.protocol.noise import JointNoise
@@ -60,6 +71,7 @@ _RECORD = "Which iterations to keep; K: every K-th."
 _EXAMPLES = """\b
 Examples:
   midst run --graph rgg --nodes 15 --seed 7 --plot run.png
+  midst run --graph rgg --nodes 15 --seed 7 --plot run.pdf --width column
   midst run --graph rgg --nodes 15 --seed 7 --method both --bounds -3:3 --page run.html
   midst run --graph ring --values values.txt --quantile 0.9 --json
   midst run --graph ring --values values.txt --method search --bounds 0:100
@@ -110,6 +122,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--save", type=_A_FILE, metavar="FILE.npz", help="Write the record of the run.")
 @click.option("--keep-values", is_flag=True, help="Put the private values into that record.")
 @click.option("--plot", type=_A_FILE, metavar="FILE.png", help="Draw the run (.png, .pdf, .svg).")
+@click.option("--width", type=click.Choice(WIDTH_NAMES), help=WIDTH_HELP)
 @click.option("--page", type=_A_FILE, metavar="FILE.html", help=_PAGE)
 @click.option("--show-values", is_flag=True, help="Put the private values into that picture, or page.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout instead of the report.")
@@ -141,6 +154,7 @@ def command(
     save: Path | None,
     keep_values: bool,
     plot: Path | None,
+    width: Width | None,
     page: Path | None,
     show_values: bool,
     as_json: bool,
@@ -162,6 +176,7 @@ def command(
         refuse_given(("ledger_node", "over_budget"), "is of the account that --ledger keeps; give that too")
         if page is None:
             refuse_given(("prior",), "is for bits; give --ledger or --page too")
+    check_plot(plot, width)
     _check_files(save, keep_values, plot, page, show_values, record, inputs=(graph, values, weights))
     sought, known = _objective(objective, quantile, side), parse_bounds(bounds)
     public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
@@ -214,7 +229,7 @@ def command(
                 results[names[0]].trace.save(save)
             if plot is not None:
                 say("drawing the picture")
-                _draw(results, problem.values if show_values else None, plot)
+                _draw(results, problem.values if show_values else None, width, plot)
             if page is not None:
                 say("auditing, for the page")
                 noised = None if problem is noiseless else (mechanism, problem.values)
@@ -244,12 +259,8 @@ def _check_files(
         raise InputError("--show-values needs --plot or --page: without one there is nothing to put them into")
     if inputs.count("-") > 1:
         raise InputError("standard input can be read once; give --values or --weights a file")
-    if plot is not None:
-        from midst.plots.results import check_picture
-
-        check_picture(plot)
-        if record in ("audit", "none"):
-            raise InputError(f"--plot draws what --record {record} leaves out; try --record auto")
+    if plot is not None and record in ("audit", "none"):
+        raise InputError(f"--plot draws what --record {record} leaves out; try --record auto")
     if page is not None:
         from midst.explorer.page import check_page
 
@@ -358,7 +369,7 @@ def _solve(
                 rng=seed,
                 record=record,
                 keep_values=keep_values,
-                progress=partial(_tell, say),
+                progress=partial(tell, say),
             )
         except NotCertified as error:
             results[name], failure = error.result, error
@@ -368,17 +379,13 @@ def _solve(
 # What people see
 
 
-def _tell(say: Callable[[str], None], t: int, spread: float | None) -> None:
-    """Where an iteration stands."""
-    say("searching" if spread is None else f"iteration {t + 1:,}, spread {spread:.1e} of the scale")
-
-
-def _draw(results: dict[MethodName, Result], values: Array | None, path: Path) -> None:
+def _draw(results: dict[MethodName, Result], values: Array | None, width: Width | None, path: Path) -> None:
     """The picture of a run, or of two side by side."""
     from midst.plots.results import draw_both, draw_result, save_figure
 
     [first, *others] = [results[name] for name in METHODS if name in results]
-    save_figure(draw_both(first, others[0], values) if others else draw_result(first, values), path)
+    both = draw_both(first, others[0], values, width) if others else None
+    save_figure(draw_result(first, values, width=width) if both is None else both, path)
 
 
 def _write_page(

@@ -48,7 +48,7 @@ def command(
     code 0 if every run ended with the right answer, or with an abort that names somebody, and liars brought about
     nothing that the protocol rules out; 1 if anything else happened.
     """
-    from midst.cli.terminal import task_bar
+    from midst.progress import task_bar
     from midst.simnet.faults import Faults
     from midst.simnet.trial import run_trial, summarise
     from midst.workers import run_in_parallel

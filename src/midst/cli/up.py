@@ -177,7 +177,7 @@ def command(
 @contextmanager
 def _announced(making: AbstractContextManager[Party], text: str) -> Iterator[Party]:
     """What is being made, with a word about it meanwhile."""
-    from midst.cli.terminal import phases
+    from midst.progress import phases
 
     with ExitStack() as made:
         with phases() as say:

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import NeighbourSum, arrange, neighbour_sum
-from midst.protocol.step import Terms, next_sums, next_x, next_z
+from midst.protocol.step import OwnTerms, Terms, next_sums, next_z, x_update
 from midst.system import Sums, System
 from midst.types import Array, Branch
 from midst.workers import cores
@@ -65,7 +65,7 @@ def cut(s: Array) -> list[slice]:
 def carry(
     S: Array,
     R: Array,
-    terms: Terms,
+    terms: Terms | OwnTerms,
     c: Array,
     theta: float,
     neighbour_sum: NeighbourSum,
@@ -83,7 +83,7 @@ def carry(
         blocks: all nodes, in order.
     """
     x, after, branch = np.empty_like(S), np.empty_like(S), np.empty(S.shape, np.int8)
-    parts = [_part(terms, block) for block in blocks]
+    parts, next_x = [_part(terms, block) for block in blocks], x_update(terms)
     sums = [(S[block], R[block]) for block in blocks]  # replaced by new arrays, which are not copied anywhere
 
     def begin(k: int) -> None:
@@ -129,15 +129,19 @@ class _Threads:
             part.result()
 
 
-def _in_precision(terms: Terms, dtype: DTypeLike) -> Terms:
+def _in_precision(terms: Terms | OwnTerms, dtype: DTypeLike) -> Terms | OwnTerms:
+    if isinstance(terms, OwnTerms):  # which `solve` runs in float64 only
+        return terms
     s, above, below, weight, cd = (
         array.astype(dtype, copy=False) for array in (terms.s, terms.above, terms.below, terms.weight, terms.cd)
     )
     return Terms(s, above, below, weight, cd, terms.smooth)
 
 
-def _part(terms: Terms, block: slice) -> Terms:
+def _part(terms: Terms | OwnTerms, block: slice) -> Terms | OwnTerms:
     """The terms of a block; numbers that are the same for all of its nodes are kept once."""
+    if isinstance(terms, OwnTerms):
+        return terms[block]
 
     def once(array: Array) -> Array:
         same = array[block] == array[block][:1]
@@ -151,7 +155,7 @@ def edge_form(system: System) -> Steps:
     """The edge form: z on every directed edge, as in the paper."""
     graph, c, theta = system.graph, system.c, system.theta
     sign = _column(graph.sign, system.z0)
-    z = system.z0
+    z, next_x = system.z0, x_update(system.terms)
     while True:
         x, branch = next_x(_sum_by_source(sign * z, graph), system.terms)
         yield x, branch

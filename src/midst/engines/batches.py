@@ -19,7 +19,7 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.methods import CLOSE, After, Certified, Consensus, Exact, Stop
 from midst.normals import FARTHEST, EdgeNormals
-from midst.objectives import Mean
+from midst.objectives import Mean, built_in
 from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
 from midst.protocol.step import Terms, make_terms
@@ -242,6 +242,7 @@ def column_of(problem: Problem) -> Problem:
 def source_of(problems: Problem | Sequence[Problem]) -> Together | Apart:
     """The runs that were asked for, checked to go together."""
     if isinstance(problems, Problem):
+        built_in(problems.objective)
         return Together(column_of(problems) if problems.values.ndim == 1 else problems)
     problems = list(problems)
     if not problems or not all(isinstance(problem, Problem) for problem in problems):
@@ -249,6 +250,7 @@ def source_of(problems: Problem | Sequence[Problem]) -> Together | Apart:
     for k, problem in enumerate(problems):
         if problem.values.ndim != 1:
             raise InputError(f"run {k} has coordinates; a problem of a sequence has one number a node")
+        built_in(problem.objective)
         if isinstance(problem.objective, Mean) != isinstance(problems[0].objective, Mean):
             raise InputError(f"run {k} seeks a {problem.title}, run 0 a {problems[0].title}; take them apart")
     return Apart(problems)
@@ -283,10 +285,11 @@ class Stack:
         weighing: dict[Any, Any] = {}  # what most of them have in common
         for k, problem in enumerate(problems):
             weights, unit, n = problem.whole_weights, problem.unit_weight, problem.graph.n
-            like = problem.objective, unit, weights.tobytes()
+            objective = built_in(problem.objective)
+            like = objective, unit, weights.tobytes()
             if like not in weighing:
-                needed = weights_needed(problem.objective, weights)
-                weighing[like] = problem.objective.slopes(weights, unit), problem.mean_weight, needed
+                needed = weights_needed(objective, weights)
+                weighing[like] = objective.slopes(weights, unit), problem.mean_weight, needed
             self._slopes[:, :n, k], self.mean_weight[k], self.needed[:, k] = weighing[like]
             self.values[:n, k], self.whole_weights[:n, k] = problem.values, weights
             self._degree[:n, k] = problem.graph.degree
@@ -355,7 +358,7 @@ def make_batch(part: Problem | Stack, settings: BatchSettings, which: Ints, norm
         graphs, present, weights, needed = part.graphs, part.present, part.whole_weights, part.needed
     else:
         weights, present = part.whole_weights[:, None], None
-        graphs, needed = part.graph, np.array([weights_needed(part.objective, part.whole_weights)]).T
+        graphs, needed = part.graph, np.array([weights_needed(built_in(part.objective), part.whole_weights)]).T
     scale, unit = (np.broadcast_to(array, runs) for array in (parameters.scale, parameters.unit))
     return Batch(
         graphs=graphs,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -38,6 +38,7 @@ from midst.engines.batches import (
 )
 from midst.engines.ensemble_search import SearchStart, check, search_some
 from midst.errors import InputError
+from midst.frames import make_frame
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.methods import Certified, Consensus, Exact, Method, MethodName, Search, Stop, choose_stop, make_method
@@ -48,6 +49,15 @@ from midst.protocol.step import next_sums, next_x
 from midst.system import RNG, Sums, whole_number
 from midst.types import Array, Bools, Branch, Ints
 from midst.workers import cores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from midst.plots.style import Width
+
+EnsemblePanel = Literal["rounds", "exposed"]
 
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
@@ -99,6 +109,41 @@ class EnsembleResult:
     def exposed(self) -> Bools:
         """Which nodes sent their own value: inside (Theorem 1), or for the mean all."""
         return np.not_equal(self.first_inside, NEVER)
+
+    @overload
+    def plot(self, ax: None = None, *, of: EnsemblePanel | None = None, width: Width | None = None) -> Figure: ...
+    @overload
+    def plot(self, ax: Axes, *, of: EnsemblePanel | None = None) -> Axes: ...
+    def plot(
+        self, ax: Axes | None = None, *, of: EnsemblePanel | None = None, width: Width | None = None
+    ) -> Figure | Axes:
+        """Draw after how many rounds the runs had their answer, and how many nodes they exposed.
+
+        Args:
+            ax: axes of matplotlib to draw one of the two into, the rounds if not said otherwise; returned, then.
+            of: "rounds" or "exposed": that alone.
+            width: of the figure: "column" or "page" of a journal; for a screen if not given.
+
+        Raises:
+            InputError: what is asked for is not there.
+            MissingExtra: matplotlib is not installed.
+        """
+        from midst.plots.ensembles import draw_ensemble
+
+        picture: Figure | Axes = draw_ensemble(self, ax=ax, of=of, width=width)
+        return picture
+
+    def to_pandas(self) -> DataFrame:
+        """A row a run: `run`, `value`, `rounds`, `iterations`, `probes`, `certified`, `exposed`, `spread`, `error`.
+
+        `exposed` is how many nodes were.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        names = ("value", "rounds", "iterations", "probes", "certified", "spread", "error")
+        columns = {name: getattr(self, name) for name in names} | {"exposed": self.exposed.sum(axis=1)}
+        return make_frame({"run": np.arange(self.runs)} | columns)
 
 
 def solve_ensemble(

@@ -31,7 +31,7 @@ from midst._version import __version__
 from midst.errors import InputError
 from midst.explorer.packing import Arrays, Facts, Parts, pack, unpack
 from midst.files import check_writable, write_whole
-from midst.result import Rows, as_html
+from midst.rows import Rows, as_html
 
 STATIC = Path(__file__).parent / "static"
 PRIVATE = ("values", "held", "dots")  # arrays of private values, or of where they lie

@@ -21,7 +21,7 @@ from midst.explorer.knowledge import Knowledge, follow, look
 from midst.explorer.packing import Arrays, Facts, Parts, pack
 from midst.explorer.simulate import Made, blur, check_room, proof_that_ended, tell_noise
 from midst.graphs.neighbour_sums import sum_over_neighbours
-from midst.objectives import Mean
+from midst.objectives import Mean, built_in, title_of
 from midst.plots.funnel import count_steps, find_places, make_rows
 from midst.plots.style import log_spaced, tidy_power
 from midst.privacy.adversaries import Adversary
@@ -114,9 +114,10 @@ def check_shown(problem: Problem, values: bool) -> None:
         values: whether its private values are to be shown.
 
     Raises:
-        InputError: it is too large, or its nodes have more than a number each.
+        InputError: it is too large, its nodes have more than a number each, or its objective is somebody's own.
     """
     check_room(problem.graph)
+    built_in(problem.objective)
     if values and problem.owners is not None:
         raise InputError("the page shows one number a node, and these have lists; leave the private values out of it")
 
@@ -161,7 +162,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
     arrays |= _intervals(trace, k, t, x)
     weighed = _weigh(trace, x, branch, held)
     if weighed is not None:
-        below, above = weights_needed(trace.objective, trace.whole_weights)
+        below, above = weights_needed(built_in(trace.objective), trace.whole_weights)
         facts["needed"] = {"below": below, "above": above, "total": int(trace.whole_weights.sum())}
         arrays |= {"at_or_below": weighed[0], "at_or_above": weighed[1]}
     return Replay(made, t, seen, known, facts, arrays)
@@ -204,7 +205,7 @@ def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
     facts: Facts = {
         "file": name,
         "method": "consensus" if trace.iterations else "search",
-        "title": trace.objective.title(int(weights.sum())),
+        "title": title_of(trace.objective, int(weights.sum())),
         "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": graph.labels},
         "result": _result(made),
         "stopped": made.stopped,
@@ -320,7 +321,7 @@ def _answer(made: Made, x: Array, held: Array | None) -> tuple[float, float]:
     """The right answers, lowest and highest; of a file without values, what was found."""
     if held is None:
         return (_found(made, x),) * 2
-    low, high = made.trace.objective.answer(held, made.trace.whole_weights)
+    low, high = built_in(made.trace.objective).answer(held, made.trace.whole_weights)
     return float(low), float(high)
 
 

@@ -26,8 +26,9 @@ from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.priors import Prior
 from midst.problems import Problem
+from midst.progress import Progress
 from midst.result import Result
-from midst.solving import Progress, solve
+from midst.solving import solve
 from midst.system import RNG, Streams, settle, streams
 from midst.trace import Trace, load
 from midst.types import Array

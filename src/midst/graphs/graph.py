@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from numbers import Integral
 from operator import or_
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from midst.errors import InputError, MissingExtra
+from midst.errors import InputError, MissingExtra, closest
 from midst.machine import memory_of
 from midst.types import Array, Bools, Ints
 
@@ -124,7 +124,7 @@ class Graph:
     @cached_property
     def is_connected(self) -> bool:
         """Whether every node reaches every other."""
-        if self.ends is None or self.known_diameter is not None:
+        if self.is_complete or self.known_diameter is not None:
             return True
         return self._reach[0] == self.n if self.n > _SMALL else bool((self._component_of_each() == 0).all())
 
@@ -167,6 +167,41 @@ class Graph:
         """The name of node i, for people."""
         return self.labels[i] if self.labels else str(i)
 
+    def with_labels(self, labels: Sequence[str]) -> Graph:
+        """The same graph with other names for its nodes.
+
+        Raises:
+            InputError: they are not n distinct names.
+        """
+        return replace(self, labels=_distinct_labels(self.n, labels))
+
+    def in_order(self, given: Mapping[Any, Any], what: str) -> list[Any]:
+        """What is given by the names of the nodes, in the order of the nodes.
+
+        Args:
+            given: something for every node, by its name, or its number where the graph has no names.
+            what: it is, such as "value".
+
+        Raises:
+            InputError: a node is left out, or a name is no node's; it names the node, and never what it was given.
+        """
+        names = [self.label(i) for i in range(self.n)]
+        by_name = {str(name): each for name, each in given.items()}
+        if len(by_name) < len(given):
+            raise InputError(f"a node has more than one {what}: two of the names given read the same")
+        known = set(names)
+        unknown = [name for name in given if str(name) not in known]
+        if unknown:
+            word = isinstance(unknown[0], str)  # anything else may be a value where its name should be
+            near = closest(unknown[0], names) if word else ""
+            near = near or f"; its nodes are {', '.join(_shorten(names, 6, str))}"
+            who = repr(unknown[0]) if word else "what is no name"
+            raise InputError(f"a {what} is given for {who}: the graph has no such node{near}")
+        missing = [name for name in names if name not in by_name]
+        if missing:
+            raise InputError(f"no {what} is given for {', '.join(_shorten(missing, 6, str))}; give one a node")
+        return [by_name[name] for name in names]
+
     def neighbours(self, i: int) -> Ints:
         """The neighbours of node i, in ascending order."""
         i = whole("node", i, 0, self.n - 1)
@@ -201,7 +236,7 @@ class Graph:
         Raises:
             InputError: if the graph is not connected.
         """
-        if self.ends is None:
+        if self.is_complete:
             return min(self.n - 1, 1)
         if self.known_diameter is not None:
             return self.known_diameter

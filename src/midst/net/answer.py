@@ -60,6 +60,8 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
         transcript: what the search made public, with everybody's signature.
         statistics: where these were wanted, by the names of columns and their own.
         rank_error: where there was noise, how far off the answer's rank is to be expected, as a share of all values.
+        update: where vectors are aggregated, the last round's aggregate, its arrays one after the other as bytes.
+        digest: and the hash of all that was agreed and told, the same at everybody.
     """
 
     value: tuple[float, ...]
@@ -72,10 +74,14 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     transcript: Transcript | None = None
     statistics: Table | None = None
     rank_error: float | None = None
+    update: bytes | None = None
+    digest: bytes = b""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values, but for the transcript."""
         rest = {"rounds": self.rounds, "probes": self.probes, "exposed": self.exposed}
+        if self.update is not None:
+            return {"digest": self.digest.hex(), "certified": True, **rest}
         if self.statistics is not None:
             return {"statistics": one_or_all(self.statistics), "certified": True, **rest}
         proved = {"value": one_or_list(self.value), "certified": self.rank_error is None, "bound": self.bound}
@@ -85,6 +91,8 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 
     def standing(self, verified: bool) -> tuple[str, str]:
         """What stands for it, in a word and in words: a proof only where nobody could vote for another than itself."""
+        if self.update is not None:
+            return "sums", "no sum was altered on its way; what everybody contributed was not proved"
         if self.statistics is not None:
             return statistics_standing(verified)
         if self.rank_error is not None:

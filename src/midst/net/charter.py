@@ -33,13 +33,17 @@ from midst.graphs import Graph, from_edges
 from midst.methods import MethodName, Search, noisy_rules, search_rules
 from midst.net.identity.certificates import check_name, describe, read_certificate
 from midst.net.identity.keys import Identity
-from midst.objectives import TAUS, Mean, Objective, Quantile, Side
+from midst.objectives import TAUS, Mean, Quantile, Side
 from midst.problems import Problem
 from midst.protocol.keys import Keys, first_bracket, make_keys
 from midst.protocol.noise import JointNoise, size_refusal
 from midst.protocol.noisy_search import NoisyRules
 from midst.protocol.search import Rules, SearchState, Spacing
 from midst.protocol.statements import Agreement, longest_statement
+from midst.protocol.vectors.chunk import longest_note, longest_vector
+from midst.protocol.vectors.formats import find_dtype
+from midst.protocol.vectors.layout import ArraySpec, Layout
+from midst.protocol.vectors.search import Goal
 from midst.statistics import Plan, Statistic, parse_statistics, read_statistics
 from midst.system import Parameters, assemble, settle
 
@@ -53,6 +57,7 @@ _MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit int
 _MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
 _MOST_VERIFIED = 50  # participants, where the charter does not say: checking everybody takes each of them as long
 _MOST_ROUNDS = 10**9
+_MOST_AGGREGATES = 60_000
 _MANY = 10**6  # values a participant, where the number does not matter, or the most numbers are wanted
 _LONGEST = 30 * 86_400.0  # seconds
 _OF_CONSENSUS = {"c": None, "theta": 0.5, "mu": None, "sigma": None, "scale": None, "tolerance": 1e-6}
@@ -61,6 +66,8 @@ _OF_SEARCH = {
     "statistics": (),
     "columns": (),
     "noise": None,
+    "arrays": (),
+    "aggregates": 1,
 }  # arity, spacing and resolution are of the exact finish too
 _WIDEST = 1000  # in scales: how far from 0 a value may lie where there are no bounds
 
@@ -127,6 +134,27 @@ class ColumnEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise InputError("the name of a column must have from 1 to 64 characters, without quotes or backslashes")
 
 
+class ArrayEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One array of the participants' updates.
+
+    Attributes:
+        name: as in everybody's updates.
+        shape: its lengths.
+        dtype: the type of its numbers, as NumPy calls it: "float32", "bfloat16" …
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not self.name.isprintable() or len(self.name) > 256 or set(self.name) & set('"\\'):
+            raise InputError("the name of an array must have at most 256 characters, without quotes or backslashes")
+        if any(length < 0 for length in self.shape):
+            raise InputError(f"shape of {self.name} must be lengths from 0 on")
+        _under(f"dtype of {self.name}", lambda: find_dtype(self.dtype))
+
+
 class NoiseEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Noise on every total of a search, of which nobody knows the whole.
 
@@ -175,6 +203,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         statistics: search, in place of an objective: what is to be found of everybody's lists together.
         columns: of the lists, where these are rows.
         disclosure: what must hold for statistics to be asked for.
+        arrays: search, where values are updates of a model: the arrays of each.
+        aggregates: of arrays: how many rounds the session has, each with an update of everybody.
+        trim: of arrays: how many values a trimmed mean, or a mean around the median, leaves out.
         arity: search: thresholds a probe.
         spacing: search: where they are placed, "rank", "value" or "key"; or public quantiles of the data.
         verify: whether everybody proves its votes in the search; not given: up to 50 participants, and not with noise.
@@ -193,7 +224,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     session: str
     participants: tuple[ParticipantEntry, ...]
     edges: tuple[tuple[str, str], ...]
-    objective: Literal["median", "maximum", "minimum", "mean", "quantile"] = "median"
+    objective: Literal["median", "maximum", "minimum", "mean", "quantile", "trimmed mean", "mean around median"] = (
+        "median"
+    )
     quantile: float | None = None
     side: Side = "low"
     bounds: tuple[float, float] | None = None
@@ -204,6 +237,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     statistics: tuple[str, ...] = ()
     columns: tuple[ColumnEntry, ...] = ()
     disclosure: Disclosure = msgspec.field(default_factory=Disclosure)
+    arrays: tuple[ArrayEntry, ...] = ()
+    aggregates: int = 1
+    trim: int = 0
     arity: int = 3
     spacing: Spacing | tuple[float, ...] = "rank"
     verify: bool | None = None
@@ -224,6 +260,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         self._check_edges()
         self._check_numbers()
         self._check_method()
+        if self.arrays:
+            self._check_arrays()
+            return
         self._check_noise()
         self._check_statistics()
         self._check_objective()
@@ -263,7 +302,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     # What
 
     @cached_property
-    def goal(self) -> Objective:
+    def goal(self) -> Quantile | Mean:
         """What is to be found."""
         if self.objective == "mean":
             return Mean()
@@ -291,9 +330,34 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Of the statistics' columns; one that has no name is called "value"."""
         return tuple(one.name for one in self.columns) or ("value",)
 
+    @cached_property
+    def layout(self) -> Layout | None:
+        """Of the updates; None where values are numbers."""
+        specs = tuple(ArraySpec(one.name, one.shape, one.dtype) for one in self.arrays)
+        return Layout(specs, self.bounds, self.resolution) if specs else None
+
+    @cached_property
+    def vector_goal(self) -> Goal:
+        """What is to be found of every coordinate of the updates."""
+        n = len(self.participants)
+        if self.objective in ("mean", "trimmed mean", "mean around median"):
+            return Goal(self.objective, n, (n + 1) // 2, self.trim)
+        goal = self.goal
+        assert isinstance(goal, Quantile)
+        return Goal("quantile", n, goal.ranks(n)[0])
+
+    @property
+    def longest_vector(self) -> int:
+        """Bytes of the longest one that is sent for a chunk; 0 where values are numbers."""
+        if self.layout is None:
+            return 0
+        return longest_vector(self.layout, self.vector_goal)
+
     @property
     def title(self) -> str:
         """What is to be found, in words; where there are two answers, which of them."""
+        if self.objective in ("trimmed mean", "mean around median"):
+            return self.objective
         if self.statistics:
             of = f" of {', '.join(self.column_names)}" if self.columns else ""
             return ", ".join(self.statistics) + of
@@ -425,7 +489,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def is_verified(self) -> bool:
         """Whether everybody proves its votes: without, one liar can choose which honest value is published."""
         if self.verify is None:
-            return self.stop == "exact" and len(self.participants) <= _MOST_VERIFIED and self.noise is None
+            plain = self.noise is None and not self.arrays
+            return self.stop == "exact" and len(self.participants) <= _MOST_VERIFIED and plain
         return self.verify
 
     def agreement(self, opening: tuple[tuple[int, ...], ...] = ()) -> Agreement:
@@ -443,6 +508,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Bytes of the longest contribution or dispute; 0 where there is no search."""
         if self.stop != "exact":
             return 0
+        if self.layout is not None:
+            return longest_note(self.layout, self.vector_goal)
         sizes = [_MANY if self.statistics else 1] * len(self.participants)
         rules = self.search_rules(sizes) if self.noise is None else self.noisy_rules(sizes)
         return longest_statement(rules, len(self.participants), self.has_lists, self.is_verified)
@@ -478,6 +545,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         plain: dict[str, Any] = msgspec.to_builtins(self)
         tables = [("[deadlines]", plain.pop("deadlines"))]
         tables += [("[[columns]]", one) for one in plain.pop("columns")]
+        tables += [("[[arrays]]", one) for one in plain.pop("arrays")]
+        if not self.arrays:
+            del plain["aggregates"], plain["trim"]
         disclosure, noise = plain.pop("disclosure"), plain.pop("noise")
         if noise is not None:
             tables.append(("[noise]", noise))
@@ -560,6 +630,30 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.verify and self.stop != "exact":
             raise InputError("verify is for a search, and this run ends by residuals; leave it out")
 
+    def _check_arrays(self) -> None:
+        """Updates of a model: one statistic of every coordinate, found by bits."""
+        names = [one.name for one in self.arrays]
+        if len(set(names)) < len(names):
+            raise InputError("arrays: each needs its own name")
+        needs = (
+            (not self.verify, "verify: votes about vectors cannot be proved; leave it out"),
+            (self.noise is None, "noise: there is none about vectors; leave it out"),
+            (not self.statistics, "statistics: of vectors one is found; give an objective in their place"),
+            (self.coordinates == 1 and not self.pooled, "coordinates, pooled: arrays say how many numbers there are"),
+            (all(one.weight == 1 for one in self.participants), "weight: all updates count alike; leave weights out"),
+            (self.side in ("low", "high"), "side: of vectors the low or the high median is found"),
+            ((self.objective == "quantile") == (self.quantile is not None), "quantile: give it with that objective"),
+            (1 <= self.aggregates <= _MOST_AGGREGATES, f"aggregates must be from 1 to {_MOST_AGGREGATES:,}"),
+            (self.trim == 0 or "mean " in f"{self.objective} ", "trim is for a trimmed mean, or one around the median"),
+            (len(self.participants) <= _MOST_SEARCHERS, f"participants: at most {_MOST_SEARCHERS:,}"),
+        )
+        for holds, words in needs:
+            if not holds:
+                raise InputError(words)
+        layout = self.layout
+        assert layout is not None
+        _under("objective, trim", lambda: layout.check_goal(self.vector_goal))
+
     def _check_statistics(self) -> None:
         names = [one.name for one in self.columns]
         if len(set(names)) < len(names):
@@ -589,6 +683,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise InputError(f"statistics, disclosure: {refused}")
 
     def _check_objective(self) -> None:
+        if self.objective in ("trimmed mean", "mean around median") or self.trim:
+            raise InputError("objective, trim: these are of arrays; of numbers, give statistics, such as trimmed:0.1")
         if (self.objective == "quantile") != (self.quantile is not None):
             raise InputError('quantile: give it with objective = "quantile", and only then')
         if self.objective in ("mean", "maximum", "minimum") and self.side != "low":

@@ -80,6 +80,18 @@ class Driver:
                 self._timer.cancel()
                 await self.transport.close()
 
+    # What its owner says, in the loop's thread
+
+    def wake(self) -> None:
+        """Something was handed to the participant: look at it now."""
+        self.peer.tick(time.monotonic())
+        if self.peer.over:
+            self._end()
+
+    def leave(self) -> None:
+        """Go, to come back."""
+        self._interrupt(self.peer.pause)
+
     # What a transport says
 
     def linked(self, j: int) -> None:

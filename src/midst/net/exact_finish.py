@@ -29,6 +29,8 @@ from midst.protocol.statements import Malformed, Statement, check_form
 class ExactFinish:
     """One participant's part: the iteration, and then the search."""
 
+    vectors = None
+
     def __init__(self, setup: Setup, iteration: Iteration, opening: Opening) -> None:
         """Round 0, not yet sent."""
         self._setup, self._opening = setup, opening

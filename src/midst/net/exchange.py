@@ -10,6 +10,7 @@ from midst.net.exact_finish import ExactFinish
 from midst.net.gossip import Gossip
 from midst.net.lockstep import LockStep
 from midst.net.setup import Opening, Setup
+from midst.net.tree_sums import TreeSums
 from midst.net.wire import Want
 from midst.protocol.node import State
 from midst.protocol.noisy_search import AnySearch
@@ -17,7 +18,10 @@ from midst.protocol.statements import Statement
 
 
 class Exchange(Protocol):
-    """How a session goes on: `LockStep`, `Gossip` or `ExactFinish`. What a step is made from goes to the journal."""
+    """How a session goes on: `LockStep`, `Gossip`, `ExactFinish` or `TreeSums`.
+
+    What a step is made from goes to the journal.
+    """
 
     @property
     def exposed(self) -> bool:
@@ -34,6 +38,10 @@ class Exchange(Protocol):
     @property
     def awaits_everybody(self) -> bool:
         """Whether all participants are waited for, and not only the neighbours."""
+
+    @property
+    def vectors(self) -> TreeSums | None:
+        """Where rounds about vectors stand; None where values are numbers."""
 
     @property
     def state(self) -> State | None:
@@ -89,8 +97,10 @@ class Exchange(Protocol):
         """The next step."""
 
 
-def make_exchange(setup: Setup, opening: Opening) -> Exchange:
-    """The exchange of a charter, before its first round."""
+def make_exchange(setup: Setup, opening: Opening, settled: bytes = b"") -> Exchange:
+    """The exchange of a charter, before its first round; or after rounds that are over, by what was kept of them."""
+    if setup.charter.arrays:
+        return TreeSums(setup, opening, settled)
     if setup.iteration is None:
         return Gossip(setup, opening)
     kind = ExactFinish if setup.charter.stop == "exact" else LockStep

@@ -32,6 +32,7 @@ class Gossip:
     """One participant's part in a search."""
 
     awaits_everybody = True
+    vectors = None
     state = None  # there is no iteration, or `ExactFinish` has it
 
     def __init__(

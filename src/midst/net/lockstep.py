@@ -24,6 +24,7 @@ from midst.protocol.certificate import residual_bound
 from midst.protocol.maxima import Range
 from midst.protocol.node import Message, State
 from midst.protocol.participant import Distrust
+from midst.protocol.step import Terms
 from midst.types import Array
 
 _NO_DIGEST = bytes(DIGEST_BYTES)
@@ -57,6 +58,7 @@ class LockStep:
         return Answer(tuple(value.tolist()), (), float(np.max(bound)), self.round, self.exposed)
 
     awaits_everybody = False
+    vectors = None
     search = None  # there is none: residuals prove the answer, or `ExactFinish` has one
 
     def own(self, step: int) -> None:
@@ -173,6 +175,7 @@ class LockStep:
         if self._iteration.stop_rule.residuals is None:
             return [x, -x]
         node = self._iteration.node
+        assert isinstance(node.terms, Terms), "a charter names an objective of midst's"
         share = node.terms.weight / len(inputs)
         far = [step.message.number for step in inputs]
         edges = zip(before.z, before.mirror, node.sign, far, strict=True)

@@ -30,7 +30,7 @@ from midst.errors import Aborted
 from midst.net.answer import Answer
 from midst.net.charter import differing
 from midst.net.gossip import pack_bits
-from midst.net.records import Broken, Ended, Inputs, Met, encode_record
+from midst.net.records import Began, Broken, Ended, Inputs, Met, encode_record
 from midst.net.session import Session, name_together
 from midst.net.wire import (
     PROTOCOL,
@@ -42,6 +42,7 @@ from midst.net.wire import (
     Refused,
     Statements,
     StepFrame,
+    VectorFrame,
     Visit,
     Want,
     Welcome,
@@ -60,10 +61,23 @@ _PRESENT = 4 * RETRY  # seconds for which somebody who was heard is taken to be 
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
 Later = Callable[[Callable[[], None]], object]
-_TOLD = StepFrame, Statements  # what a step is made from; in this order, the one that comes a thousand times
+_TOLD = (
+    StepFrame,
+    Statements,
+    VectorFrame,
+)  # what a step is made from; in this order, the one that comes a thousand times
 _ENDS = Distrust, Impossible, Withheld  # what others can make of a run
 _WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
-_FINAL = {"equivocation", "diverged", "broken protocol", "journal lost", "impossible", "false masks", "withheld"}
+_FINAL = {
+    "equivocation",
+    "diverged",
+    "broken protocol",
+    "journal lost",
+    "impossible",
+    "false masks",
+    "tampered",
+    "withheld",
+}
 
 
 @dataclass
@@ -244,6 +258,8 @@ class Peer:
             left = deadlines.linger - since
         elif not self._all_greeted:
             doing = "meets its neighbours"
+        elif self.exchange.vectors is not None:
+            doing = self.exchange.vectors.doing
         elif search is not None:
             doing = f"probe {search.steps + 1}" if search.question is not None else "signatures"
         else:
@@ -462,6 +478,8 @@ class Peer:
             if not self._keep(Inputs(self.exchange.pack(inputs))):
                 return
             self.exchange.step(inputs)
+            if not self._settle():
+                return
             self._progress = now
             if self._watch is not None:
                 self._watch(self)
@@ -469,7 +487,7 @@ class Peer:
             if self.exchange.answer is not None:
                 self._finish(self.exchange.answer, now)
                 return
-            if self.exchange.round > self.setup.charter.rounds:
+            if self.exchange.round > self.setup.charter.rounds and self.exchange.vectors is None:
                 text = f"no proof within the charter's {self.setup.charter.rounds:,} rounds"
                 self._abort("no proof", (), text)
                 return
@@ -478,14 +496,22 @@ class Peer:
 
     def _keep(self, record: Met | Inputs | Broken) -> bool:
         """Put a record on disk; where that fails, nothing that depends on it happens."""
+        return self._write(lambda: self._journal.append(encode_record(record)))
+
+    def _write(self, write: Callable[[], None]) -> bool:
         try:
-            self._journal.append(encode_record(record))
+            write()
         except OSError as error:
             name = self.setup.name
             text = f"{name} cannot write its journal ({error.strerror}); free some space, run it again"
             self._abort("disk", (self.setup.number,), text)
             return False
         return True
+
+    def _settle(self) -> bool:
+        """After a round about vectors, write the journal anew with what is needed of it; whether that succeeded."""
+        kept = None if self.exchange.vectors is None else self.exchange.vectors.settled()
+        return kept is None or self._write(lambda: self._journal.forget(encode_record(Began(self.opening, kept))))
 
     def _finish(self, answer: Answer, now: float) -> None:
         self.ending, self._ended, self._last_words = answer, now, []
@@ -503,7 +529,10 @@ class Peer:
     # Giving up
 
     def _check_deadlines(self, now: float) -> None:
-        deadlines = self.setup.charter.deadlines
+        deadlines, vectors = self.setup.charter.deadlines, self.exchange.vectors
+        if self.ending is None and vectors is not None and vectors.idle:
+            self._progress = self._began = now  # its own side is to say what comes next; the others wait for that
+            return
         if self.ending is not None:
             present = any(not each.done and now - each.heard <= _PRESENT for each in self.neighbours.values())
             needed = isinstance(self.ending, Answer) or present
@@ -518,7 +547,8 @@ class Peer:
 
     def _patience(self, now: float) -> tuple[list[str], float, float]:
         """For whom it waits, since how many seconds, and how many it will."""
-        deadlines, beginning = self.setup.charter.deadlines, self.exchange.round == 0
+        deadlines, vectors = self.setup.charter.deadlines, self.exchange.vectors
+        beginning = self.exchange.round == 0 if vectors is None else vectors.gathering
         late, everybody = self.waiting_for, self.exchange.awaits_everybody
         if beginning and not all(each.greeted for each in self.neighbours.values()):
             return late, now - self._began, deadlines.start
@@ -598,7 +628,8 @@ class Peer:
         """End where what is awaited will never be said."""
         names = self.setup.charter.names
         for left in self._withdrawals.values():
-            if self.exchange.round > left.last and self.exchange.answer is None:
+            lost = self.exchange.round > left.last or self.exchange.vectors is not None
+            if lost and self.exchange.answer is None:
                 text = f"{names[left.signer]} withdrew ({printable(left.kind, 32)}), and says: {printable(left.text)}"
                 self._abort("withdrawn", (left.signer,), text)
 

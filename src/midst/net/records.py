@@ -15,9 +15,10 @@ from midst.protocol.course import Evidence
 
 
 class Began(msgspec.Struct, frozen=True, array_like=True, tag="began"):
-    """In the journal, first: what was drawn at random."""
+    """In the journal, first: what was drawn at random; and of rounds that are over what is needed of them."""
 
     opening: Opening
+    settled: bytes = b""
 
 
 class Met(msgspec.Struct, frozen=True, array_like=True, tag="met"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from midst.errors import Aborted, InputError
 from midst.net.answer import Answer
@@ -64,7 +65,8 @@ def resume(
         journal.append(encode_record(Began(begun)))
     if isinstance(begun, Ended):
         return begun.answer
-    session = Session(setup, journal, begun, make_exchange(setup, begun), {})
+    settled = records[0].settled if records and isinstance(records[0], Began) else b""
+    session = Session(setup, journal, begun, make_exchange(setup, begun, settled), {})
     for record in records:
         match record:
             case Met(j, instance):
@@ -74,6 +76,11 @@ def resume(
                 if watch is not None:
                     watch(session.exchange)
     return session
+
+
+def journal_file(folder: Path, charter: Charter, name: str) -> Path:
+    """Where a participant's journal of a session is kept."""
+    return folder / f"{charter.session}.{charter.digest.hex()[:12]}.{name}.journal"
 
 
 def answer_of(journal: Journal, charter: Charter, name: str) -> Answer | None:

@@ -27,7 +27,7 @@ from midst.errors import InputError
 from midst.methods import CLOSE
 from midst.net.charter import Charter
 from midst.net.wire import Codec, Limits
-from midst.objectives import Mean
+from midst.objectives import Mean, built_in
 from midst.problems import Problem
 from midst.protocol.certificate import slack
 from midst.protocol.masks import SECRET_BYTES
@@ -169,18 +169,19 @@ def make_setup(charter: Charter, name: str, value: Array | float, notary: Notary
     Args:
         charter: what all agreed on.
         name: whose.
-        value: its private value: one number, one a coordinate, or as many as it has where lists are pooled.
+        value: its private value: one number, one a coordinate, or as many as it has where lists are pooled; none where
+            a charter is about vectors, of which there is one a round.
         notary: signs for it.
 
     Raises:
         InputError: there is no such participant, or the value is none that the charter allows.
     """
     number = charter.number(name)
-    own = _own_values(charter, name, np.array(value, np.float64))
+    own = np.zeros(0) if charter.arrays else _own_values(charter, name, np.array(value, np.float64))
     iteration = None if charter.method == "search" else _iteration(charter, number, own.reshape(-1))
     single = None if charter.width == 1 else charter.width
     maxima_each, limits = (0, _NO_LIMITS) if iteration is None else (iteration.stop_rule.maxima_each, iteration.limits)
-    codec = Codec(charter.digest, single, maxima_each, limits, charter.longest_statement)
+    codec = Codec(charter.digest, single, maxima_each, limits, charter.longest_statement, charter.longest_vector)
     return Setup(charter, number, notary, own, iteration, codec)
 
 
@@ -254,11 +255,8 @@ def normals(entropy: Entropy, shape: tuple[int, ...]) -> Array:
 def residual_rule(problem: Problem, diameter: int, tolerance: Array) -> StopRule:
     """The rules by which residuals prove an answer; nothing here looks at a value."""
     weight = float(problem.whole_weights.sum()) * problem.unit_weight
-    smooth = isinstance(problem.objective, Mean)
+    objective = built_in(problem.objective)
+    room = slack(objective, problem.whole_weights, problem.unit_weight)
     return StopRule(
-        diameter,
-        tolerance,
-        Residuals(
-            problem.graph.edges, slack(problem.objective, problem.whole_weights, problem.unit_weight), weight, smooth
-        ),
+        diameter, tolerance, Residuals(problem.graph.edges, room, weight, smooth=isinstance(objective, Mean))
     )

@@ -1,15 +1,17 @@
 """Frames: what a message looks like as bytes.
 
 Rules:
-- Three families. **Steps** carry the iteration: one fixed size a charter, whatever they say, so that their length tells
+- Four families. **Steps** carry the iteration: one fixed size a charter, whatever they say, so that their length tells
   nothing; a fixed binary layout, little-endian, drawn below. **Statements** carry the search, as
-  `protocol/participant.py` draws them. **Control** (HELLO, WELCOME, REFUSED, WANT, NOT YET, AWAY, DONE) is msgpack,
-  typed by msgspec, and never longer than `CONTROL_BYTES`. Beside these, a **withdrawal** (`withdrawal.py`).
+  `protocol/participant.py` draws them. **Vectors** carry sums of long updates up a tree, and totals down. **Control**
+  (HELLO, WELCOME, REFUSED, WANT, NOT YET, AWAY, DONE) is msgpack, typed by msgspec, and never longer than
+  `CONTROL_BYTES`. Beside these, a **withdrawal** (`withdrawal.py`).
 - A length is checked before anything is allocated, and every number before anybody uses it: finite, and within what
   the charter makes possible. Whatever cannot be right raises `BadFrame`, and nothing else is ever raised.
 
     step frame        | "S" | session 8 | round u32 | digest 16 | number f64 × m | maxima f64 × 2m, or 3m |
     statements frame  | "G" | session 8 | (length u32 | signature's length u8 | statement | signature) … |
+    vector frame      | "V" | session 8 | up u8 | round u32 | chunk u32 | step u16 | context 16 | numbers, packed |
     withdrawal frame  | "W" | session 8 | msgpack of what is said, certificate, signature |
 
 Maxima are on their way to everybody (`maxima.py`): two a coordinate where a search ends the run, three where
@@ -33,13 +35,14 @@ from midst.protocol.node import Message
 from midst.protocol.statements import Statement
 from midst.types import Array
 
-PROTOCOL = 6
+PROTOCOL = 7
 CONTROL_BYTES = 1024
 TEXT_BYTES = 512  # of anything in words
 SESSION_BYTES = 8
 DIGEST_BYTES = 16
 
 _STEP = struct.Struct(f"<c{SESSION_BYTES}sI{DIGEST_BYTES}s")
+_VECTOR = struct.Struct(f"<c{SESSION_BYTES}s?IIH{DIGEST_BYTES}s")
 _NUMBER = struct.Struct("<d")
 _ROUND, _EDGE = struct.Struct("<I"), struct.Struct("<Idd")
 _LENGTHS = struct.Struct("<IB")
@@ -86,6 +89,20 @@ class Statements(msgspec.Struct, frozen=True, eq=False):
 
     def __repr__(self) -> str:
         return f"<{len(self.statements)} statements>"
+
+
+class VectorFrame(msgspec.Struct, frozen=True, eq=False):
+    """A vector on its way up the tree, a sum, or down, the totals; as received."""
+
+    up: bool
+    round: int
+    chunk: int
+    step: int
+    context: bytes
+    vector: bytes
+
+    def __repr__(self) -> str:
+        return f"<Vector of round {self.round}, chunk {self.chunk}, step {self.step}>"
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
@@ -173,7 +190,7 @@ class Codec:
     """Frames of one charter."""
 
     def __init__(
-        self, digest: bytes, coordinates: int | None, maxima_each: int, limits: Limits, statement: int
+        self, digest: bytes, coordinates: int | None, maxima_each: int, limits: Limits, statement: int, vector: int = 0
     ) -> None:
         """What fixes the layout.
 
@@ -183,6 +200,7 @@ class Codec:
             maxima_each: how many, a coordinate; 0 where there is no iteration.
             limits: what numbers are possible in it.
             statement: bytes of the longest one of a search, but for announcements; 0 where there is none.
+            vector: bytes of the longest one, where an update is about vectors.
         """
         self._session = digest[:SESSION_BYTES]
         self._shape = () if coordinates is None else (coordinates,)
@@ -192,6 +210,7 @@ class Codec:
         self._single = struct.Struct(f"{_STEP.format}{1 + maxima_each}d")  # a step about one number
         self.step_bytes = _STEP.size + 8 * self._coordinates * (1 + maxima_each) if maxima_each else 0
         self._statement = statement
+        self._vector = vector
         self._together = self.largest(b"")  # bytes of statements that travel in one frame
 
     def largest(self, certificate: bytes | None = None) -> int:
@@ -204,9 +223,10 @@ class Codec:
         statement = max(self._statement, 5 + 52 + shown) if self._statement else 0
         leaving = _HEAD_BYTES + withdrawal_bytes(shown, _LONGEST_SIGNATURE)
         statements = _HEAD_BYTES + _LENGTHS.size + statement + _LONGEST_SIGNATURE
-        return max(self.step_bytes, CONTROL_BYTES, statements, leaving)
+        vector = _VECTOR.size + self._vector if self._vector else 0
+        return max(self.step_bytes, CONTROL_BYTES, statements, leaving, vector)
 
-    def decode(self, frame: bytes) -> StepFrame | Statements | SignedWithdrawal | Control:
+    def decode(self, frame: bytes) -> StepFrame | Statements | VectorFrame | SignedWithdrawal | Control:
         """What a frame says.
 
         Raises:
@@ -220,6 +240,10 @@ class Codec:
         match kind:
             case b"G" if self._statement:
                 return Statements(self.decode_all(frame))
+            case b"V" if self._vector and len(frame) >= _VECTOR.size:
+                _, session, up, round, chunk, step, context = _VECTOR.unpack_from(frame)
+                self._check_session(session)
+                return VectorFrame(up, round, chunk, step, context, frame[_VECTOR.size :])
             case b"T":
                 return decode_control(frame)
             case b"W":
@@ -294,6 +318,12 @@ class Codec:
                 raise BadFrame("statements that are cut off")
             found.append(Statement(frame[start:middle], frame[middle:place]))
         return tuple(found)
+
+    # Vectors
+
+    def encode_vector(self, up: bool, round: int, chunk: int, step: int, context: bytes, vector: bytes) -> bytes:
+        """A vector frame; of the context its first bytes."""
+        return _VECTOR.pack(b"V", self._session, up, round, chunk, step, context[:DIGEST_BYTES]) + vector
 
     # Leaving
 

@@ -15,7 +15,7 @@ from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 
-from midst.objectives import Mean
+from midst.objectives import Quantile
 from midst.plots.style import tidy_power
 from midst.trace import Probe, Trace
 from midst.types import Array
@@ -67,7 +67,7 @@ def make_rows(trace: Trace, coordinate: int = 0) -> tuple[ProbeRow, ...]:
         coordinate: of which coordinate.
     """
     probes = [probe for probe in trace.probes if probe.coordinate == coordinate]
-    if not probes or isinstance(trace.objective, Mean):
+    if not probes or not isinstance(trace.objective, Quantile):
         return ()
     ranks = trace.objective.ranks(sum(probes[0].totals))
     below = {probes[0].edges[0]: 0}  # the weight at or below each edge

@@ -8,14 +8,15 @@ Rules:
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from midst.errors import MissingExtra
-from midst.plots.picture import Picture
-from midst.plots.style import BLUE, EXPOSED, GREEN, HIDDEN, LIGHT_GREY, ORANGE, PURPLE, SKY
+from midst.plots.picture import Picture, draw
+from midst.plots.style import BLUE, EXPOSED, GREEN, HIDDEN, LIGHT_GREY, ORANGE, PURPLE, SKY, Width
 from midst.privacy.audit import Leakage
 
 try:
@@ -31,18 +32,29 @@ if TYPE_CHECKING:
 _NUMBERED = 40  # up to so many nodes each has its number on the axis
 
 
-def draw_leakage(leakage: Leakage) -> Figure:
-    """Bounds, bits and the share not yet exposed, beside each other."""
-    figure = Picture(figsize=(13, 4.6), layout="constrained")
-    figure.suptitle(
-        f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed, {leakage.mean_bits:.2f} bits a node"
-        f"{leakage.split} ({leakage.kind}; {leakage.audience})"
+def draw_leakage(leakage: Leakage, *, ax: Axes | None = None, of: str | None = None, width: Width | None = None) -> Any:
+    """Bounds, bits and the share not yet exposed, beside each other.
+
+    Args:
+        leakage: what was given away.
+        ax: axes to draw one panel into, instead of a figure.
+        of: "bounds", "bits" or "share", to draw that alone.
+        width: "column" or "page" of a journal.
+
+    Raises:
+        InputError: what is asked for is not there.
+    """
+    draws = {"bounds": draw_bounds, "bits": draw_bits, "share": draw_share}
+    return draw(
+        {name: partial(each, leakage=leakage) for name, each in draws.items()},
+        main="bits",
+        size=(13, 4.6),
+        ax=ax,
+        of=of,
+        width=width,
+        title=f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed, {leakage.mean_bits:.2f} bits a node"
+        f"{leakage.split} ({leakage.kind}; {leakage.audience})",
     )
-    bounds, bits, share = figure.subplots(1, 3)
-    draw_bounds(bounds, leakage)
-    draw_bits(bits, leakage)
-    draw_share(share, leakage)
-    return figure
 
 
 def draw_bounds(axes: Axes, leakage: Leakage) -> None:
@@ -60,7 +72,7 @@ def draw_bounds(axes: Axes, leakage: Leakage) -> None:
         for end, open_end, mark in ((ends[0], np.isinf(start), "v"), (ends[1], np.isinf(stop), "^")):
             axes.plot(node, end, marker=mark if open_end else "_", color=HIDDEN, markersize=6)
     axes.plot(nodes[known], lower[known], "D", color=EXPOSED, markersize=6)
-    axes.set_title("what the adversary can bound (diamond: value known)")
+    axes.set_title("what it can bound (diamond: value known)")
     axes.set_ylabel("value")
     _finish(axes, leakage)
 

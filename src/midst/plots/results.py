@@ -12,6 +12,8 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +23,18 @@ from scipy.sparse import csgraph
 from midst.errors import InputError, MissingExtra
 from midst.files import check_writable, write_whole
 from midst.graphs import Graph
-from midst.plots.funnel import ProbeRow, find_places, make_rows
-from midst.plots.picture import Picture
-from midst.plots.style import EXPOSED, GREEN, HIDDEN, LIGHT_GREY, log_spaced, tidy_power
+from midst.objectives import Quantile
+from midst.plots.funnel import ProbeRow, count_steps, find_places, make_rows
+from midst.plots.picture import check_choice, draw, make_figure, print_size
+from midst.plots.style import EXPOSED, GREEN, HIDDEN, LIGHT_GREY, WIDTH_NAMES, Width, log_spaced, tidy_power
 from midst.result import Result
+from midst.trace import Trace
 from midst.types import Array, Bools, Ints
 
 try:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.patches import Polygon, Rectangle
     from matplotlib.patheffects import withStroke
     from matplotlib.ticker import MaxNLocator
@@ -61,50 +64,130 @@ _MOST_ROWS, _TOP = 12, 5  # of a search: so many probes are drawn; of more, so m
 _HALF = 0.22  # of a row: half the height of its cells
 _STRONG, _FAINT = 0.4, 0.12
 _LETTER = 0.016  # of the axis: about how wide a letter is
+_NARROW = 5  # inches
 _DOTS, _LINES = 20_000, 50_000  # nodes and edges drawn at most
 
 
-def draw_result(result: Result, values: Array | None = None) -> Figure:
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """How a run went, as it is drawn.
+
+    Attributes:
+        trace: the record.
+        objective: what was sought.
+        answer: of the first coordinate; None where it is not known.
+        probes: of the search, the sum that ends it included.
+        ended: how the iteration did, for the title.
+        took: what the search did, likewise.
+        values: the private values, where they are to be drawn.
+    """
+
+    trace: Trace
+    objective: str
+    answer: float | None
+    probes: int
+    ended: str
+    took: str
+    values: Array | None
+
+    @classmethod
+    def of_result(cls, result: Result, values: Array | None) -> _Course:
+        answer, probes, iterations = float(np.ravel(result.value)[0]), result.probes, result.iterations
+        state = f"{probes} probes find it" if result.standing else "proved" if result.certified else "no proof"
+        ended, took = f"{state} after {iterations:,} iterations", f"{probes} probes, {result.rounds:,} rounds"
+        return cls(result.trace, result.objective, answer, probes, ended, took, values)
+
+    @classmethod
+    def of_trace(cls, trace: Trace, values: Array | None) -> _Course:
+        probes, answer = count_steps(trace), None if trace.answer is None else trace.answer[0]
+        ended = f"{trace.iterations:,} iterations" + (f", then {probes} probes" if trace.probes else "")
+        return cls(trace, trace.title, answer, probes, ended, f"{probes} probes", values)
+
+    def draw(self, axes: Axes) -> None:
+        """What every node sent, thick where that was its own value; or how a search closed in."""
+        if self.trace.iterations:
+            _draw_curves(axes, self)
+        else:
+            _draw_search(axes, self)
+
+    @property
+    def rows_too_many(self) -> int:
+        """Of a search, beyond those that fit."""
+        return 0 if self.trace.iterations else max(0, len(_heights(make_rows(self.trace))) - _ROWS_THAT_FIT)
+
+
+def draw_result(
+    result: Result,
+    values: Array | None = None,
+    *,
+    ax: Axes | None = None,
+    of: str | None = None,
+    width: Width | None = None,
+) -> Any:
     """The network beside x_i(t), thick where a node sent its own value; or beside the brackets of a search.
 
     Args:
         result: of a run that recorded x, or of a search.
         values: the private values, to be drawn as ticks at the right edge.
+        ax: axes to draw one panel into, instead of a figure.
+        of: "course" or "network", to draw that alone.
+        width: "column" or "page" of a journal.
 
     Raises:
-        InputError: there was noise, of which there is nothing to draw.
+        InputError: there is nothing to draw, or what is asked for is not there.
     """
-    if result.noise is not None:
+    _refuse_empty(result.trace, noise=result.noise is not None)
+    course = _Course.of_result(result, values)
+    return draw(
+        {"network": partial(_draw_network, result=result), "course": course.draw},
+        main="course",
+        size=(11, 5.2 + 0.4 * course.rows_too_many),
+        ax=ax,
+        of=of,
+        width=width,
+        title=headline(result),
+        ratios=(1, 1.35),
+    )
+
+
+def draw_trace(trace: Trace, values: Array | None = None, *, ax: Axes | None = None, width: Width | None = None) -> Any:
+    """What every node sent, or how a search closed in, as far as it was recorded; see `draw_result`."""
+    _refuse_empty(trace, noise="noise" in trace.parameters)
+    course = _Course.of_trace(trace, values)
+    size = (7, 5.2 + 0.4 * course.rows_too_many)
+    return draw({"course": course.draw}, main="course", size=size, ax=ax, of=None, width=width)
+
+
+def _refuse_empty(trace: Trace, noise: bool) -> None:
+    if noise:
         raise InputError("a search with noise is not drawn: its totals say nothing for certain")
-    tall = 0 if result.iterations else max(0, len(_heights(make_rows(result.trace))) - _ROWS_THAT_FIT)
-    figure = Picture(figsize=(11, 5.2 + 0.4 * tall), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
-    figure.suptitle(headline(result), fontsize=13)
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
-    _draw_network(left, result)
-    if result.iterations:
-        _draw_curves(right, result, values)
-    else:
-        _draw_search(right, result, values)
-    return figure
+    if trace.iterations and not len(trace.t):
+        raise InputError("no iteration was recorded, and so there is nothing to draw; try record auto")
 
 
-def draw_both(consensus: Result, search: Result, values: Array | None = None) -> Figure:
+def draw_both(consensus: Result, search: Result, values: Array | None = None, width: Width | None = None) -> Figure:
     """Two ways to the same answer, side by side: for each the network with whoever was exposed, and below how it went.
 
     Args:
         consensus: of a run that recorded x.
         search: of a search for the same.
         values: the private values, to be drawn in both.
+        width: "column" or "page" of a journal.
     """
-    figure = Picture(figsize=(9.6, 8.2), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08))
-    figure.suptitle(f"{search.nodes:,} nodes find the {search.objective} of their values, in two ways", fontsize=14)
-    networks, courses = figure.subplots(2, 2, height_ratios=(1, 1.15))
-    for name, axes, result in zip(("consensus", "search"), networks, (consensus, search), strict=True):
-        _draw_network(axes, result)
+    check_choice("width", width, WIDTH_NAMES)
+    figure = make_figure(4.4, 16.0) if width == "column" else make_figure(9.6, 8.2)
+    if width is None:
+        figure.suptitle(f"{search.nodes:,} nodes find the {search.objective} of their values, in two ways", fontsize=14)
+    places: Any = [["n0"], ["c0"], ["n1"], ["c1"]] if width == "column" else [["n0", "n1"], ["c0", "c1"]]
+    ratios = [1, 1.15] * (len(places) // 2)
+    axes = figure.subplot_mosaic(places, height_ratios=ratios)
+    for k, (name, result) in enumerate((("consensus", consensus), ("search", search))):
+        _draw_network(axes[f"n{k}"], result)
         exposed = f"{len(result.exposed):,} of {result.nodes:,}" if result.exposed else "nobody"
-        axes.set_title(f"{name}: {result.rounds:,} rounds, {exposed} exposed", fontsize=12, weight="bold")
-    _draw_curves(courses[0], consensus, values)
-    _draw_search(courses[1], search, values)
+        axes[f"n{k}"].set_title(f"{name}: {result.rounds:,} rounds, {exposed} exposed", fontsize=12, weight="bold")
+        _Course.of_result(result, values).draw(axes[f"c{k}"])
+    if width is not None:
+        print_size(figure, width)
     return figure
 
 
@@ -135,11 +218,19 @@ def headline(result: Result) -> str:
     verb = "agree on" if result.certified else "have not yet agreed on"
     if result.objective == "mean":
         gave = "each value can be computed by whoever knows z(0)"
+    elif not result.trace.tells:
+        gave = "what that told is not known"
     else:
         count = len(result.exposed)
         who = {0: "none", result.nodes: "all"}.get(count, f"{count:,}")
-        gave = f"{who} sent {'its own value' if count <= 1 else 'their own value'}"
+        verb_of, to = ("sent", "") if _are_sent(result.trace) else ("gave away", " to whoever knows z(0)")
+        gave = f"{who} {verb_of} {'its own value' if count <= 1 else 'their own value'}{to}"
     return f"{result.nodes:,} nodes {verb} the {result.objective}; {gave}"
+
+
+def _are_sent(trace: Trace) -> bool:
+    """Whether who is exposed has sent its value itself, as for a quantile; else it follows for whoever knows z(0)."""
+    return isinstance(trace.objective, Quantile)
 
 
 # The network
@@ -148,7 +239,7 @@ def headline(result: Result) -> str:
 def _draw_network(axes: Axes, result: Result) -> None:
     graph = result.trace.graph
     place = _part(arrange(graph)) if graph.n <= _NUMBERED else arrange(graph)
-    exposed = np.isin(np.arange(graph.n), result.exposed)
+    exposed = np.isin(np.arange(graph.n), result.exposed if result.trace.tells else ())
     once = np.flatnonzero(graph.source < graph.target)
     edges, dots = _thin(once, _LINES), _thin(np.arange(graph.n), _DOTS)
     strength = float(np.clip(40 / np.sqrt(edges.size), 0.15, 1.0))
@@ -156,9 +247,12 @@ def _draw_network(axes: Axes, result: Result) -> None:
     many = edges.size > 5000
     axes.add_collection(LineCollection(ends, colors=LIGHT_GREY, linewidths=strength, alpha=strength, rasterized=many))
     size = 220.0 if graph.n <= _NUMBERED else float(np.clip(9000 / graph.n, 1.5, 90))
-    gave = "its value follows from z(0)" if result.objective == "mean" else "sent its own value"
+    gave = "sent its own value" if _are_sent(result.trace) else "its value follows from z(0)"
+    kept = "never sent its own value" if _are_sent(result.trace) else "its value does not follow from z(0)"
+    if not result.trace.tells:
+        kept = "what it told is not known"
     for group, colour, marker, area, name in (
-        (dots[~exposed[dots]], HIDDEN, "o", size, "never sent its own value"),
+        (dots[~exposed[dots]], HIDDEN, "o", size, kept),
         (dots[exposed[dots]], EXPOSED, "s", size if graph.n <= _NUMBERED else 2 * size, gave),
     ):
         if group.size:
@@ -182,7 +276,7 @@ def _draw_network(axes: Axes, result: Result) -> None:
     middle, reach = (place.max(axis=0) + place.min(axis=0)) / 2, 0.56 * np.ptp(place, axis=0).max()
     axes.set(xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal")
     axes.axis("off")
-    axes.legend(ncols=2, **_BELOW)
+    _explain(axes, 2)
 
 
 def arrange(graph: Graph) -> Array:
@@ -222,35 +316,35 @@ def _part(place: Array) -> Array:
 # The curves
 
 
-def _draw_curves(axes: Axes, result: Result, values: Array | None) -> None:
-    trace = result.trace
+def _draw_curves(axes: Axes, course: _Course) -> None:
+    trace, values = course.trace, course.values
     frames = log_spaced(len(trace.t), _FRAMES)
     x, inside = trace.x[frames], trace.inside[frames]
     if x.ndim == 3:
         x, inside = x[:, :, 0], inside[:, :, 0]
     iteration = trace.t[frames] + 1
-    if result.nodes > _CURVES:
+    if trace.graph.n > _CURVES:
         _draw_bands(axes, iteration, x)
     else:
-        _draw_lines(axes, iteration, x, inside & (result.objective != "mean"))
-    answer = float(np.ravel(result.value)[0])
-    axes.axhline(answer, color="black", linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label=result.objective)
+        _draw_lines(axes, iteration, x, inside & _are_sent(trace))
+    if course.answer is not None:
+        dashed: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 3)), "linewidth": 1.2, "zorder": 4}
+        axes.axhline(course.answer, label=course.objective, **dashed)
     if values is not None:
-        _draw_values(axes, values.reshape(result.nodes, -1)[:, 0])
-    if result.iterations > _LINEAR:
+        _draw_values(axes, values.reshape(trace.graph.n, -1)[:, 0])
+    if trace.iterations > _LINEAR:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:,.0f}")
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlim(1, max(result.iterations, 2))
+    axes.set_xlim(1, max(trace.iterations, 2))
     of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
-    state = f"{result.probes} probes find it" if result.standing else "proved" if result.certified else "no proof"
-    axes.set_title(f"what each node sent{of}; {state} after {result.iterations:,} iterations", fontsize=10)
+    axes.set_title(f"what each node sent{of}; {course.ended}", fontsize=10)
     axes.set_xlabel("iteration", fontsize=9)
     axes.set_ylabel("x", fontsize=9)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(ncols=4 if values is None else 2, **_BELOW)
+    _explain(axes, 4 if values is None else 2)
 
 
 def _draw_lines(axes: Axes, iteration: Ints, x: Array, inside: Bools) -> None:
@@ -290,9 +384,9 @@ def _draw_values(axes: Axes, values: Array) -> None:
 # The search
 
 
-def _draw_search(axes: Axes, result: Result, values: Array | None) -> None:
+def _draw_search(axes: Axes, course: _Course) -> None:
     """A row a probe, its cells equally wide; the cell that is opened widens into the next row, down to the answer."""
-    trace = result.trace
+    trace, values = course.trace, course.values
     rows = make_rows(trace)
     heights = _heights(rows)
     end = max(heights.values(), default=-1) + 1
@@ -311,20 +405,19 @@ def _draw_search(axes: Axes, result: Result, values: Array | None) -> None:
     if len(heights) < end:
         hidden = len({row.step for row in rows}) - len(heights)
         axes.text(0.5, _TOP, f"… {hidden} more probes …", ha="center", va="center", fontsize=9)
-    summed = result.probes > 1 + max((row.step for row in rows), default=-1)
-    words = tidy_power(f"{float(np.ravel(result.value)[0]):.10g}")
+    summed = course.probes > 1 + max((row.step for row in rows), default=-1)
+    words = "" if course.answer is None else tidy_power(f"{course.answer:.10g}")
     axes.add_patch(Rectangle((0, end - _HALF), 1, 2 * _HALF, facecolor=(HIDDEN, _STRONG), linewidth=0))
-    axes.text(0.5, end, f"{result.objective} {words}", ha="center", va="center", fontsize=10, weight="bold")
-    _say(axes, end, f"probe {result.probes}\n(a sum)" if summed else "answer")
+    axes.text(0.5, end, f"{course.objective} {words}", ha="center", va="center", fontsize=10, weight="bold")
+    _say(axes, end, f"probe {course.probes}\n(a sum)" if summed else "answer")
     if values is not None:
         own = values if trace.owners is not None or values.ndim == 1 else values[:, 0]
         places = [(place, rows[k].step) for k, _, place in find_places(trace, own) if rows[k].step in heights]
         x, y = [place for place, _ in places], [heights[step] - _HALF + 0.07 for _, step in places]
         axes.plot(x, y, "o", color=GREEN, markersize=4, markeredgewidth=0, label="private values")
-        axes.legend(ncols=3, **_BELOW)
+        _explain(axes, 3)
     of = f" (first of {trace.x.shape[2]} coordinates)" if trace.x.ndim == 3 else ""
-    took = f"{result.probes} probes, {result.rounds:,} rounds"
-    axes.set_title(f"how many values lie in each cell{of}; {took}", fontsize=10)
+    axes.set_title(f"how many values lie in each cell{of}; {course.took}", fontsize=10)
     axes.annotate(_PUBLIC, (0.5, -0.03), xycoords="axes fraction", ha="center", va="top", fontsize=9)
     axes.set(xlim=(-0.15, 1.05), ylim=(end + 0.5, -0.5))
     axes.axis("off")
@@ -371,6 +464,13 @@ def _draw_opening(axes: Axes, row: ProbeRow, cell: int, height: int, left: float
     axes.add_patch(Polygon(corners, facecolor=(HIDDEN, _FAINT / 2), linewidth=0, zorder=0))
     for top, bottom in ends:
         axes.plot([top, bottom], [high, low], color=LIGHT_GREY, linewidth=0.8, zorder=0)
+
+
+def _explain(axes: Axes, columns: int) -> None:
+    """A legend under the axes; in a narrow figure of two columns at most."""
+    whole = axes.get_figure()
+    narrow = whole is not None and whole.bbox.width < _NARROW * whole.dpi
+    axes.legend(ncols=min(columns, 2) if narrow else columns, **_BELOW)
 
 
 def _thin(items: Ints, most: int) -> Ints:

@@ -1,10 +1,16 @@
-"""What pictures and pages share, without matplotlib: colours, numbers for people, which points of a curve are drawn."""
+"""What pictures and pages share, without matplotlib: colours, widths, numbers for people, which points are drawn."""
 
 from __future__ import annotations
+
+from typing import Literal, get_args
 
 import numpy as np
 
 from midst.types import Ints
+
+Width = Literal["column", "page"]
+WIDTHS: dict[Width, float] = {"column": 3.5, "page": 7.16}  # inches: one column of a journal of two, and both
+WIDTH_NAMES: tuple[Width, ...] = get_args(Width)
 
 # Okabe and Ito's colours, which stay apart for the colour-blind
 BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9"

@@ -22,13 +22,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.objectives import Mean
+from midst.frames import make_frame
+from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import best_beliefs
 from midst.privacy.beliefs import are_apart, has_totals, posteriors
@@ -41,12 +42,24 @@ from midst.privacy.published import is_search
 from midst.privacy.sealed import LARGEST, Mixture
 from midst.privacy.search_beliefs import find_floor, learn
 from midst.privacy.views import SHORTEST, View, hears_everybody, view
+from midst.rows import as_html, count_named
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from midst.plots.style import Width
+
+LeakagePanel = Literal["bounds", "bits", "share"]
 FigureKind = Literal["exact", "sampled", "upper bound", "lower bound"]
 
 _SIDES = ("below", "at", "above")
+_OF_NODES = """
+    exposed exposed_at side side_probability lower upper bits bits_error at_least floor excess resolution
+""".split()
 _CERTAIN = 1e-9
 _RELATIVE_RESOLUTION = 1e-3
 
@@ -150,6 +163,59 @@ class Leakage:
     def split(self) -> str:
         """Floor and excess, in words; nothing where they are not known."""
         return "" if math.isnan(self.mean_floor) else f" ({self.mean_floor:.2f} floor, {self.mean_excess:.2f} excess)"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The report as lines for people: (what, how much)."""
+        error = float(np.nanmax(self.bits_error))
+        bits = f"{self.mean_bits:.2f} in the mean{self.split}, {np.nanmax(self.bits):.2f} at most"
+        lower = f"{self.mean_at_least:.2f}, by the best attack here"
+        return [
+            ("told to", self.audience),
+            ("exposed", count_named(map(str, np.flatnonzero(self.exposed)), self.honest, "honest nodes")),
+            ("bits a node", f"{bits}; {self.kind}" + (f", ± {2 * error:.2g}" if error else "")),
+            *([("at least", lower)] if self.kind == "upper bound" and np.isfinite(self.at_least).any() else []),
+            *(("note", note) for note in self.notes),
+        ]
+
+    def _repr_html_(self) -> str:
+        return as_html(self.rows())
+
+    @overload
+    def plot(self, ax: None = None, *, of: LeakagePanel | None = None, width: Width | None = None) -> Figure: ...
+    @overload
+    def plot(self, ax: Axes, *, of: LeakagePanel | None = None) -> Axes: ...
+    def plot(
+        self, ax: Axes | None = None, *, of: LeakagePanel | None = None, width: Width | None = None
+    ) -> Figure | Axes:
+        """Draw bounds and bits of every node, and the share not yet exposed: what the adversary knows.
+
+        Args:
+            ax: axes of matplotlib to draw one of the three into, the bits if not said otherwise; returned, then.
+            of: "bounds", "bits" or "share": that alone.
+            width: of the figure: "column" or "page" of a journal; for a screen if not given.
+
+        Raises:
+            InputError: what is asked for is not there.
+            MissingExtra: matplotlib is not installed.
+        """
+        from midst.plots.leakage import draw_leakage
+
+        picture: Figure | Axes = draw_leakage(self, ax=ax, of=of, width=width)
+        return picture
+
+    def to_pandas(self) -> DataFrame:
+        """A row a node, corrupt ones included, as the adversary sees it.
+
+        Columns: `node`, `corrupt`, and the attributes that have an entry a node: `exposed`, `exposed_at`, `side`,
+        `side_probability`, `lower`, `upper`, `bits`, `bits_error`, `at_least`, `floor`, `excess`, `resolution`. Where
+        the adversary knows a value, that is what `lower` and `upper` are.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        node = np.arange(len(self.bits))
+        columns = {"node": node, "corrupt": np.isin(node, self.adversary.corrupt)}
+        return make_frame(columns | {name: getattr(self, name) for name in _OF_NODES})
 
     def to_dict(self) -> dict[str, Any]:
         """The report, ready for JSON: infinite bounds and the entries of corrupt nodes are None.
@@ -335,9 +401,10 @@ def _stronger(trace: Trace, adversary: Adversary) -> Adversary:
     adversary.check(trace.graph)
     if trace.probes:  # with sealed z(0) nodes are not believed in one by one, and totals do not simply come on top
         return replace(adversary, eavesdrops=True, init="clear")
-    if hears_everybody(trace, adversary) and not (isinstance(trace.objective, Mean) and not adversary.eavesdrops):
+    kinked = isinstance(trace.objective, Quantile)
+    if hears_everybody(trace, adversary) and (kinked or adversary.eavesdrops):
         return adversary
-    sealed = not isinstance(trace.objective, Mean) and trace.parameters["theta"] == 0.5
+    sealed = kinked and trace.parameters["theta"] == 0.5
     sealed = sealed and trace.iterations >= SHORTEST and trace.graph.n <= LARGEST
     return replace(adversary, eavesdrops=True, init="sealed" if sealed else "clear")
 

@@ -35,7 +35,7 @@ class Public:
         unique: whether exactly one value is the answer, so that its holder ends inside.
         left: slope of f_i left of s_i (the median: 1), one a node.
         right: slope right of it.
-        curvature: 0 for quantiles.
+        curvature: 0 for quantiles. Like both slopes, no number where the objective is somebody's own.
         whole_weights: weights, in units.
         unit: the lattice of weights: every 2·w_i = left + right is a multiple of 2·unit.
         c: convergence parameter.

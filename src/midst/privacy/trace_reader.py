@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from midst.errors import InputError
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.normals import EdgeNormals
-from midst.objectives import Mean, Quantile
-from midst.privacy.observations import Branches, Heard, Public, Shifted, Spans
+from midst.objectives import AuditedObjective, Mean, Objective, Quantile, title_of
+from midst.privacy.observations import Branches, Heard, Public, Shifted, Spans, shifted_subgradients
 from midst.protocol.step import next_sums
 from midst.system import noise_on_edges, streams
 from midst.trace import Segments, Trace
@@ -32,13 +32,13 @@ class TraceReader:
         self._trace = trace
         self._coordinate = coordinate
         objective = trace.objective
-        self.smooth = isinstance(objective, Mean)
-        left, right, curvature = objective.slopes(trace.whole_weights, trace.unit_weight)
+        self.smooth = not isinstance(objective, Quantile)
+        left, right, curvature = _slopes(objective, trace)
         numbers = {name: self._parameter(name) for name in ("c", "theta", "mu", "sigma")}
         total = int(trace.whole_weights.sum())
         unique = isinstance(objective, Quantile) and (objective.exact_tau(total) * total).denominator != 1
         unit = trace.unit_weight * int(np.gcd.reduce(trace.whole_weights))
-        title = objective.title(total)
+        title = title_of(objective, total)
         self.public = Public(
             trace.graph,
             title,
@@ -56,6 +56,7 @@ class TraceReader:
         self._kept = dict(zip(trace.t.tolist(), x, strict=True))
         self.frames = x if len(trace.t) == trace.iterations else None
         self.z0 = self._find_z0()
+        self._subgradients: Array | None = None
 
     def _parameter(self, name: str) -> float:
         each = np.reshape(self._trace.parameters[name], -1)
@@ -78,6 +79,31 @@ class TraceReader:
             _value(part, inside),
             _spans(part, inside),
         )
+
+    def clearly(self, node: int, sums: tuple[Array, Array] | None) -> Branches:
+        """What the messages of a node tell whoever knows z(0)."""
+        if isinstance(self._trace.objective, Quantile):
+            return self.branches(node)
+        if isinstance(self._trace.objective, Mean):
+            return self.mean_value(node, sums)
+        return self.own_value(node, self._trace.objective, sums)
+
+    def own_value(self, node: int, objective: Objective, sums: tuple[Array, Array] | None) -> Branches:
+        """What every message of a node tells by itself, taken together: see `AuditedObjective`."""
+        assert isinstance(objective, AuditedObjective), "others were refused"
+        if sums is None or self.frames is None:
+            raise InputError(f"auditing a {objective.name} needs every x and z(0); run with record all")
+        x, last = self.frames[:, node], float(self._last[node])
+        if self._weightless(node):
+            return Branches(node, last)
+        if self._subgradients is None:
+            self._subgradients = shifted_subgradients(self.public, self.frames, *sums)
+        weight = np.array(self._trace.whole_weights[node] * self._trace.unit_weight)
+        branch = self._branch(node)
+        lower, upper = objective.values_behind(weight, x, self._subgradients[:, node], branch)
+        inside = self._segments(node).branch == 0
+        value = float(lower[branch == 0][0]) if inside.any() else None
+        return Branches(node, last, float(lower.max()), float(upper.min()), value, _spans(self._segments(node), inside))
 
     def mean_value(self, node: int, sums: tuple[Array, Array] | None) -> Branches:
         """The mean's x update solved for s: every message tells it to whoever knows S."""
@@ -200,8 +226,7 @@ class TraceReader:
         return self._trace.own not in (None, node)
 
     def _weightless(self, node: int) -> bool:
-        public = self.public
-        return bool(public.left[node] + public.right[node] + public.curvature[node] == 0)
+        return int(self._trace.whole_weights[node]) == 0
 
     def _segments(self, node: int) -> Segments:
         segments = self._trace.segments
@@ -214,6 +239,19 @@ class TraceReader:
     def _branch(self, node: int) -> NDArray[np.int8]:
         part = self._segments(node)
         return np.repeat(part.branch, part.stop - part.start)
+
+
+def _slopes(objective: Objective, trace: Trace) -> tuple[Array, Array, Array]:
+    """Left and right slope and curvature, one a node; not numbers where the objective is somebody's own.
+
+    Raises:
+        InputError: it is, and nobody has worked out what it tells.
+    """
+    if isinstance(objective, Quantile | Mean):
+        return objective.slopes(trace.whole_weights, trace.unit_weight)
+    if not isinstance(objective, AuditedObjective):
+        raise InputError(f"what messages about a {objective.name} tell is not worked out, so there is no audit of them")
+    return (np.full(trace.graph.n, np.nan),) * 3
 
 
 def _value(part: Segments, inside: Bools) -> float | None:

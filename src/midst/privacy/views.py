@@ -18,6 +18,7 @@ import numpy as np
 
 from midst.errors import InputError
 from midst.graphs import Graph
+from midst.objectives import built_in
 from midst.privacy.adversaries import Adversary
 from midst.privacy.observations import Observation, Public, Unseen, shifted_subgradients
 from midst.privacy.published import Published, is_search, read_published
@@ -82,8 +83,9 @@ def view_of_search(trace: Trace, adversary: Adversary, public: Published | None)
     if public is None:
         raise InputError("nothing was run: this trace has no iterations, no search and no answer")
     weights = trace.whole_weights if trace.owners is None else trace.whole_weights[trace.owners]
-    title = trace.objective.title(int(weights.sum()))
-    slopes = trace.objective.slopes(trace.whole_weights, trace.unit_weight)
+    objective = built_in(trace.objective)
+    title = objective.title(int(weights.sum()))
+    slopes = objective.slopes(trace.whole_weights, trace.unit_weight)
     no = math.nan  # an iteration's parameters
     about = Public(
         trace.graph, title, False, *slopes, trace.whole_weights, unit=no, c=no, theta=no, mu=no, sigma=no, iterations=0
@@ -102,12 +104,11 @@ def _messages(trace: Trace, adversary: Adversary, reader: TraceReader) -> View:
     known = corrupt[trace.graph.source] | corrupt[trace.graph.target] | (reader.public.sigma == 0)
     clear = adversary.eavesdrops and adversary.init == "clear"
     if reader.smooth and not clear:
-        raise InputError("the mean is audited with z(0) in the clear only (init clear, eavesdropping)")
+        title = reader.public.title
+        raise InputError(f"the {title} is audited with z(0) in the clear only (init clear, eavesdropping)")
     if clear or (everybody and reader.public.sigma == 0):
         sums = None if reader.z0 is None else reader.sums(np.ones(len(trace.graph.source), np.bool_))
-        observations: list[Observation] = [
-            reader.branches(i) if not reader.smooth else reader.mean_value(i, sums) for i in honest.tolist()
-        ]
+        observations: list[Observation] = [reader.clearly(i, sums) for i in honest.tolist()]
         return View(adversary, reader.public, tuple(observations), reader.frames, sums)
     if not everybody:
         if reader.public.sigma == 0:  # z(0) is no secret, and hides nothing of whoever is heard with all its neighbours

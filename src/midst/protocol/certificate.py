@@ -17,6 +17,17 @@ s_i < x_i, −2wτ where s_i > x_i), so this test passes at the same iteration o
 
 **Mean.** With g_i = w_i (x_i − s_i), Σ g_i = Σ w_i x_i − W·mean. Hence |x_i − mean| ≤ (max x − min x) + |Σ g_i| / W.
 
+**An objective of somebody's own.** Let f = Σ f_i, every f_i convex, and let l(x) and h(x) be the sums of the least and
+the greatest subgradients of all f_i at x. If max x − min x ≤ ε and, with a = max x − ε ≤ b = min x + ε,
+
+    l(a) ≤ 0        and        h(b) ≥ 0
+
+then some minimiser of f lies in [a, b], and so within ε of every x_i. Proof: where h(b) ≥ 0, f does not fall to the
+right of b, so its least value is reached, if at all, at or below b; where l(a) ≤ 0 it is at or above a; f is
+continuous on [a, b], and its least value there is the least of all. ∎ Nothing is asked of f but that it is convex: no
+bound on its slopes, no curvature. And no other test to ε can pass earlier, since the other way round a minimiser in
+[a, b] makes both inequalities true. The sums are exact; each subgradient is as exact as its objective computes it.
+
 **Without asking anybody for a side.** Both ends of an edge know its residual
 e_ij = A_ij z_{i|j} + A_ji z_{j|i} + c (x_i + x_j), and Σ g_i = −Σ_edges e_ij with g_i ∈ ∂f_i(x_i). So
 |Σ g_i| ≤ m·E for m edges and E = max |e_ij|, and a maximum over all nodes can be had by everybody telling neighbours
@@ -41,7 +52,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from midst.objectives import Objective, Quantile
+from midst.objectives import Mean, OwnObjective, Quantile, total_subgradients
 from midst.types import Array, Bools, Ints
 
 Count = TypeVar("Count", int, Ints)
@@ -57,7 +68,8 @@ class Certificate:
         holds: the proof went through, in every coordinate.
         tolerance: ε, in the units of the data (the largest over the coordinates).
         spread: max x − min x, likewise.
-        at_or_below: weight, in units, of the nodes with s_i ≤ x_i (least over the coordinates); None for the mean.
+        at_or_below: weight, in units, of the nodes with s_i ≤ x_i (least over the coordinates); None where what was
+            sought is no quantile.
         at_or_above: the same with s_i ≥ x_i.
         total: the total weight, in units.
     """
@@ -73,7 +85,7 @@ class Certificate:
 class Prover:
     """The test above for one problem, in working units, cheap enough to be asked in every iteration."""
 
-    def __init__(self, objective: Objective, whole_weights: Ints, s: Array, tolerance: Array) -> None:
+    def __init__(self, objective: Quantile | Mean, whole_weights: Ints, s: Array, tolerance: Array) -> None:
         """Prepare the test.
 
         Args:
@@ -109,6 +121,37 @@ class Prover:
 
     def _weigh(self, x: Array) -> tuple[Ints, Ints]:
         return self._whole_weights @ (self._s <= x), self._whole_weights @ (self._s >= x)
+
+
+class OwnProver:
+    """The test above for an objective of somebody's own, in the units of the data."""
+
+    def __init__(self, objective: OwnObjective, s: Array, w: Array, tolerance: Array, total: int) -> None:
+        """Prepare the test.
+
+        Args:
+            objective: what is sought.
+            s: what all nodes hold.
+            w: their weights.
+            tolerance: ε, one number or one a coordinate.
+            total: the total weight, in units.
+        """
+        self._objective, self._s, self._w = objective, s, w
+        self._tolerance, self._total = tolerance, total
+
+    def holds(self, x: Array) -> bool:
+        """Whether x is proved to lie within the tolerance of a right answer, in every coordinate."""
+        low, high = x.min(axis=0), x.max(axis=0)
+        if not (high - low <= self._tolerance).all():
+            return False
+        least, _ = total_subgradients(self._objective, self._s, self._w, high - self._tolerance)
+        _, greatest = total_subgradients(self._objective, self._s, self._w, low + self._tolerance)
+        return bool((least <= 0).all() and (greatest >= 0).all())
+
+    def certificate(self, x: Array, unit: Array) -> Certificate:
+        """The proof for x."""
+        spread, tolerance = (float(np.max(each * unit)) for each in (np.ptp(x, axis=0), self._tolerance))
+        return Certificate(self.holds(x), tolerance, spread, None, None, self._total)
 
 
 class Closeness:
@@ -158,7 +201,7 @@ def lie_within(low: Array, high: Array, tolerance: Array) -> Bools:
     return np.asarray(high - low <= tolerance + ROUNDING * np.maximum(np.abs(low), np.abs(high)))
 
 
-def weights_needed(objective: Objective, whole_weights: Ints) -> tuple[int, int]:
+def weights_needed(objective: Quantile | Mean, whole_weights: Ints) -> tuple[int, int]:
     """The weights, in units, that must lie at or below max x, and at or above min x; 0 and all of it for the mean."""
     # By fractions: ⌈τW⌉ of a float that is a little too large would ask for a unit more than there is.
     total = int(whole_weights.sum())
@@ -166,7 +209,7 @@ def weights_needed(objective: Objective, whole_weights: Ints) -> tuple[int, int]
     return int(-(-tau * total // 1)), int(-(-(1 - tau) * total // 1))
 
 
-def slack(objective: Objective, whole_weights: Ints, unit_weight: float) -> float:
+def slack(objective: Quantile | Mean, whole_weights: Ints, unit_weight: float) -> float:
     """How small |Σ g_i| must be for a small spread to prove a quantile: half of what is exact, as room for rounding."""
     total = int(whole_weights.sum())
     tau = objective.exact_tau(total) if isinstance(objective, Quantile) else Fraction(0)

@@ -16,16 +16,17 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import mul
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from midst.errors import InputError
-from midst.protocol.step import Terms, next_x, next_z
+from midst.protocol.step import OwnTerms, Terms, next_z, x_update
 from midst.types import Array, Branch
 
 
@@ -79,7 +80,7 @@ class Node:
 
     id: int
     neighbours: tuple[int, ...]
-    terms: Terms
+    terms: Terms | OwnTerms
     c: Array
     theta: float
 
@@ -95,6 +96,10 @@ class Node:
     def _everybody(self) -> frozenset[int]:
         return frozenset(self.neighbours)
 
+    @cached_property
+    def _next_x(self) -> Callable[[Array, Any], tuple[Array, Branch]]:
+        return x_update(self.terms)
+
     @property
     def sign_column(self) -> Array:
         """The same as a column, to stand beside an array of a row a neighbour."""
@@ -103,7 +108,7 @@ class Node:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Of a number: () for a float."""
-        return np.shape(self.terms.s)
+        return np.shape(self.terms.cd)
 
     def begin(self, z: Sequence[Array]) -> tuple[State, dict[int, Message]]:
         """Round 0: each neighbour is told its z_{i|j}(0).
@@ -136,7 +141,7 @@ class Node:
             z = [next_z(near, far, -A, their_x, c, theta) for near, far, A, their_x in edges]
             mirror = [next_z(far, near, A, x, c, theta) for near, far, A, _ in edges]
         S: Array = sum(map(mul, self.sign, z))
-        x, branch = next_x(S, self.terms)
+        x, branch = self._next_x(S, self.terms)
         after = State(state.round + 1, z, mirror, x, branch)
         return after, dict.fromkeys(self.neighbours, Message(after.round, x))
 

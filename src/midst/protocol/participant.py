@@ -36,21 +36,20 @@ from midst.protocol.course import (
     two_statements,
 )
 from midst.protocol.keys import MODULUS, Words
-from midst.protocol.masks import add_up, derive_seed, hide, join, pair_key, public_key, split
+from midst.protocol.masks import add_up, derive_seed, hide, join, public_key, split
 from midst.protocol.noise import add_noise
 from midst.protocol.noisy_search import AnySearch, NoisyRules
 from midst.protocol.search import OwnValues, Question, contribution
 from midst.protocol.statements import (
     Agreement,
-    Malformed,
     Notary,
+    Signers,
     Statement,
-    Verifier,
     announce,
     check_form,
     make_body,
+    pair_keys,
     seal,
-    signed_bytes,
 )
 from midst.protocol.votes import (
     Openings,
@@ -112,9 +111,9 @@ class Participant:
 
     def __init__(self, agreement: Agreement, holding: Holding, notary: Notary) -> None:
         """Ready to announce itself: `own[0]` is there."""
-        self._agreement, self._holding, self._notary = agreement, holding, notary
+        self._agreement, self._holding = agreement, holding
         self._held: dict[int, dict[int, Statement]] = {}
-        self._verifiers: dict[int, Verifier] = {}
+        self._signers = Signers(agreement.digest, holding.number, notary)
         self._pairs: dict[int, bytes] = {}
         self._shown: list[Shown] = []
         self._values: OwnValues | None = None
@@ -154,9 +153,9 @@ class Participant:
         if known is not None and known.body == statement.body:
             return False
         own = signer == self._holding.number
-        if not own and (step > self.step + 1 or (step > 0 and signer not in self._verifiers)):
+        if not own and (step > self.step + 1 or (step > 0 and signer not in self._signers.known)):
             return False  # it has overtaken others; who tells it on need not know that, and is not to blame
-        self._check_signature(statement)
+        self._signers.check(statement)
         if own:
             text = "has signed what its journal knows nothing of: it ran twice, or its disk was put back"
             raise Distrust("journal lost", (signer,), text)
@@ -208,8 +207,8 @@ class Participant:
         for each in statements:
             if each.signer != self._holding.number:
                 self._held.setdefault(self.step, {})[each.signer] = each
-                if self.step == 0 and each.signer not in self._verifiers:  # played again from a journal
-                    self._check_signature(each)
+                if self.step == 0 and each.signer not in self._signers.known:  # played again from a journal
+                    self._signers.check(each)
         if self.course is None:
             self.course = self._agree(statements)
         else:
@@ -243,10 +242,7 @@ class Participant:
             fault = announcement_fault(each, self._agreement)
             if fault is not None:
                 raise Distrust("broken protocol", (other,), fault, self._show([each]))
-        for other in everybody:
-            if other != number:
-                theirs, ends = announcements[other].announced()[1], [tags[k] for k in sorted((number, other))]
-                self._pairs[other] = pair_key(self._holding.secret, theirs, self._agreement.digest, *ends)
+        self._pairs = pair_keys(self._holding.secret, number, announcements, self._agreement.digest)
         course = Course.begin(self._agreement, tags)
         if self._agreement.verify:
             self._shown = [course.nothing_shown(i) for i in everybody]
@@ -366,19 +362,7 @@ class Participant:
 
     def _state(self, kind: bytes, says: bytes) -> None:
         body = make_body(kind, self._holding.number, self.step, says)
-        self.own.append(Statement(body, self._notary.sign(signed_bytes(self._agreement.digest, body))))
-
-    def _check_signature(self, statement: Statement) -> None:
-        signer, own = statement.signer, statement.signer == self._holding.number
-        verifier = self._verifiers.get(signer)
-        if verifier is None:
-            certificate = self._notary.certificate if own else statement.announced()[3]
-            verifier = self._notary.verifier(signer, certificate)
-        if verifier is None:
-            raise Malformed("an announcement with another certificate than the charter's")
-        if not verifier(signed_bytes(self._agreement.digest, statement.body), statement.signature):
-            raise Malformed("a statement with a wrong signature")
-        self._verifiers.setdefault(signer, verifier)
+        self.own.append(self._signers.sign(body))
 
 
 def transcript_of(participant: Participant) -> Transcript:

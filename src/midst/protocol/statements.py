@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
+from midst.protocol.masks import pair_key
 from midst.protocol.noisy_search import AnyRules, AnySearch, NoisyRules
 from midst.protocol.search import Question
 
@@ -172,6 +173,48 @@ class Notary(Protocol):
         """How to check a participant's signatures; None if the certificate is not the one in the charter."""
 
 
+class Signers:
+    """Whose signature is whose, as far as participants have announced themselves."""
+
+    def __init__(self, digest: bytes, number: int, notary: Notary) -> None:
+        """Nobody is known but oneself.
+
+        Args:
+            digest: of the charter.
+            number: one's own.
+            notary: signs for it, and knows the charter's certificates.
+        """
+        self._digest, self._number, self._notary = digest, number, notary
+        self._verifiers: dict[int, Verifier] = {}
+
+    @property
+    def known(self) -> Set[int]:
+        """Those who have."""
+        return self._verifiers.keys()
+
+    def sign(self, body: bytes) -> Statement:
+        """A statement of one's own."""
+        return Statement(body, self._notary.sign(signed_bytes(self._digest, body)))
+
+    def check(self, statement: Statement) -> None:
+        """Refuse what its signer has not signed; who is not known yet must have announced itself by it.
+
+        Raises:
+            Malformed: it has not.
+        """
+        signer = statement.signer
+        verifier = self._verifiers.get(signer)
+        if verifier is None:
+            own = signer == self._number
+            certificate = self._notary.certificate if own else statement.announced()[3]
+            verifier = self._notary.verifier(signer, certificate)
+        if verifier is None:
+            raise Malformed("an announcement with another certificate than the charter's")
+        if not verifier(signed_bytes(self._digest, statement.body), statement.signature):
+            raise Malformed("a statement with a wrong signature")
+        self._verifiers.setdefault(signer, verifier)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement:
     """What all participants of a search have agreed on.
@@ -195,6 +238,23 @@ class Agreement:
     def allows(self, count: int) -> bool:
         """Whether a participant may have so many values."""
         return count >= 1 if self.pooled else count == 1
+
+
+def pair_keys(secret: bytes, number: int, announcements: Sequence[Statement], digest: bytes) -> dict[int, bytes]:
+    """The keys of one's pairs, by the other's number.
+
+    Args:
+        secret: one's own, of the session.
+        number: one's own.
+        announcements: everybody's, in order; no key in them is one that hides nothing.
+        digest: of the charter.
+    """
+    found = {}
+    for other, announced in enumerate(announcements):
+        if other != number:
+            ends = (announcements[k].tag for k in sorted((number, other)))
+            found[other] = pair_key(secret, announced.announced()[1], digest, *ends)
+    return found
 
 
 # What is hashed and signed

@@ -2,7 +2,7 @@
 
 Rules:
 - `next_x` before a node sends, `next_z` after it has received; `next_sums` is the same two lines added up over a node's
-  edges. Nothing else in midst computes an x or a z.
+  edges. Nothing else in midst computes an x or a z, but for an objective of somebody's own (`own_x`).
 - No graph, no randomness, no I/O. Numbers are floats, or arrays of any shape that broadcast, so one node, all nodes,
   many runs at once and a GPU use the same lines. S says which: where it is a float all are; where it is an array,
   NumPy's or one that names its own library (JAX's), that library's functions are used. `Array` stands for all of these;
@@ -39,13 +39,17 @@ which for the median is the paper's three-way x update, word for word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from midst.errors import InputError
+from midst.objectives import OwnObjective
 from midst.types import Array, Branch
+
+UNKNOWN = 2  # the branch of an x of which nobody has worked out what it tells
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,6 +86,27 @@ def make_terms(slopes: Iterable[Array], s: Array, cd: Array, smooth: bool) -> Te
     return Terms(s, curvature * s - right, curvature * s + left, curvature + cd, cd, smooth)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class OwnTerms:
+    """The same for an objective of somebody's own: what its functions are asked about.
+
+    Attributes:
+        objective: whose minimiser is x.
+        s: what a node holds; see `OwnObjective`.
+        w: its weight.
+        cd: c·d.
+    """
+
+    objective: OwnObjective
+    s: Array
+    w: Array
+    cd: Array
+
+    def __getitem__(self, index: Any) -> OwnTerms:
+        """The terms of some of the nodes."""
+        return OwnTerms(self.objective, self.s[index], self.w[index], self.cd[index])
+
+
 def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
     """The x update: x_i(t) = clip(s_i, low, high).
 
@@ -103,6 +128,28 @@ def next_x(S: Array, terms: Terms) -> tuple[Array, Branch]:
     if terms.smooth:
         return x, xp.zeros(xp.shape(x), np.int8)
     return x, xp.greater(low, terms.s).astype(np.int8) - xp.less(high, terms.s).astype(np.int8)
+
+
+def own_x(S: Array, terms: OwnTerms) -> tuple[Array, Branch]:
+    """The x update of an objective of somebody's own: its minimiser, looked at before it is sent.
+
+    Returns:
+        x, and the branch: as `next_x` has it, or `UNKNOWN`.
+
+    Raises:
+        InputError: its minimiser is not finite, or of another shape.
+    """
+    found, told = terms.objective.minimise(terms.s, terms.w, S, terms.cd)
+    x = np.asarray(found, np.float64)
+    if x.shape != np.shape(S) or not np.isfinite(x).all():
+        raise InputError(f"{terms.objective.name}: its minimiser must be one finite number for every S")
+    branch = np.broadcast_to(np.asarray(UNKNOWN if told is None else told, np.int8), x.shape)
+    return (x, branch) if x.ndim else (float(x), int(branch))  # type: ignore[return-value]
+
+
+def x_update(terms: Terms | OwnTerms) -> Callable[[Array, Any], tuple[Array, Branch]]:
+    """The x update that goes with these terms, chosen once for a whole run."""
+    return own_x if isinstance(terms, OwnTerms) else next_x
 
 
 def next_z(z: Array, mirror: Array, A: Array | int, x: Array, c: Array, theta: float) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 from midst.engines.searching import search_values
 from midst.graphs import Graph
 from midst.methods import Consensus, Method, Search
+from midst.net.sizes import sent_in_iteration, sent_in_search
 from midst.objectives import Objective, Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import FigureKind, Leakage, audit, audit_together
@@ -32,8 +33,7 @@ from midst.statistics import Plan
 from midst.system import streams, whole_number
 
 _RECORD = 26  # bytes that TLS and the frame's length add
-_ANNOUNCEMENT, _STATEMENT = 480, 100  # bytes, with signature and certificate; a number is 8 more
-_STEP = 45  # bytes of a frame of the iteration, with one number and its levels
+_LEVELS = 2  # numbers that travel with an x where a search follows
 _SPREADS = 10  # the bounds are taken to be so many spreads wide, where no spread is given
 _LARGEST = 64  # nodes up to which bits are computed
 _KINDS = ("exact", "sampled", "lower bound", "upper bound")
@@ -180,10 +180,9 @@ def _see(results: list[Result], method: Method, who: Adversary, prior: Prior) ->
 
 
 def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
-    """Sent and received by a node, on average: a statement crosses n − 1 links, and a step frame every link twice."""
-    statements = _ANNOUNCEMENT + probes * (_STATEMENT + 8 * (arity + 1)) + _STATEMENT + (probes + 2) * _RECORD
-    iteration = iterations * 2 * graph.edges / graph.n * (_STEP + _RECORD)
-    return 2 * ((graph.n - 1) * statements * (probes > 0) + iteration)
+    """Sent and received by a node, on average: all that one sends, others receive."""
+    search = sent_in_search(graph, [arity + 1] * probes, _RECORD) if probes else 0.0
+    return 2 * (search + sent_in_iteration(graph, iterations, _LEVELS, _RECORD))
 
 
 def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:

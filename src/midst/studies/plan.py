@@ -27,6 +27,7 @@ from midst.privacy.audit import FigureKind, Leakage, audit, audit_together
 from midst.privacy.priors import Prior
 from midst.privacy.sealed import TooShort
 from midst.problems import Problem
+from midst.progress import watch_tasks
 from midst.solving import solve
 from midst.studies.expectation import mean_or_none, weakest
 from midst.system import streams, whole_number
@@ -143,7 +144,7 @@ def make_plan(
     workers: int = 1,
     cs: Sequence[float] = CS,
     sigmas: Sequence[float] = SIGMAS,
-    progress: TaskProgress | None = None,
+    progress: TaskProgress | bool | None = None,
 ) -> Plan:
     """Simulate every choice of c and sigma and recommend one.
 
@@ -156,7 +157,8 @@ def make_plan(
         workers: processes.
         cs: the values of c, in units of 1 / the prior's scale.
         sigmas: the values of sigma.
-        progress: told how many runs of how many are done.
+        progress: True for a bar, in a notebook or on a terminal; or a function, told how many runs of how many are
+            done.
 
     Raises:
         InputError: the budget or the number of runs makes no sense, or the adversary does not fit the graph.
@@ -168,7 +170,8 @@ def make_plan(
     whole_number("repeats", repeats)
     choices = list(product(cs, sigmas))
     tasks = [_Task(setting, c, sigma, repeats, seed, k) for c, sigma in choices for k in range(runs)]
-    seen = run_in_parallel(_observe, tasks, workers, progress)
+    with watch_tasks(progress, "plan", "runs") as told:
+        seen = run_in_parallel(_observe, tasks, workers, told)
     scale = setting.prior.scale
     outcomes = tuple(
         _summarise(c / scale, sigma, seen[k * runs : (k + 1) * runs]) for k, (c, sigma) in enumerate(choices)

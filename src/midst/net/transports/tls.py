@@ -52,7 +52,7 @@ GRACE = 1.0  # seconds that a neighbour may be away before a person is told
 STEADY = 1.0  # a link that lasts this many seconds was a good one
 CLOCKS = 300.0  # seconds by which two clocks may differ
 
-_LARGEST_WAITING = 2**20  # bytes, or four frames
+_LARGEST_WAITING = 2**20  # bytes, or eight frames
 _SILENT = 20  # seconds without a sign of life after which TCP gives a connection up
 _RECORD = 16384  # bytes
 _ARRIVING = 65536  # bytes read at a time
@@ -87,7 +87,7 @@ class TlsTransport:
         self.sent = 0
         self.received = 0
         self.largest = endpoint.largest
-        self.most_waiting = max(_LARGEST_WAITING, 4 * endpoint.largest)
+        self.most_waiting = max(_LARGEST_WAITING, 8 * endpoint.largest)
         self.own = endpoint.own
         self.participants = endpoint.charter.participants
         self.neighbours = endpoint.neighbours

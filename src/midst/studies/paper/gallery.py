@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol
 
 from midst.errors import InputError
 from midst.files import check_writable, write_whole
+from midst.plots.picture import journal_fonts
 from midst.plots.style import show_number
 from midst.studies.paper import beyond, fig1, fig2, fig3, fig4
 from midst.studies.paper.claims import Case, Claim
@@ -147,7 +148,8 @@ def _line(what: str, found: Claim | Case) -> str:
 def _picture(figure: Figure, kind: str) -> bytes:
     buffer = BytesIO()
     undated = {"CreationDate": None} if kind == "pdf" else {}  # the same numbers give the same file
-    figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
+    with journal_fonts():
+        figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
     return buffer.getvalue()
 
 

@@ -5,11 +5,13 @@
 | spec    | what is asked for: a TOML file, checked whole before anything runs                  |
 | cells   | one cell of the grid: its runs, as rows of a table                                 |
 | folder  | what is done and what is left, in a folder that a killed sweep can be resumed from |
+| outcome | a sweep that is done: its table, what matters of every cell, a picture             |
 
 Run k of cell j draws everything from child (j, k) of the seed, so the numbers do not depend on who computes them.
 """
 
-from midst.studies.sweep.folder import Report, run_sweep
+from midst.studies.sweep.folder import run_sweep
+from midst.studies.sweep.outcome import CellSummary, Sweep, load_sweep
 from midst.studies.sweep.spec import GridPoint, Spec, read_spec
 
-__all__ = ["GridPoint", "Report", "Spec", "read_spec", "run_sweep"]
+__all__ = ["CellSummary", "GridPoint", "Spec", "Sweep", "load_sweep", "read_spec", "run_sweep"]

@@ -17,7 +17,6 @@ import hashlib
 import io
 import json
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -26,31 +25,14 @@ import numpy as np
 from midst._version import __version__
 from midst.errors import InputError
 from midst.files import write_whole
+from midst.progress import watch_tasks
 from midst.studies.sweep.cells import Task, compute
+from midst.studies.sweep.outcome import RUNS, Sweep, count_certified
 from midst.studies.sweep.spec import Spec, check_memory, described
 from midst.types import Row
 from midst.workers import TaskProgress, on_cluster, run_as_done
 
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a sweep did.
-
-    Attributes:
-        cells: of the grid.
-        computed: of these, now; the others had been done before.
-        runs: rows of the table.
-        certified: of these, how many ended with a proof.
-        tables: the files.
-    """
-
-    cells: int
-    computed: int
-    runs: int
-    certified: int
-    tables: tuple[str, ...]
 
 
 def run_sweep(
@@ -60,8 +42,8 @@ def run_sweep(
     workers: int = 1,
     cluster: str | None = None,
     resume: bool = False,
-    progress: TaskProgress | None = None,
-) -> Report:
+    progress: TaskProgress | bool | None = None,
+) -> Sweep:
     """Compute the cells that are not done yet, and the table.
 
     Args:
@@ -70,7 +52,8 @@ def run_sweep(
         workers: processes on this machine.
         cluster: the address of a Dask scheduler to compute there instead.
         resume: go on with a sweep that was begun in this folder.
-        progress: told how many cells of how many are done.
+        progress: True for a bar, in a notebook or on a terminal; or a function, told how many cells of how many are
+            done.
 
     Raises:
         InputError: the folder holds something else, the sweep would not fit into memory, or the cluster is not there.
@@ -82,18 +65,18 @@ def run_sweep(
     folder = Path(out)
     done = _done(folder, spec, resume)
     machine = nullcontext(partial(run_as_done, workers=workers)) if cluster is None else on_cluster(cluster)
-    with machine as run:
+    with machine as run, watch_tasks(progress, "sweep", "cells") as told:
         _begin(folder, spec)
         left = [Task(cell, spec.runs, spec.seed, spec.options) for cell in spec.cells if cell.number not in done]
         for count, (number, rows) in enumerate(run(compute, left), start=len(done) + 1):
             _write(_cell_file(folder, number), _csv(rows))
-            if progress is not None:
-                progress(count, len(spec.cells))
+            if told is not None:
+                told(count, len(spec.cells))
     table = "".join(_read_cell(folder, cell.number, header=cell.number == 0) for cell in spec.cells)
-    _write(folder / "runs.csv", table)
-    tables = ["runs.csv", *_write_parquet(folder, table)]
-    certified = sum(row["certified"] == "True" for row in csv.DictReader(io.StringIO(table)))
-    return Report(len(spec.cells), len(left), len(spec.cells) * spec.runs, certified, tuple(tables))
+    _write(folder / RUNS, table)
+    tables = (RUNS, *_write_parquet(folder, table))
+    cells = len(spec.cells)
+    return Sweep(folder, cells, len(left), cells * spec.runs, count_certified(folder), tables)
 
 
 def _done(folder: Path, spec: Spec, resume: bool) -> set[int]:

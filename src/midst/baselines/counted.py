@@ -1,6 +1,6 @@
 """Runs a Python program as the command line would, and counts what its sockets carry.
 
-    python bench/counted.py FILE SCRIPT [ARGUMENT …]
+    python counted.py FILE SCRIPT [ARGUMENT …]
 
 When the program ends, FILE holds a JSON object: `sent` and `received`: bytes of all its TCP streams, as handed to and
 taken from the operating system: handshakes and TLS included, headers of TCP and IP not. Both sides of a comparison are
@@ -35,6 +35,7 @@ def count(name: str, kind: str, size: Callable[[Any], int]) -> None:
 
 
 def main() -> None:
+    """Count, and run the program."""
     for name, kind, size in (
         ("send", "sent", int),
         ("sendmsg", "sent", int),
@@ -43,7 +44,7 @@ def main() -> None:
     ):
         count(name, kind, size)
     file, *arguments = sys.argv[1:]
-    sys.path.pop(0)  # this folder, which has a module of MPyC's name
+    sys.path.pop(0)  # this folder: its modules are none of the program's
     try:
         sys.argv = arguments
         runpy.run_path(arguments[0], run_name="__main__")

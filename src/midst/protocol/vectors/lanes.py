@@ -1,0 +1,120 @@
+"""Many small numbers as bytes: behind masks, added up on their way, and in as few bytes as hold a total.
+
+Rules:
+- A number is modulo 2^bits, as its part of the question says. In memory it has a byte or more to itself, where it may
+  run over into bits that do not count; on the wire it has its bits alone.
+- The mask of a pair is a key stream (AES-256 in counter mode) under a key that follows from the pair's own and from
+  the step's context: everything that was agreed, told and asked so far. No stream is ever used twice. The participant
+  with the lower number adds it, the other takes it off; in the total it is gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from midst.protocol.vectors.formats import Words, word_of
+from midst.protocol.vectors.search import Numbers, Part, Question
+
+_PERSON = b"midst lanes v1"
+
+
+def packed_bytes(question: Question) -> int:
+    """How many bytes the numbers of a question take."""
+    return sum(_bytes(part) for part in question)
+
+
+def pack(numbers: Numbers, question: Question) -> bytes:
+    """Numbers as bytes; of each the bits that count."""
+    return b"".join(_pack(each, part) for each, part in zip(numbers, question, strict=True))
+
+
+def unpack(data: bytes | memoryview, question: Question) -> Numbers:
+    """And back; `data` has as many bytes as the question's numbers take."""
+    found, place = [], 0
+    for part in question:
+        found.append(_unpack(np.frombuffer(data, np.uint8, _bytes(part), place), part))
+        place += _bytes(part)
+    return found
+
+
+def add(numbers: Numbers, more: Numbers) -> None:
+    """Add to numbers, in place."""
+    for each, other in zip(numbers, more, strict=True):
+        each += other
+
+
+def cut(numbers: Numbers, question: Question) -> Numbers:
+    """Without the bits that do not count."""
+    return [
+        each & each.dtype.type((1 << part.bits) - 1) if part.bits < 8 * each.itemsize else each
+        for each, part in zip(numbers, question, strict=True)
+    ]
+
+
+def hide(numbers: Numbers, number: int, keys: Mapping[int, bytes], context: bytes, question: Question) -> Numbers:
+    """One participant's answers, behind its masks with all the others.
+
+    Args:
+        numbers: its answers.
+        number: its own.
+        keys: of its pairs, by the other's number.
+        context: of the step.
+        question: what is asked.
+    """
+    hidden = [each.copy() for each in numbers]
+    for other, key in keys.items():
+        for each, mask in zip(hidden, _stream(key, context, question), strict=True):
+            if number < other:
+                each += mask
+            else:
+                each -= mask
+    return cut(hidden, question)
+
+
+def _stream(key: bytes, context: bytes, question: Question) -> Numbers:
+    """The numbers of a pair for a step, the same at both ends."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    words = [word_of(part.bits) for part in question]
+    sizes = [part.size * word.itemsize for part, word in zip(question, words, strict=True)]
+    once = hashlib.blake2b(context, key=key, person=_PERSON, digest_size=32).digest()
+    stream = Cipher(algorithms.AES(once), modes.CTR(bytes(16))).encryptor().update(bytes(sum(sizes)))
+    found, place = [], 0
+    for part, word, size in zip(question, words, sizes, strict=True):
+        found.append(np.frombuffer(stream, word.newbyteorder("<"), part.size, place).astype(word, copy=False))
+        place += size
+    return found
+
+
+def _bytes(part: Part) -> int:
+    return -(-part.size * part.bits // 8)
+
+
+def _pack(numbers: Words, part: Part) -> bytes:
+    if part.bits < 8:  # as many to a byte as fit, the first in the lowest bits
+        each = 8 // part.bits
+        padded = np.zeros(-(-part.size // each) * each, np.uint8)
+        padded[: part.size] = numbers & np.uint8((1 << part.bits) - 1)
+        rows = padded.reshape(-1, each)
+        packed = rows[:, 0].copy()
+        for k in range(1, each):
+            packed |= rows[:, k] << np.uint8(k * part.bits)
+        return packed.tobytes()
+    little = numbers.astype(numbers.dtype.newbyteorder("<"), copy=False)
+    return little.view(np.uint8).reshape(part.size, -1)[:, : part.bits // 8].tobytes()
+
+
+def _unpack(data: Words, part: Part) -> Words:
+    if part.bits < 8:
+        each = 8 // part.bits
+        rows = np.empty((len(data), each), np.uint8)
+        for k in range(each):
+            rows[:, k] = (data >> np.uint8(k * part.bits)) & np.uint8((1 << part.bits) - 1)
+        return rows.reshape(-1)[: part.size]
+    word = word_of(part.bits)
+    wide = np.zeros((part.size, word.itemsize), np.uint8)
+    wide[:, : part.bits // 8] = data.reshape(part.size, -1)
+    return wide.reshape(-1).view(word.newbyteorder("<")).astype(word, copy=False)

@@ -1,0 +1,35 @@
+"""What is gathered along a tree is everybody's, once."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from problem_strategies import graph_of
+
+from midst import Problem
+from midst.baselines.tree import Gather, gather, make_tree
+
+ALL = Gather("all", lambda value: (value,), np.concatenate, lambda whole: float(np.median(whole)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(graph_of(2, 20))
+def test_everybody_ends_with_the_median_of_all(graph):
+    values = np.random.default_rng(graph.n).permutation(graph.n).astype(float)
+    problem = Problem(graph, values)
+    told = gather(problem, ALL)
+    assert told.answer == np.median(values)
+    assert told.rounds == 2 * make_tree(graph).depth
+    for i, (sent, received) in enumerate(zip(told.sent, told.received, strict=True)):
+        came = [number for part in received for number in np.asarray(part).tolist()]
+        assert sorted(np.asarray(sent).tolist()) == sorted([values[i], *came])
+    assert sorted(np.asarray(told.sent[0]).tolist()) == sorted(values.tolist())
+
+
+@given(graph_of(2, 20))
+def test_a_tree_leads_to_node_0_by_neighbours(graph):
+    tree = make_tree(graph)
+    assert tree.parent[0] == -1
+    for node in tree.order[1:]:
+        assert tree.parent[node] in graph.neighbours(node)
+        assert tree.order.index(tree.parent[node]) < tree.order.index(node)
