@@ -497,14 +497,14 @@ _PARTICIPANTS = [
     ),
     Bug(
         "any signature will do",
-        "protocol/participant.py",
-        "if not verifier(signed_bytes(self._agreement.digest, statement.body), statement.signature)",
+        "protocol/statements.py",
+        "if not verifier(signed_bytes(self._digest, statement.body), statement.signature)",
         "if not statement.signature",
         (_PARTICIPANT + "test_a_wrong_signature_is_refused_and_nobody_is_blamed",),
     ),
     Bug(
         "any certificate will do",
-        "protocol/participant.py",
+        "protocol/statements.py",
         "            verifier = self._notary.verifier(signer, certificate)",
         "            verifier = self._notary.verifier(signer, certificate) or (lambda data, signature: True)",
         (_PARTICIPANT + "test_another_certificate_is_refused",),
@@ -2655,6 +2655,13 @@ BUGS: tuple[Bug, ...] = (
         "if self._own is not None and raw !=",
         "if False and raw !=",
         (_TREE + "test_another_update_for_a_round_that_has_begun_is_refused",),
+    ),
+    Bug(
+        "an update that is the same in two rounds is known again",
+        "net/tree_sums.py",
+        "hashlib.blake2b(self._transcript + raw,",
+        "hashlib.blake2b(raw,",
+        (_TREE + "test_nobody_can_tell_that_an_update_is_the_same_as_before",),
     ),
     Bug(
         "the masks of a round do not follow from the updates it began with",

@@ -10,8 +10,8 @@ from memory_network import MemoryNetwork, charter_of
 
 from midst.errors import Aborted, InputError
 from midst.net.answer import Answer
-from midst.net.notes import about
-from midst.net.wire import VectorFrame
+from midst.net.notes import about, content
+from midst.net.wire import Statements, VectorFrame
 from midst.protocol.statements import Malformed, Statement
 from midst.protocol.vectors import layout
 
@@ -137,6 +137,22 @@ def test_another_update_for_a_round_that_has_begun_is_refused():
     with pytest.raises(ValueError, match="begun with another"):
         vectors.offer(updates(seed=9)[3])
     vectors.offer(updates()[3])  # the same one is welcome
+
+
+def test_nobody_can_tell_that_an_update_is_the_same_as_before():
+    """A client that did not train, or had trained to the end, has the same twice; that is its own business."""
+    network = Rounds(charter(3, 2), [updates(3), updates(3)])
+    codec, begun = network.setups[0].codec, set()
+
+    def listen(i, j, frame):
+        said = codec.decode(frame) if frame[:1] == b"G" else None
+        notes = said.statements if isinstance(said, Statements) else ()
+        begun.update((note.signer, content(note)) for note in notes if note.kind == b"B")
+        return frame
+
+    ends = run(network, listen)
+    assert all(isinstance(end, Answer) for end in ends), ends
+    assert len(begun) == 3 * 2
 
 
 def test_the_journal_does_not_grow_with_the_rounds():

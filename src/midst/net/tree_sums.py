@@ -441,7 +441,8 @@ class TreeSums:
             self._own.append(np.frombuffer(raw, word, size, place))
             place += size * word.itemsize
         self._offered = None
-        known_by = hashlib.blake2b(raw, key=derive_seed(self._opening.secret), digest_size=HASH_BYTES).digest()
+        seed = derive_seed(self._opening.secret)
+        known_by = hashlib.blake2b(self._transcript + raw, key=seed, digest_size=HASH_BYTES).digest()
         self._tell(self._notes.sign(About(b"B", self.rounds_done, 0), known_by))
 
     def _begin_round(self, notes: Sequence[Statement]) -> None:
