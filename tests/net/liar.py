@@ -75,6 +75,12 @@ def balanced(self: peer.Peer, j: int, statement: Statement) -> Statement:
     return Statement(body, self.setup.notary.sign(signed_bytes(self.setup.session, body)))
 
 
+def tell_two(change: Callable[[peer.Peer, int, Statement], Statement | None]) -> None:
+    """One thing to the one and another to the other; and silence when its own node finds out, which would withdraw."""
+    tamper(change)
+    keep_quiet()
+
+
 def withhold(everybody: bool) -> Callable[[peer.Peer, int, Statement], Statement | None]:
     def change(self, j, statement):
         own = statement.kind == b"C" and statement.signer == self.setup.number
@@ -144,9 +150,9 @@ def hear_say() -> None:
 
 
 STRATEGIES = {
-    "two keys": lambda: tamper(two(b"A", 5 + 16)),
-    "two votes": lambda: tamper(two(b"C", 5 + 32)),
-    "two balanced votes": lambda: tamper(balanced),
+    "two keys": lambda: tell_two(two(b"A", 5 + 16)),
+    "two votes": lambda: tell_two(two(b"C", 5 + 32)),
+    "two balanced votes": lambda: tell_two(balanced),
     "slow": lambda: tamper(withhold(everybody=False)),
     "silent": say_nothing,
     "heavy": vote_twice,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import random
 import shutil
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,15 +32,22 @@ class Party:
         return Endpoint(self.charter, self.identities[i], i, largest, **settings)
 
 
-# In an order of this process's own, and each of them once before any comes again.
-_PORTS = itertools.cycle(random.sample(range(15_000, 32_000), 17_000))
+def _own_ports() -> list[int]:
+    """Ports for this process of the test run alone, in an order of its own: others may have found the same free."""
+    worker, of = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    mine = range(15_000 + int(worker.removeprefix("gw")), 32_000, of)
+    return random.sample(mine, len(mine))
 
 
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port that is free, not given before, and below those that the system gives to whoever dials."""
+_PORTS = itertools.cycle(_own_ports())  # each of them once before any comes again
+
+
+def free_port() -> int:
+    """A port that is free, by TCP and UDP, not given before, and below those that the system gives to whoever dials."""
     for port in _PORTS:
-        with socket.socket(socket.AF_INET, kind) as sock, suppress(OSError):
-            sock.bind(("127.0.0.1", port))
+        with ExitStack() as stack, suppress(OSError):
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                stack.enter_context(socket.socket(socket.AF_INET, kind)).bind(("127.0.0.1", port))
             return port
     raise AssertionError("there is always another")
 

@@ -148,7 +148,7 @@ def test_a_flood_of_connections_keeps_no_neighbour_out(keys: Party, tmp_path: Pa
 @pytest.mark.parametrize("kind", [b"H", b"A"])
 def test_a_flood_of_forged_handshakes_keeps_no_neighbour_out(keys: Party, tmp_path: Path, kind: bytes) -> None:
     """Each claims to be the neighbour, shows its certificate, which is public, and is signed by nobody."""
-    places = [free_port(socket.SOCK_DGRAM) for _ in range(4)]
+    places = [free_port() for _ in range(4)]
     party = make_party(tmp_path, identities=keys.identities[:2], ports=places[:2])
     certificate = party.identities[0].certificate
 

@@ -26,9 +26,9 @@ def dies_with_a_core(line: list[str], folder: Path) -> bool:
     with subprocess.Popen(line, stdout=subprocess.PIPE, cwd=folder) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
-        os.kill(child.pid, signal.SIGQUIT)
+        os.kill(child.pid, signal.SIGABRT)
         _, status = os.waitpid(child.pid, 0)
-        child.returncode = -signal.SIGQUIT
+        child.returncode = -signal.SIGABRT
     return os.WCOREDUMP(status)
 
 

@@ -141,6 +141,15 @@ class Onlooker:
         """Look again and again."""
         until(lambda: (self.look(), over())[1], 120)
 
+    def until_all_have_ended(self) -> None:
+        """Look until nobody runs any more; who ends badly is not waited out by the others."""
+        self.until(lambda: self.failed() or not any(one.alive for one in self.running.values()))
+        for one in self.failed():
+            raise AssertionError(f"{one.name} has ended: {one.wait().err}")
+
+    def failed(self) -> list[Running]:
+        return [one for one in self.running.values() if one.process.poll()]
+
     def ends(self) -> dict[str, Outcome]:
         return {name: one.wait() for name, one in self.running.items()}
 
@@ -163,7 +172,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_nothing_but_what_the_audit_says(tmp_path: Path, transport: str, method: str) -> None:
     with watched(tmp_path, transport, **SETTINGS[method]) as (net, relays), Shelf(net) as shelf:
         onlooker = Onlooker(net, transport)
-        onlooker.until(lambda: not any(one.alive for one in onlooker.running.values()))
+        onlooker.until_all_have_ended()
         ends = onlooker.ends()
         heard = relays.heard
     answers = {name: end.answer for name, end in ends.items()}

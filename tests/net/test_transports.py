@@ -137,7 +137,7 @@ def test_an_address_that_is_taken_is_refused_in_one_line(make: Make, party: Part
 
 def test_it_may_listen_elsewhere_than_the_charter_says(make: Make, party: Party) -> None:
     async def main() -> None:
-        port = free_port(socket.SOCK_DGRAM if make is UdpTransport else socket.SOCK_STREAM)
+        port = free_port()
         transport = make(party.endpoint(0, LARGEST, listen=("127.0.0.1", port)))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if make is UdpTransport else socket.SOCK_STREAM) as probe:
             async with opened(transport):

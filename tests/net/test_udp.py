@@ -27,7 +27,7 @@ def party(keys: Party, tmp_path: Path) -> Party:
 
 
 def ports(n: int) -> list[int]:
-    return [free_port(socket.SOCK_DGRAM) for _ in range(n)]
+    return [free_port() for _ in range(n)]
 
 
 def port_of(party: Party, i: int) -> int:

@@ -49,7 +49,7 @@ from midst.protocol.course import Evidence, judge, verify_transcript
 from midst.protocol.keys import MODULUS
 from midst.protocol.participant import Holding, Participant
 from midst.protocol.search import Question
-from midst.protocol.statements import Malformed, Statement, make_body, signed_bytes
+from midst.protocol.statements import Malformed, Signers, Statement, make_body, signed_bytes
 from midst.protocol.votes import vote_sizes
 from midst.simnet.notary import SimNotary, sim_certificate
 
@@ -126,7 +126,7 @@ _COPIES = {
     dict: _copy_dict,
     list: lambda thing: [fork(each) for each in thing],
     set: set.copy,  # of numbers and names
-    **dict.fromkeys((Peer, Gossip, Participant, Neighbour, Journal), _copy_object),
+    **dict.fromkeys((Peer, Gossip, Participant, Signers, Neighbour, Journal), _copy_object),
 }
 
 
