@@ -50,7 +50,7 @@ docs/figures/.made: $(VENV)/.dev $(shell find src -name '*.py')  # most of the w
 linkcheck: $(VENV)/.dev  ## asks every outside link of the documentation; needs a network
 	$(BIN)/python -m sphinx -q -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
 
-torture: $(VENV)/.dev  ## the long runs of the test-suite; RUNS=10000 for more
+torture: $(VENV)/.dev flower  ## the long runs of the test-suite, and those with Flower; RUNS=10000 for more
 	MIDST_RUNS=$(or $(RUNS),10000) $(BIN)/python -m pytest -n auto -m torture
 
 mutants: $(VENV)/.dev  ## plants bugs one at a time, which the tests must catch; PART=journal for some of them

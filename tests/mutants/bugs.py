@@ -2657,6 +2657,13 @@ BUGS: tuple[Bug, ...] = (
         (_TREE + "test_another_update_for_a_round_that_has_begun_is_refused",),
     ),
     Bug(
+        "notes are asked of nobody but the tree",
+        "net/tree_sums.py",
+        "        if self.idle:\n            return None\n",
+        "        if self.idle or j not in self._near:\n            return None\n",
+        (_TREE + "test_who_keeps_the_notes_of_others_to_itself_holds_up_nobody",),
+    ),
+    Bug(
         "an update that is the same in two rounds is known again",
         "net/tree_sums.py",
         "hashlib.blake2b(self._transcript + raw,",

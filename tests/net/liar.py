@@ -11,6 +11,9 @@
 | false numbers | tells other numbers than it has committed to                                     |
 | heavy      | adds (−2, +2) to the first and the last cell of every probe: a vote that is not its |
 | hearsay    | says in its WELCOME that the other has signed more than it has                    |
+| altered sum | about arrays: alters what passes through it, and signs what it should have sent  |
+| owned sum  | the same, and signs what it has sent                                               |
+| two updates | tells one neighbour that it begins with one update, the other with another        |
 """
 
 from __future__ import annotations
@@ -24,9 +27,11 @@ import msgspec
 
 from midst.cli import main
 from midst.net import peer, wire
+from midst.net.tree_sums import TreeSums
 from midst.protocol import participant
 from midst.protocol.commitments import ORDER, H, add, multiply
 from midst.protocol.statements import Statement, signed_bytes
+from midst.protocol.vectors.chunk import ChunkSearch
 
 
 def tamper(change: Callable[[peer.Peer, int, Statement], Statement | None]) -> None:
@@ -149,6 +154,50 @@ def hear_say() -> None:
     peer.encode_control = lying
 
 
+def alter_sums() -> None:
+    """What goes up is not what it should be, from the second question on; the rest is as if nothing had been."""
+    encode = wire.Codec.encode_vector
+
+    def altered(self, up, round, chunk, step, context, vector):
+        return encode(self, up, round, chunk, step, context, flip(vector) if up and step else vector)
+
+    wire.Codec.encode_vector = altered
+    keep_quiet()
+
+
+def own_up_to_sums() -> None:
+    add_up = ChunkSearch.sum_up
+
+    def altered(self, children):
+        vector = add_up(self, children)
+        return flip(vector) if children and not self.search.bracket.counted.any() else vector
+
+    ChunkSearch.sum_up = altered
+    keep_quiet()
+
+
+def begin_twice() -> None:
+    """And hide it: a child is told what it would be told if all others had heard what it has, and the other way up."""
+    tell_two(two(b"B", -1))
+    take, encode, contexts = TreeSums._take_vector, wire.Codec.encode_vector, {}
+
+    def taken(self, j, said):
+        each = self._chunks.get(said.chunk)
+        if each is not None and said.up:
+            contexts[said.chunk, said.step] = said.context
+            said = msgspec.structs.replace(said, context=each.search.context[: len(said.context)])
+        return take(self, j, said)
+
+    def told(self, up, round, chunk, step, context, vector):
+        return encode(self, up, round, chunk, step, context if up else contexts.get((chunk, step), context), vector)
+
+    TreeSums._take_vector, wire.Codec.encode_vector = taken, told
+
+
+def flip(vector: bytes) -> bytes:
+    return bytes([vector[0] ^ 1]) + vector[1:]
+
+
 STRATEGIES = {
     "two keys": lambda: tell_two(two(b"A", 5 + 16)),
     "two votes": lambda: tell_two(two(b"C", 5 + 32)),
@@ -159,6 +208,9 @@ STRATEGIES = {
     "heavy vote": lambda: vote_falsely(commit_to_more),
     "false numbers": lambda: vote_falsely(tell_more),
     "hearsay": hear_say,
+    "altered sum": alter_sums,
+    "owned sum": own_up_to_sums,
+    "two updates": begin_twice,
 }
 
 if __name__ == "__main__":

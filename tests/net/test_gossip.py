@@ -130,7 +130,7 @@ def test_statements_that_are_due_together_share_a_frame():
     net = MemoryNetwork(search_of(6, edges=[(0, k) for k in range(1, 6)], verify=False), VALUES[:6])
     endings = net.run()
     codec = net.setups[0].codec
-    frames = net.peers[0].exchange.frames(1, 0)
+    frames = net.peers[0].exchange.frames(1, Want(0))
     sizes = [len(codec.decode_all(frame)) for frame in frames]
     assert sum(sizes) == 5 * (endings[0].probes + 2)
     assert len(frames) == -(-sum(map(len, frames)) // codec.largest(b"")) < sum(sizes)
@@ -242,12 +242,12 @@ def test_the_first_to_be_asked_is_who_should_have_told():
 def test_who_asks_for_what_is_not_there_gets_nothing():
     net = MemoryNetwork(search_of(), VALUES[:5])
     part = net.peers[0].exchange
-    assert part.frames(1, 0, pack_bits(range(5), 5)) == [], "not even our own, before all neighbours have greeted"
+    assert part.frames(1, Want(0, pack_bits(range(5), 5))) == [], "not even our own, before all neighbours have greeted"
     net.run()
     part = net.peers[0].exchange
-    assert part.frames(1, 10**6, pack_bits(range(5), 5)) == []
-    assert part.frames(1, 10**6) == []
-    assert part.frames(1, -5, pack_bits([0], 5)) == part.frames(1, 0, pack_bits([0], 5)) != []
+    assert part.frames(1, Want(10**6, pack_bits(range(5), 5))) == []
+    assert part.frames(1, Want(10**6)) == []
+    assert part.frames(1, Want(-5, pack_bits([0], 5))) == part.frames(1, Want(0, pack_bits([0], 5))) != []
 
 
 def test_nothing_of_ones_own_is_told_before_every_neighbour_has_welcomed():

@@ -235,7 +235,7 @@ def test_the_x_of_a_round_that_is_not_made_is_told_to_nobody():
         codec, part = net.setups[0].codec, net.peers[0].exchange
         rounds = [codec.decode(frame).message.round for _, _, frame in net.sent if steps(frame)]
         for since in range(max(rounds) + 3):
-            kept = [codec.decode(frame) for frame in part.frames(1, since)]
+            kept = [codec.decode(frame) for frame in part.frames(1, Want(since))]
             assert max([step.message.round for step in kept if isinstance(step, StepFrame)], default=0) <= max(rounds)
 
 
@@ -747,5 +747,5 @@ def test_step_and_replay_are_the_same_code(searching):
     assert again.exchange.state.z == peer.exchange.state.z
     assert again.exchange.search == peer.exchange.search
     assert (peer.exchange.search is not None) == searching
-    assert again.exchange.frames(1, 0)[:2] == peer.exchange.frames(1, 0)[:2]
-    assert isinstance(net.setups[0].codec.decode(again.exchange.frames(1, 0)[0]), StepFrame)
+    assert again.exchange.frames(1, Want(0))[:2] == peer.exchange.frames(1, Want(0))[:2]
+    assert isinstance(net.setups[0].codec.decode(again.exchange.frames(1, Want(0))[0]), StepFrame)

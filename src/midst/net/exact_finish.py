@@ -88,12 +88,10 @@ class ExactFinish:
         """What is to be sent now; it is not given a second time."""
         return self._iteration.outbox() + ([] if self._search is None else self._search.outbox())
 
-    def frames(self, j: int, since: int, lacks: bytes = b"") -> list[bytes]:
+    def frames(self, j: int, want: Want) -> list[bytes]:
         """What a neighbour asks for."""
-        if lacks:
-            return [] if self._search is None else self._search.frames(j, since, lacks)
-        later = [] if self._search is None else self._search.frames(j, since)
-        return self._iteration.frames(j, since) + later
+        later = [] if self._search is None else self._search.frames(j, want)
+        return later if want.lacks else self._iteration.frames(j, want) + later
 
     def ask(self, j: int) -> Want | None:
         """What to ask a neighbour for."""

@@ -69,7 +69,7 @@ class Exchange(Protocol):
     def outbox(self) -> list[tuple[int, bytes]]:
         """What is to be sent now; it is not given a second time."""
 
-    def frames(self, j: int, since: int, lacks: bytes = b"") -> list[bytes]:
+    def frames(self, j: int, want: Want) -> list[bytes]:
         """Our frames for a neighbour from a round on, as far as they are kept; or what it lacks of that round."""
 
     def ask(self, j: int) -> Want | None:

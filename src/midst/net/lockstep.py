@@ -82,9 +82,9 @@ class LockStep:
         told, self._outbox = self._outbox, []
         return told
 
-    def frames(self, j: int, since: int, lacks: bytes = b"") -> list[bytes]:
+    def frames(self, j: int, want: Want) -> list[bytes]:
         """Our frames for a neighbour from a round on, as far as they are kept."""
-        return [frames[j] for round, frames in self._frames.items() if round >= since]
+        return [frames[j] for round, frames in self._frames.items() if round >= want.round]
 
     def ask(self, j: int) -> Want | None:
         """What to ask a neighbour for."""

@@ -141,8 +141,12 @@ class Notes:
 
     def everything(self) -> list[Statement]:
         """All that is held, the oldest first."""
+        return self.of(range(self._count))
+
+    def of(self, signers: Iterable[int]) -> list[Statement]:
+        """All that is held of some, the oldest first."""
         order = sorted(self._held, key=lambda on: (on.kind != b"A", on.round, on.chunk, b"ABMK".index(on.kind)))
-        return [self._held[on][i] for on in order for i in sorted(self._held[on])]
+        return [self._held[on][i] for on in order for i in signers if i in self._held[on]]
 
     def forget_before(self, round: int) -> None:
         """Let go of the notes of earlier rounds."""

@@ -321,14 +321,14 @@ class Peer:
                         self._all_greeted = True
                         self._progress = now
                         self.exchange.begin()
-                    self._resend(j, said.wants)
+                    self._resend(j, Want(said.wants))
                     self._post()
                     self._advance(now)
             case Refused(kind, text):
                 text = f"{neighbour.name} refuses ({printable(kind, 32)}): {printable(text)}"
                 self._abort("refused", (j,), text)
-            case Want(round, lacks) if neighbour.greeted:
-                if not self._resend(j, round, lacks):
+            case Want() if neighbour.greeted:
+                if not self._resend(j, said):
                     self._send(j, encode_control(NotYet(self.exchange.round, tuple(self.awaited[:8]))))
             case Done(heard) if neighbour.met:
                 neighbour.done = neighbour.answered = True
@@ -390,9 +390,9 @@ class Peer:
         own = self.exchange.own(said.step) if said.step >= 0 else None
         return said.step >= 0 and (own is None or _short(own) != said.digest)
 
-    def _resend(self, j: int, since: int, lacks: bytes = b"") -> bool:
+    def _resend(self, j: int, want: Want) -> bool:
         """Send what a neighbour asks for; whether there was any."""
-        frames = self.exchange.frames(j, since, lacks)
+        frames = self.exchange.frames(j, want)
         for frame in frames:
             self._send(j, frame)
         return bool(frames)
@@ -619,7 +619,7 @@ class Peer:
         if said.signer in self.neighbours:
             self.neighbours[said.signer].done = True
             if isinstance(self.ending, Answer):  # it may yet have it
-                self._resend(said.signer, self.exchange.round, pack_bits(range(count), count))
+                self._resend(said.signer, Want(self.exchange.round, pack_bits(range(count), count)))
             if self.ending is not None:
                 self._say_how_it_ended(said.signer, now)
         self._give_up_on_those_who_left()

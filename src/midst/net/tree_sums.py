@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from midst.graphs.spanning import spanning_tree
 from midst.net.answer import Answer
+from midst.net.gossip import pack_bits, unpack_bits
 from midst.net.notes import ANNOUNCED, About, Notes, content
 from midst.net.setup import Opening, Setup
 from midst.net.wire import Statements, VectorFrame, Want
@@ -230,18 +231,27 @@ class TreeSums:
         told, self._outbox = self._outbox, []
         return told
 
-    def frames(self, j: int, since: int, lacks: bytes = b"") -> list[bytes]:
-        """All that a neighbour may lack."""
-        if not self._begun or j not in self._near:
+    def frames(self, j: int, want: Want) -> list[bytes]:
+        """What a neighbour asks for; or, when it is new, all that it may lack."""
+        if not self._begun:
+            return []
+        if want.lacks or want.vectors:
+            return self._wanted(j, want)
+        if j not in self._near:
             return []
         self._outbox = [(k, frame) for k, frame in self._outbox if k != j]
         return self._outstanding(j)
 
     def ask(self, j: int) -> Want | None:
-        """Ask the neighbours of the tree now and then."""
-        if self.idle or j not in self._near or self._nudges % _PATIENCE != _PATIENCE // 2:
+        """Ask all for notes, and for a vector who owes it; mostly for nothing but whom they wait for themselves."""
+        if self.idle:
             return None
-        return Want(self.round)
+        signers, vectors = self._lacking_notes(), self._lacking_vectors().get(j, [])
+        if not signers and not vectors:
+            return None
+        if self._nudges % _PATIENCE != _PATIENCE // 2:
+            signers, vectors = [], []
+        return Want(self.rounds_done, pack_bits(signers, len(self._parents)), tuple(vectors))
 
     def asked(self) -> None:
         """All neighbours have been asked, or spared."""
@@ -251,20 +261,46 @@ class TreeSums:
         """For whom it waits."""
         if self.idle:
             return []
+        found = dict.fromkeys([*self._lacking_notes(), *self._lacking_vectors()])
+        return [j for j in found if j != self._number]
+
+    def _lacking_notes(self) -> list[int]:
+        """Whose notes are not here."""
         if not self._pairs:
             return self._notes.missing(ANNOUNCED)
         if not self._round_context:
             return self._notes.missing(About(b"B", self.rounds_done, 0))
-        found: dict[int, None] = {}
+        over = [k for k, each in self._chunks.items() if each.search.over]
+        return sorted({signer for k in over for signer in self._notes.missing(self._awaited_of(k))})
+
+    def _awaited_of(self, k: int) -> About:
+        """Which notes a chunk waits for whose answer is there."""
+        checked = About(b"K", self.rounds_done, k)
+        return About(b"M", self.rounds_done, k) if self._notes.own(checked) is None else checked
+
+    def _lacking_vectors(self) -> dict[int, list[tuple[int, int]]]:
+        """Who owes us which vectors: of which chunk, and which step."""
+        found: dict[int, list[tuple[int, int]]] = {}
         for k, each in self._chunks.items():
-            if each.search.over:
-                for kind in (b"M", b"K"):
-                    found |= dict.fromkeys(self._notes.missing(About(kind, self.rounds_done, k)))
-            elif each.sent is None:
-                found |= dict.fromkeys(j for j in self._children if j not in each.sums)
-            else:
-                found[self._parent] = None
-        return [j for j in found if j != self._number]
+            if not each.search.over and each.totals is None:
+                below = [j for j in self._children if j not in each.sums]
+                for j in below if each.sent is None else [self._parent]:
+                    found.setdefault(j, []).append((k, each.search.step))
+        return found
+
+    def _wanted(self, j: int, want: Want) -> list[bytes]:
+        """What we have of what a neighbour lacks."""
+        signers = unpack_bits(want.lacks, len(self._parents))
+        frames = self._setup.codec.encode(self._notes.of(signers))
+        for k, step in want.vectors if want.round == self.rounds_done else ():
+            each = self._chunks.get(k)
+            if each is None:
+                continue
+            if j in self._children and each.search.step == step + 1:
+                frames += filter(None, [self._last_totals(k, each)])
+            if j == self._parent and each.search.step == step and each.sent is not None:
+                frames.append(self._sum_frame(k, each))
+        return frames
 
     def _outstanding(self, j: int) -> list[bytes]:
         """Notes, the totals that a child may lack, and the sums that the parent waits for."""
@@ -396,19 +432,17 @@ class TreeSums:
         return kept
 
     def _due(self) -> Iterator[Event]:
-        round = self.rounds_done
         if not self._pairs:
             yield from self._complete(ANNOUNCED)
         elif self._own is None:
             if self._offered is not None:
                 yield Event("U", 0, (self._offered,))
         elif not self._round_context:
-            yield from self._complete(About(b"B", round, 0))
+            yield from self._complete(About(b"B", self.rounds_done, 0))
         else:
             for k, each in self._chunks.items():
                 if each.search.over:
-                    kind = b"K" if self._notes.own(About(b"K", round, k)) is not None else b"M"
-                    yield from self._complete(About(kind, round, k))
+                    yield from self._complete(self._awaited_of(k))
                 elif each.totals is not None and each.sent is not None:
                     middle = b"" if self._is_root or each.sent == each.search.own else each.sent
                     hashes = (vector_hash(each.sums[j]) for j in self._children)

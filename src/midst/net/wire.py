@@ -134,10 +134,17 @@ class Welcome(msgspec.Struct, frozen=True, tag="welcome", array_like=True):
 
 
 class Want(msgspec.Struct, frozen=True, tag="want", array_like=True):
-    """A round is still missing; please send it again: all of it, or the statements of these participants (bits)."""
+    """A round is still missing; please send it again: all of it, or what is named.
+
+    Attributes:
+        round: which.
+        lacks: the participants whose statements of it are missing, as bits.
+        vectors: the vectors that are: of which chunks, and which steps of them.
+    """
 
     round: int
     lacks: bytes = b""
+    vectors: tuple[tuple[int, int], ...] = ()
 
 
 class NotYet(msgspec.Struct, frozen=True, tag="not yet", array_like=True):
