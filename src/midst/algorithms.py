@@ -200,7 +200,7 @@ def play(problem: Problem, algorithm: Algorithm[State], rng: RNG = None) -> Iter
         InputError: see `run_algorithm`.
     """
     nodes = [local_of(problem, i) for i in range(problem.graph.n)]
-    generators = streams(rng).z0.spawn(len(nodes))
+    generators = streams(rng).nodes.spawn(len(nodes))
     begun = [algorithm.begin(local, own) for local, own in zip(nodes, generators, strict=True)]
     sent: tuple[Outbox, ...] = ()
     while True:

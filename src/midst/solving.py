@@ -138,7 +138,7 @@ def _by_search(problem: Problem, method: Search, engine: str, keep_values: bool)
 
 def _with_noise(problem: Problem, arity: int, promise: JointNoise, engine: str, rng: RNG, keep_values: bool) -> Result:
     rules = noisy_rules_of(problem, arity, promise)
-    drawn = streams(rng).z0.spawn(2)[1]  # a stream of its own, and not that of `privatise`
+    drawn = streams(rng).shares
     searched = SEARCHES[engine](problem, rules, drawn.bytes)
     found = _SearchOutcome(searched, (searched.search.value(0),), None, ())
     nothing = (0, problem.graph.n)

@@ -54,11 +54,23 @@ class Sums:
 
 
 class Streams(NamedTuple):
-    """Independent random streams, one a purpose, so that drawing more of one changes nothing of another."""
+    """Independent random streams, one a purpose, so that drawing more of one changes nothing of another.
+
+    Attributes:
+        values: simulated values.
+        graph: who talks to whom.
+        z0: where an iteration starts.
+        noise: that is put on values before a run.
+        shares: of joint noise.
+        nodes: what nodes draw that run an algorithm of one's own.
+    """
 
     values: np.random.Generator
     graph: np.random.Generator
     z0: np.random.Generator
+    noise: np.random.Generator
+    shares: np.random.Generator
+    nodes: np.random.Generator
 
 
 def streams(rng: RNG) -> Streams:
@@ -68,7 +80,7 @@ def streams(rng: RNG) -> Streams:
         InputError: it is neither a non-negative whole number nor a generator.
     """
     try:
-        return Streams(*np.random.default_rng(rng).spawn(3))
+        return Streams(*np.random.default_rng(rng).spawn(len(Streams._fields)))
     except (TypeError, ValueError):
         raise InputError("rng must be a non-negative whole number, a numpy Generator, or None") from None
 

@@ -434,7 +434,9 @@ _SEARCHES = [
         "protocol/search.py",
         "elif track.tied and track.tie_probes < TIE_PROBES:",
         "elif track.tied:",
-        (_SEARCHING + "test_search_of_values_is_that_of_their_participants",),
+        (
+            "tests/protocol/test_search.py::test_one_number_alone_is_asked_about_six_times_and_then_the_search_goes_by_key",
+        ),
     ),
     Bug(
         "ties are never asked about",
@@ -749,8 +751,8 @@ _JOURNALS = [
     Bug(
         "no fsync before a move",
         "net/journal.py",
-        "            os.fsync(handle)\n",
-        "",
+        "                os.fsync(handle)\n            finally:",
+        "                pass\n            finally:",
         (_JOURNAL + "test_what_has_returned_survives_a_power_cut",),
     ),
     Bug(
@@ -1473,8 +1475,8 @@ _SEEDS = [
     Bug(
         "a run without its seed",
         "system.py",
-        "np.random.default_rng(rng).spawn(3)",
-        "np.random.default_rng().spawn(3)",
+        "np.random.default_rng(rng).spawn(",
+        "np.random.default_rng().spawn(",
         (_SOLVING + "test_scaling_by_two_to_the_k_is_exact",),
     ),
     Bug(
@@ -1487,15 +1489,15 @@ _SEEDS = [
     Bug(
         "noise without its seed",
         "dp/mechanisms.py",
-        "streams(rng).z0.spawn(1)[0]",
-        "np.random.default_rng()",
+        "coordinates, streams(rng).noise)",
+        "coordinates, np.random.default_rng())",
         (_DP + "test_only_the_values_change_and_a_seed_repeats_them",),
     ),
     Bug(
         "noise that repeats z(0)",
         "dp/mechanisms.py",
-        "streams(rng).z0.spawn(1)[0]",
-        "streams(rng).z0",
+        "coordinates, streams(rng).noise)",
+        "coordinates, streams(rng).z0)",
         (_DP + "test_the_noise_repeats_no_other_draw_of_the_same_seed",),
     ),
 ]
@@ -2151,7 +2153,7 @@ _STATES = [
         "protocol/statements.py",
         'return hashlib.sha256(context + struct.pack(f"<{len(totals)}Q", *totals) + sealed).digest()',
         "return hashlib.sha256(context + sealed).digest()",
-        (_LYING + "[other statements]",),
+        (_LYING + "[two keys]",),
     ),
     Bug(
         "states: a statement of any kind is read as a contribution",

@@ -314,7 +314,7 @@ def both(values, seed, iterations):
 
 
 @pytest.mark.parametrize("corrupt", [(), (1,)])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 30])  # of 30 an exposed value lies on a threshold
 def test_iteration_and_search_together(seed, corrupt):
     """What both tell an eavesdropper on clear z(0), against all values that would have shown the same."""
     rng = np.random.default_rng(seed)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from search_strategies import SPACINGS, Case, Participant, cases, own_values, play, rules_of
+from searches import search_trace
 
 from midst import InputError
 from midst.protocol.keys import Floats, Grid, first_bracket, make_keys
@@ -284,3 +286,12 @@ def test_resolution_makes_ties():
     keys = make_keys("0.5")
     search, _ = play(case_of([0.1, 0.2, 0.74, 0.76], ranks=[2], keys=keys, bounds=(0, 1)))
     assert search.value(0) == 0.0
+
+
+@pytest.mark.parametrize("value", [3.141592653589793, 2**0.5 * 1e10, -1e-7 / 3])
+@pytest.mark.parametrize("arity", [1, 3, 7])
+def test_one_number_alone_is_asked_about_six_times_and_then_the_search_goes_by_key(value, arity):
+    """Of a constant that no short decimal is near, round numbers would be tried until nothing else is left."""
+    probes = search_trace([value] * 5, arity=arity).probes
+    wide = [probe.edges for probe in probes if probe.edges[-1] - probe.edges[0] > 2**20]
+    assert 5 <= sum(any(b - a == 1 for a, b in pairwise(edges)) for edges in wide) <= 6

@@ -191,8 +191,7 @@ def privatise(problem: Problem, mechanism: Mechanism, rng: RNG = None, *, harden
     clipped = np.clip(problem.values, *mechanism.bounds)
     coordinates = clipped.size // len(clipped)
     if not hardened:
-        generator = streams(rng).z0.spawn(1)[0]  # a stream of its own: the same seed never draws the noise elsewhere
-        noised = clipped + _noise(mechanism, clipped.shape, coordinates, generator)
+        noised = clipped + _noise(mechanism, clipped.shape, coordinates, streams(rng).noise)
         return problem.with_values(noised, bounded=False)
     if rng is not None:
         raise InputError("hardened noise comes from the operating system and cannot be seeded; leave rng out")
@@ -254,7 +253,7 @@ def accuracy_cost(problem: Problem, mechanism: Mechanism, rng: RNG = None, draws
     Raises:
         InputError: draws is not a whole number from 1 to 1,000,000.
     """
-    generator = streams(rng).z0
+    generator = streams(rng).noise
     low, high = problem.answer
     distances = []
     for _ in range(_whole("draws", draws)):
