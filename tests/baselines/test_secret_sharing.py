@@ -13,8 +13,10 @@ from midst.baselines.secret_sharing import run_secret_sharing
 CENT = Fraction(1, 100)
 
 
-def test_three_parties_find_the_median():
+@pytest.mark.parametrize("grouped", [9, 2])
+def test_three_parties_find_the_median(grouped, monkeypatch):
     pytest.importorskip("mpyc")
+    monkeypatch.setattr(secret_sharing, "_MOST_GROUPED", grouped)
     problem = Problem(graphs.ring(3), [12.34, 99.99, 0.01], bounds=(0, 100))
     outcome = run_secret_sharing(problem, CENT, 0.5)
     assert outcome.answers == 12.34

@@ -11,8 +11,8 @@ pytest.importorskip("matplotlib")
 from midst.plots.comparison import draw_comparison
 
 
-def make_row(method, nodes, rounds, bits, floor=0.5):
-    return Row(method, "ring", nodes, 0.0, rounds, 100.0, 0.1, 0.0, bits, floor, None, "nobody", None)
+def make_row(method, nodes, rounds, bits, floor=0.5, error=0.0):
+    return Row(method, "ring", nodes, error, rounds, 100.0, 0.1, 0.0, bits, floor, None, "nobody", None)
 
 
 ROWS = [make_row("a", 5, 10.0, 2.0), make_row("b", 5, 20.0, 1.0), make_row("a", 15, 5.0, 3.0, 0.2)]
@@ -44,3 +44,13 @@ def test_what_is_missing_is_not_drawn():
     assert "b" not in {line.get_label() for line in axes.lines}
     with pytest.raises(InputError, match="nothing to draw"):
         draw_comparison([make_row("b", 5, None, 1.0)])
+
+
+def test_marks_of_wrong_answers_are_hollow():
+    rows = [make_row("a", 5, 10.0, 2.0), make_row("a", 5, 30.0, 2.0, error=0.1), make_row("b", 5, 20.0, 1.0)]
+    figure = draw_comparison(rows)
+    (hollow,) = (line for line in figure.axes[0].lines if line.get_label() == "hollow: not exact")
+    assert (list(hollow.get_xdata()), hollow.get_markerfacecolor()) == ([30.0], "white")
+    assert "hollow: not exact" in [text.get_text() for text in figure.legends[0].get_texts()]
+    exact = draw_comparison(ROWS)
+    assert "hollow: not exact" not in [text.get_text() for text in exact.legends[0].get_texts()]

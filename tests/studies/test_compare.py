@@ -100,7 +100,7 @@ def test_a_missing_package_names_its_extra(monkeypatch):
 
 def test_more_parties_than_processes_are_run_for():
     pytest.importorskip("mpyc")
-    (row,) = compare(make_problem(9), ["mpyc"], prior=PRIOR).rows
+    (row,) = compare(make_problem(17), ["mpyc"], prior=PRIOR).rows
     assert row.error is None
     assert "every party is a process" in row.why
 

@@ -27,7 +27,8 @@ from midst.problems import Problem
 from midst.types import Row
 
 PARTY = Path(__file__).with_name("party.py")
-MOST_PARTIES = 7  # whose processes, and common secrets of all large enough groups of them, two cores bear in seconds
+MOST_PARTIES = 15  # whose processes two cores bear in seconds
+_MOST_GROUPED = 9  # parties of whom all large enough groups have secrets in common; of more there would be thousands
 _SPARE = 2  # bits: a sign, and one for comparisons
 
 
@@ -80,7 +81,8 @@ def run_secret_sharing(problem: Problem, resolution: Fraction, floor: float) -> 
     per_unit = float(1 / resolution)
     largest = max(abs(float(end)) for end in problem.bounds) * per_unit
     bits = int(np.ceil(np.log2(largest + 1))) + _SPARE
-    work = partial(run_parties, sys.executable, ("integers", bits), per_unit, (), lambda folder: None)
+    options = () if problem.graph.n <= _MOST_GROUPED else ("--no-prss",)
+    work = partial(run_parties, sys.executable, ("integers", bits), per_unit, options, lambda folder: None)
     run = until_done(work, problem.values.tolist())
     told = run["value"], run["messages"], run["sent"], run["seconds"], 0
     if len(np.unique(problem.values)) == len(problem.values):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BOUNDS, RESOLUTION, PRIOR = (0.0, 100.0), "0.01", (50.0, 15.0)
 _GRAPHS, _NODES, _RUNS = "ring,rgg,complete", "5,15,101,1001", 3
-_QUICK_GRAPHS, _QUICK_NODES, _QUICK_RUNS = "ring,complete", "5,15", 1
+_QUICK_GRAPHS, _QUICK_NODES, _QUICK_RUNS = "ring,complete", "5,9", 1
 _TABLES, _PICTURES = ("csv", "json", "md"), ("png", "pdf", "svg")
 _WORDS = ("method", "trust")  # columns
 _EXAMPLES = """\b

@@ -3,6 +3,7 @@
 Rules:
 - A panel a size, since the floor depends on it: what one answer tells of each value, the less the more there are.
 - A method has one colour and one mark in all panels; what is joined by a line is the same method on several graphs.
+- Where an answer was not exact the mark is hollow: few bits are easy to have for a wrong answer.
 - A row that lacks rounds or bits is not drawn; the table says why.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from midst.plots.style import COLOURS, GREY, LIGHT_GREY, MARKERS
 try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
     from matplotlib.ticker import FuncFormatter
 except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _LEAST = 1e-3  # bits, below which the axis is even and not logarithmic
 _WIDE = 4  # panels beside each other
 _HANDLE = 7  # points, of a mark
+_OFF = "hollow: not exact"
 
 
 def draw_comparison(rows: Sequence[Row]) -> Figure:
@@ -60,6 +63,8 @@ def draw_comparison(rows: Sequence[Row]) -> Figure:
         axes.set_ylabel("bits given away of a value")
     found = {label: mark for axes in panels.flat for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     labels = [*names, *(label for label in found if label not in names)]
+    if _OFF in found:  # of whichever method
+        found[_OFF] = Line2D([], [], color=GREY, marker="o", linestyle="", markersize=_HANDLE, markerfacecolor="white")
     figure.legend([found[label] for label in labels], labels, loc="outside right center", frameon=False, fontsize=8)
     return figure
 
@@ -67,12 +72,12 @@ def draw_comparison(rows: Sequence[Row]) -> Figure:
 def _draw_panel(axes: Axes, rows: Sequence[Row], size: int, looks: dict[str, tuple[str, str]]) -> None:
     """One size: every method, and the floor."""
     for name, (marker, colour) in looks.items():
-        own = sorted((row.rounds, row.bits) for row in rows if row.method == name)
+        own = sorted((row.rounds, row.bits, bool(row.error)) for row in rows if row.method == name)
+        look: dict[str, Any] = {"marker": marker, "color": colour, "markersize": _HANDLE, "alpha": 0.85}
         if own:
-            rounds, bits = zip(*own, strict=True)
-            axes.plot(
-                rounds, bits, marker=marker, color=colour, label=name, linewidth=0.6, markersize=_HANDLE, alpha=0.85
-            )
+            axes.plot(*_columns(own), **look, label=name, linewidth=0.6)
+        if off := [each for each in own if each[2]]:
+            axes.plot(*_columns(off), **{**look, "alpha": 1.0}, label=_OFF, linestyle="", markerfacecolor="white")
     floors = [row.floor for row in rows if row.floor is not None]
     if floors:
         axes.axhline(
@@ -85,3 +90,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], size: int, looks: dict[str, tup
     axes.set(title=f"{size:,} participants", xlabel="rounds")
     axes.grid(color=LIGHT_GREY, alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _columns(points: Sequence[tuple[float, float, bool]]) -> tuple[list[float], list[float]]:
+    return [each[0] for each in points], [each[1] for each in points]
