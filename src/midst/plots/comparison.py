@@ -73,11 +73,12 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], size: int, looks: dict[str, tup
     """One size: every method, and the floor."""
     for name, (marker, colour) in looks.items():
         own = sorted((row.rounds, row.bits, bool(row.error)) for row in rows if row.method == name)
-        look: dict[str, Any] = {"marker": marker, "color": colour, "markersize": _HANDLE, "alpha": 0.85}
-        if own:
-            axes.plot(*_columns(own), **look, label=name, linewidth=0.6)
-        if off := [each for each in own if each[2]]:
-            axes.plot(*_columns(off), **{**look, "alpha": 1.0}, label=_OFF, linestyle="", markerfacecolor="white")
+        points = np.array(own, np.float64).reshape(-1, 3)
+        look: dict[str, Any] = {"marker": marker, "color": colour, "markersize": _HANDLE}
+        if len(points):
+            axes.plot(points[:, 0], points[:, 1], **look, label=name, linewidth=0.6, alpha=0.85)
+        if len(off := points[points[:, 2] > 0]):
+            axes.plot(off[:, 0], off[:, 1], **look, label=_OFF, linestyle="", markerfacecolor="white")
     floors = [row.floor for row in rows if row.floor is not None]
     if floors:
         axes.axhline(
@@ -90,7 +91,3 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], size: int, looks: dict[str, tup
     axes.set(title=f"{size:,} participants", xlabel="rounds")
     axes.grid(color=LIGHT_GREY, alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _columns(points: Sequence[tuple[float, float, bool]]) -> tuple[list[float], list[float]]:
-    return [each[0] for each in points], [each[1] for each in points]
