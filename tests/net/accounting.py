@@ -22,7 +22,7 @@ from midst.protocol.node import Message
 CONTROL = {
     wire.Hello: {"version", "sender", "receiver", "digest", "fields", "instance", "wants"},  # who, and which charter
     wire.Welcome: {"instance", "wants", "step", "digest"},  # how far it has come; a hash of what it was sent
-    wire.Want: {"round", "lacks"},  # what it has not heard
+    wire.Want: {"round", "lacks", "vectors"},  # what it has not heard
     wire.NotYet: {"round", "waiting"},  # whom it waits for
     wire.Done: {"heard"},  # that it has the answer
     wire.Refused: {"kind", "text"},  # what of the charter differs
