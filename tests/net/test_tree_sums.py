@@ -11,7 +11,7 @@ from memory_network import MemoryNetwork, charter_of
 from midst.errors import Aborted, InputError
 from midst.net.answer import Answer
 from midst.net.notes import about, content
-from midst.net.wire import Statements, VectorFrame
+from midst.net.wire import Statements, VectorFrame, Want
 from midst.protocol.statements import Malformed, Statement
 from midst.protocol.vectors import layout
 
@@ -218,6 +218,19 @@ def test_who_is_silent_is_named_and_nobody_hangs():
     ends = run(network, lambda i, j, frame: None if frame[:1] == b"V" and i == 4 else frame)
     assert all(isinstance(end, Aborted) for end in ends), ends
     assert all("for eve" in str(end) for end in ends[:4]), ends  # by who waits for it, or for who says that it does
+
+
+def test_what_is_asked_for_many_times_is_sent_once():
+    """A question of a few bytes would else be answered by hundreds of vectors."""
+    network = Rounds(charter(), [updates()])
+    child = network.peers[1].exchange
+    for _ in range(10):  # its parent has its sums, and tells it no totals
+        network.pass_time()
+        network.deliver(change=lambda i, j, frame: None if i == 0 and frame[:1] == b"V" else frame)
+    asked = tuple((k, each.search.step) for k, each in child._chunks.items() if each.sent is not None)
+    assert asked
+    assert len(child.frames(0, Want(0, b"", asked * 100))) == len(asked)
+    assert child.frames(0, Want(1, b"", asked)) == child.frames(3, Want(0, b"", asked)) == []
 
 
 def test_who_keeps_the_notes_of_others_to_itself_holds_up_nobody():

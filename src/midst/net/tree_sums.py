@@ -292,13 +292,11 @@ class TreeSums:
         """What we have of what a neighbour lacks."""
         signers = unpack_bits(want.lacks, len(self._parents))
         frames = self._setup.codec.encode(self._notes.of(signers))
-        for k, step in want.vectors if want.round == self.rounds_done else ():
-            each = self._chunks.get(k)
-            if each is None:
-                continue
-            if j in self._children and each.search.step == step + 1:
+        vectors = set(want.vectors) if want.round == self.rounds_done else ()
+        for k, each in self._chunks.items():
+            if j in self._children and (k, each.search.step - 1) in vectors:
                 frames += filter(None, [self._last_totals(k, each)])
-            if j == self._parent and each.search.step == step and each.sent is not None:
+            if j == self._parent and (k, each.search.step) in vectors and each.sent is not None:
                 frames.append(self._sum_frame(k, each))
         return frames
 
