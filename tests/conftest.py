@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -21,6 +22,16 @@ settings.register_profile(
 )
 settings.register_profile("mutants", settings.get_profile("default"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("default")
+
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a core: threads of NumPy's own would wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Three workers for two cores: a third of the time tests of networks wait for deadlines."""
+    return (3 * (os.cpu_count() or 1) + 1) // 2
 
 
 @pytest.hookimpl(optionalhook=True)

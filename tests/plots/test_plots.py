@@ -238,7 +238,7 @@ def test_of_many_probes_the_first_and_the_last_are_drawn() -> None:
     assert f"… {len(steps) - 11} more probes …" in written
 
 
-@pytest.mark.parametrize("probes", range(1, 16))
+@pytest.mark.parametrize("probes", [1, 2, 3, 5, 8, 11, 12, 15])  # of more than eleven some are left out
 def test_rows_do_not_touch_each_other(probes: int) -> None:
     result = search(200, method=midst.Search(arity=1, spacing="value"), bounds=(-100, 100))
     kept = tuple(probe for probe in result.trace.probes if probe.step < probes)
