@@ -16,6 +16,7 @@ Rules:
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -80,9 +81,11 @@ def streams(rng: RNG) -> Streams:
         InputError: it is neither a non-negative whole number nor a generator.
     """
     try:
-        return Streams(*np.random.default_rng(rng).spawn(len(Streams._fields)))
+        values, graph, z0 = np.random.default_rng(rng).spawn(3)
     except (TypeError, ValueError):
         raise InputError("rng must be a non-negative whole number, a numpy Generator, or None") from None
+    seeds: Any = copy(z0.bit_generator.seed_seq)  # of a copy: who makes streams of z0 itself begins with its first
+    return Streams(values, graph, z0, *map(np.random.default_rng, seeds.spawn(3)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1475,8 +1475,8 @@ _SEEDS = [
     Bug(
         "a run without its seed",
         "system.py",
-        "np.random.default_rng(rng).spawn(",
-        "np.random.default_rng().spawn(",
+        "np.random.default_rng(rng).spawn(3)",
+        "np.random.default_rng().spawn(3)",
         (_SOLVING + "test_scaling_by_two_to_the_k_is_exact",),
     ),
     Bug(
