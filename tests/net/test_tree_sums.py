@@ -9,9 +9,12 @@ import pytest
 from memory_network import MemoryNetwork, charter_of
 
 from midst.errors import Aborted, InputError
+from midst.net import charter as charters
 from midst.net.answer import Answer
+from midst.net.gossip import pack_bits
 from midst.net.notes import about, content
-from midst.net.wire import Statements, VectorFrame, Want
+from midst.net.tree_sums import WINDOW
+from midst.net.wire import CONTROL_BYTES, Statements, VectorFrame, Want, encode_control
 from midst.protocol.statements import Malformed, Statement
 from midst.protocol.vectors import layout
 
@@ -231,6 +234,12 @@ def test_what_is_asked_for_many_times_is_sent_once():
     assert asked
     assert len(child.frames(0, Want(0, b"", asked * 100))) == len(asked)
     assert child.frames(0, Want(1, b"", asked)) == child.frames(3, Want(0, b"", asked)) == []
+
+
+def test_what_is_asked_for_fits_into_a_frame():
+    lacks = pack_bits(range(charters._MOST_CLIENTS), charters._MOST_CLIENTS)
+    asked = Want(charters._MOST_AGGREGATES, lacks, tuple((2**31 - k, 1000) for k in range(WINDOW)))
+    assert len(encode_control(asked)) < CONTROL_BYTES
 
 
 def test_who_keeps_the_notes_of_others_to_itself_holds_up_nobody():

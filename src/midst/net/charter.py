@@ -54,6 +54,7 @@ _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9
 _FRACTION = re.compile(r"[0-9]{1,20}(/[1-9][0-9]{0,9})?")
 _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
 _MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a control frame
+_MOST_CLIENTS = 7_000  # of a session about arrays: and who lacks which vectors, besides
 _MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
 _MOST_VERIFIED = 50  # participants, where the charter does not say: checking everybody takes each of them as long
 _MOST_ROUNDS = 10**9
@@ -645,7 +646,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             ((self.objective == "quantile") == (self.quantile is not None), "quantile: give it with that objective"),
             (1 <= self.aggregates <= _MOST_AGGREGATES, f"aggregates must be from 1 to {_MOST_AGGREGATES:,}"),
             (self.trim == 0 or "mean " in f"{self.objective} ", "trim is for a trimmed mean, or one around the median"),
-            (len(self.participants) <= _MOST_SEARCHERS, f"participants: at most {_MOST_SEARCHERS:,}"),
+            (len(self.participants) <= _MOST_CLIENTS, f"participants: at most {_MOST_CLIENTS:,}"),
         )
         for holds, words in needs:
             if not holds:
