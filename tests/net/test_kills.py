@@ -337,7 +337,9 @@ def test_somebody_does_not_come_back(tmp_path: Path, settings: dict[str, Any]) -
         ends = {name: one.wait() for name, one in running.items()}
     for end in ends.values():
         assert (end.code, end.out) == (4, "")
-        assert "waited 4 s for p1 in round " in end.err
+        waited = re.search(r"waited (\d+) s for p1 in round ", end.err)
+        assert waited, end.err
+        assert int(waited[1]) >= 4  # more where the machine is busy: a clock is looked at now and then
 
 
 # The disk
