@@ -10,8 +10,8 @@ Rules:
 - A link of the tree carries a vector each way a question, whatever the number of clients. Frames say in which context
   they were made; neighbours who were told different things notice it at once.
 - Who is started again is sent what it may lack when it greets: the sums and totals that are under way, and the notes.
-- Who waits asks all its neighbours for notes, in the tree or not, so that nobody can keep them from whom others link; and
-  for a vector who owes it. Who has none says for whom it waits itself.
+- Who waits asks all its neighbours for notes, in the tree or not, so that nobody can keep them from whom others link;
+  and for a vector who owes it. Who has none says for whom it waits itself.
 - Once a round is over for this client, the journal is written anew with what is needed of it (`settled`).
 """
 
