@@ -2,8 +2,8 @@
 
 Rules:
 - Order statistics are exact to the last bit of the values as given, or of the values rounded to the public resolution.
-- Sums need a grid: the public resolution; where there is none, which only a simulation can do without, 2^-60 of the
-  power of two above all magnitudes, by the bounds or read off the data.
+- Sums are exact, on a grid: the public resolution. Without one, which only a simulation can do, the grid is the
+  coarsest power of two that holds every value.
 - By consensus, as the authors' sequel has it, every rank is found by an iteration of its own, with one value a node;
   what is summed up follows by masked sums.
 - What disclosure control would refuse on a network is said here, and computed nevertheless.
@@ -14,12 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
-from math import frexp
 from secrets import token_bytes
-from sys import float_info
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from midst import graphs
@@ -28,7 +25,7 @@ from midst.disclosure import Disclosure, Shown
 from midst.engines import SEARCHES
 from midst.errors import InputError, closest
 from midst.graphs import Graph
-from midst.methods import Consensus, Method, MethodName, Search, make_method
+from midst.methods import Consensus, Method, MethodName, Search, make_method, require_participants
 from midst.objectives import Quantile
 from midst.privacy.priors import Prior, Uniform
 from midst.privacy.published import Cell
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 USUAL = ("count", "mean", "std", "quartiles", "p95")
-_FINE_BITS, _LARGEST_POWER = 60, 1023
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +58,7 @@ class Description:
         rounds: how many rounds of messages it took.
         probes: questions of the search.
         exposed: the nodes whose value itself was sent; nobody's, by search.
-        resolution: of the sums; None where there are none.
+        resolution: to which values are rounded before they are summed; None where they are not.
         warnings: what disclosure control would refuse on a network.
         runs: by consensus, the run of every rank.
         dropped: rows that were left out because a value was missing.
@@ -175,8 +171,9 @@ class Description:
             ("rounds", f"{self.rounds:,}"),
             ("exposed", exposed),
         ]
-        if self.resolution is not None:
-            rows.append(("sums", f"exact, of values rounded to {show_resolution(self.resolution)}"))
+        if self._plan.sums:
+            rounded = "" if self.resolution is None else f", of values rounded to {show_resolution(self.resolution)}"
+            rows.append(("sums", f"exact{rounded}"))
         return [*rows, *(("would be refused", warning) for warning in self.warnings)]
 
     def __repr__(self) -> str:
@@ -265,7 +262,9 @@ def describe_columns(
         near = closest(engine, SEARCHES)
         raise InputError(f"there is no engine {engine!r} for a search; try one of {', '.join(SEARCHES)}{near}")
     how = method if isinstance(method, Search) else Search()
-    rules = plan.rules(how, problem.keys, problem.brackets, *(_grid(problem) if plan.sums else ()))
+    if isinstance(method, Search):
+        require_participants(problem.graph.n)
+    rules = plan.rules(how, problem.keys, problem.brackets, *(problem.sum_grid if plan.sums else ()))
     runs = {} if isinstance(method, Search) else _iterate(problem, plan, method, rng)
     if runs:
         rules = replace(rules, opening=_opening(rules, runs))
@@ -280,7 +279,7 @@ def describe_columns(
         rounds=searched.rounds + sum(run.rounds for run in runs.values()),
         probes=len(searched.steps),
         exposed=tuple(sorted({i for run in runs.values() for i in run.exposed})),
-        resolution=None if rules.grid is None else rules.grid.step,
+        resolution=rules.grid.step if rules.grid is not None and rules.grid == problem.keys else None,
         warnings=tuple((disclosure or Disclosure()).refusals(wanted, sizes)),
         disclosure=disclosure or Disclosure(),
         _plan=plan,
@@ -292,17 +291,6 @@ def describe_columns(
 
 def _unnamed(count: int) -> tuple[str, ...]:
     return ("value",) if count == 1 else tuple(f"column {k + 1}" for k in range(count))
-
-
-def _grid(problem: Problem) -> tuple[Grid, list[tuple[int, int]]]:
-    """What sums are of multiples of, and between which of them values lie, where the public may not say so."""
-    if isinstance(problem.keys, Grid) and problem.bounds is not None:
-        return problem.keys, [(a + 1, b) for a, b in problem.brackets]
-    largest = max(float(np.max(np.abs(end))) for end in problem.bounds or (problem.values,))
-    power = frexp(largest or 1.0)[1]  # all lie within ±2^power
-    grid = problem.keys if isinstance(problem.keys, Grid) else Grid(Fraction(2) ** (power - _FINE_BITS))
-    far = float(Fraction(2) ** power) if power <= _LARGEST_POWER else float_info.max
-    return grid, [(grid.key(-far), grid.key(far))] * len(problem.brackets)
 
 
 # By consensus

@@ -1,9 +1,9 @@
 """How an answer is found, and when to stop: values that `solve`, `solve_ensemble`, sweeps and commands take.
 
-- `Consensus`: the paper's iteration. Nodes tell their neighbours x until everybody agrees; who sends its own value is
+- `Search`, the default: masked sums over public thresholds (`protocol/`). Nobody's value is sent and nobody is exposed.
+  With noise, everything that is sent is differentially private, and the answer is near the right one.
+- `Consensus`: the paper's iteration. Nodes send their neighbours x until all agree; a node that sends its own value is
   exposed. It ends by `Exact()` (the search, once the x are close), `Certified(tolerance)` or `After(iterations)`.
-- `Search`: masked sums over public thresholds (`protocol/`). Nobody's value is sent and nobody is exposed. With noise,
-  all that is told is differentially private, and the answer is near the right one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from numpy.typing import ArrayLike
 from midst.errors import InputError, closest
 from midst.objectives import ENDS, Mean, Objective, Quantile
 from midst.problems import Problem
-from midst.protocol.keys import Grid, Keys, Words
+from midst.protocol.keys import Grid, Keys, SumGrid, Words
 from midst.protocol.noise import JointNoise, share_of
 from midst.protocol.noisy_search import NoisyRules
-from midst.protocol.search import MOST_THRESHOLDS, SPACING_ORDERS, Goal, Rules, Spacing
+from midst.protocol.search import MOST_THRESHOLDS, SPACING_ORDERS, Goal, Rules, SearchState, Spacing, SumGoal
 from midst.system import whole_number
 from midst.types import Array
 
 MethodName = Literal["consensus", "search"]
 StopName = Literal["exact", "certified"]
-METHODS: tuple[MethodName, ...] = ("consensus", "search")
+METHODS: tuple[MethodName, ...] = ("search", "consensus")
 
 CLOSE = 0.3  # of the public scale: the exact finish searches once all x lie within this of each other
 _STEPS = 64  # of a scale: where the search begins is told no finer than this
@@ -155,17 +155,51 @@ class Search:
 Method = Consensus | Search
 
 
-def make_method(method: MethodName | Method | None) -> Method:
-    """A method by its name; consensus if not given.
+def make_method(method: MethodName | Method) -> Method:
+    """A method by its name.
 
     Raises:
         InputError: there is none of that name.
     """
     if isinstance(method, Consensus | Search):
         return method
-    if method is not None and method not in METHODS:
-        raise InputError(f"method must be 'consensus' or 'search', or one of midst's own, not {method!r}")
+    if method not in METHODS:
+        near = closest(str(method), METHODS)
+        raise InputError(
+            f"method must be 'search' or 'consensus', or such as midst.Search(arity=7), not {method!r}{near}"
+        )
     return Search() if method == "search" else Consensus()
+
+
+def choose_method(method: MethodName | Method | None, problems: Sequence[Problem]) -> Method:
+    """A method as asked for; if not, the search, or the iteration where a search finds no answer.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if method is not None:
+        return make_method(method)
+    return Search() if all(is_searchable(problem.objective, problem.total) for problem in problems) else Consensus()
+
+
+def is_searchable(objective: Objective, total: int) -> bool:
+    """Whether a search finds the answer, among values of so many units of weight."""
+    if isinstance(objective, Quantile):
+        return objective.definition != "any" or objective.is_one_value(total)
+    return isinstance(objective, Mean)
+
+
+def require_participants(count: int) -> None:
+    """Refuse a search among fewer than three participants.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    if count < 3:
+        raise InputError(
+            "a search needs at least three participants: of two, each learns the other's value; "
+            "method consensus takes two"
+        )
 
 
 def refuse_noise(method: Search) -> None:
@@ -186,6 +220,7 @@ def search_rules(
     total: int,
     unit: int | None,
     opening: tuple[tuple[int, ...], ...] = (),
+    sum_grid: tuple[SumGrid, Sequence[tuple[int, int]]] | None = None,
 ) -> Rules:
     """The rules of a search: what all participants derive from what they agreed on.
 
@@ -197,20 +232,49 @@ def search_rules(
         total: the weight of all values of a coordinate.
         unit: the weight of every value that has any; None where they differ.
         opening: thresholds of the first probe, a tuple of keys a coordinate; none to place them as all others.
+        sum_grid: the grid of a mean's sums, and the ends of each coordinate on it; the public one if not given.
 
     Raises:
         InputError: a search cannot find this.
     """
     refuse_noise(method)
+    placed = (method.arity, method.way, method.quantiles, opening)
+    if isinstance(objective, Mean):
+        grid, ends = sum_grid or public_grid(keys, brackets, ["a mean by search"])
+        sums = tuple(SumGoal(k) for k in range(len(brackets)))
+        return Rules(keys, tuple(brackets), total, unit, (), *placed, sums, grid, tuple(ends))
     if not isinstance(objective, Quantile):
-        pooled = not isinstance(objective, Mean) and objective.lists
-        hint = "; try method consensus" + (", or a quantile of the same lists" if pooled else "")
-        raise InputError(f"a search finds quantiles, and no {objective.name}{hint}")
+        hint = ", or a quantile of the same lists" if objective.lists else ""
+        raise InputError(f"a search finds quantiles and means, and no {objective.name}; try method consensus{hint}")
     ranks = objective.ranks(total)
     if len(ranks) > 1 and not isinstance(keys, Grid):
         raise InputError("the midpoint of two values needs a public resolution; give one, or definition inverted_cdf")
     goals = tuple(Goal(k, ranks) for k in range(len(brackets)))
-    return Rules(keys, tuple(brackets), total, unit, goals, method.arity, method.way, method.quantiles, opening)
+    return Rules(keys, tuple(brackets), total, unit, goals, *placed)
+
+
+def public_grid(
+    keys: Keys, brackets: Sequence[tuple[int, int]], sums: Sequence[str]
+) -> tuple[Grid, list[tuple[int, int]]]:
+    """The public resolution as the grid of sums, and the ends of each coordinate on it.
+
+    Args:
+        keys: how numbers become keys.
+        brackets: the first one of each coordinate.
+        sums: names of what is to be summed, for the error.
+
+    Raises:
+        InputError: there is no public resolution.
+    """
+    if not isinstance(keys, Grid):
+        raise InputError(f"{', '.join(sums)}: public bounds and a public resolution are needed, such as 0.01")
+    return keys, [(a + 1, b) for a, b in brackets]
+
+
+def answers_of(search: SearchState) -> tuple[float, ...]:
+    """What a search has found, once it is over: the answer to each goal; without goals, the mean of each coordinate."""
+    goals = range(len(search.rules.goals))
+    return tuple(map(search.value, goals)) or tuple(map(search.mean, range(search.rules.coordinates)))
 
 
 def noisy_rules(
@@ -279,9 +343,11 @@ def rules_of(problem: Problem, method: Search) -> Rules:
     Raises:
         InputError: a search cannot find this.
     """
-    weights = problem.whole_weights[problem.whole_weights > 0]
+    weights = problem.search_weights[problem.search_weights > 0]
     unit = int(weights[0]) if (weights == weights[0]).all() else None
-    return search_rules(method, problem.objective, problem.keys, problem.brackets, problem.total, unit)
+    sums = problem.sum_grid if isinstance(problem.objective, Mean) else None
+    agreed = problem.keys, problem.brackets, int(problem.search_weights.sum()), unit
+    return search_rules(method, problem.objective, *agreed, sum_grid=sums)
 
 
 def choose_stop(problem: Problem, stop: Stop | None) -> Stop:

@@ -3,7 +3,7 @@
 An objective of midst's says three things, and nothing about how it is reached:
 
 - `slopes`: the local objective's (left, right, curvature), for the step in `step.py`;
-- `answer`: the interval of right answers when all values are known (simulation only);
+- `answer`: the interval of right answers when all values are known (simulation only; of a mean, see `Problem`);
 - `title`: what a result calls it, including which of two medians it is.
 
 Weights reach it as whole numbers of a public unit (see `problems.py`), so that every comparison of sums of weights is a
@@ -141,8 +141,8 @@ class Quantile:
 class Mean:
     """The (weighted) mean, by the quadratic f_i(x) = ½ w (x − s_i)².
 
-    It has no branches: every message is a known affine function of s_i and z, so whoever knows z(0) can compute every
-    value. What hides a value here is z(0) alone.
+    A search finds it by one masked sum, which is exact. The iteration reveals more: its messages have no branches, so
+    an observer of z(0) computes every value.
     """
 
     name = "mean"
@@ -155,11 +155,6 @@ class Mean:
         """Left and right slope and curvature of f_i: 0, 0, w."""
         weight = whole_weights.astype(np.float64) * unit
         return np.zeros_like(weight), np.zeros_like(weight), weight
-
-    def answer(self, values: Array, whole_weights: Ints) -> tuple[Array, Array]:
-        """The mean, twice: it is unique."""
-        mean = np.average(values, axis=0, weights=whole_weights)
-        return np.asarray(mean), np.asarray(mean)
 
 
 @runtime_checkable

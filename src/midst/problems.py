@@ -18,15 +18,16 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.objectives import Mean, Objective, OwnObjective, Quantile, built_in, title_of, total_subgradients
-from midst.protocol.keys import Floats, Keys, Words, first_bracket, make_keys
+from midst.protocol.keys import Floats, Grid, Keys, SumGrid, Words, exact_grid, first_bracket, make_keys
 from midst.protocol.step import OwnTerms, Terms, make_terms
 from midst.types import Array, Bools, Ints
 
@@ -107,6 +108,8 @@ class Problem:
         self.whole_weights, self.unit_weight = _find_whole_weights(
             _in_order(weights, graph, "weight"), weight_unit, graph.n
         )
+        exact = weights is not None and weight_unit is None
+        self._exact_weights = np.array(_in_order(weights, graph, "weight"), np.float64) if exact else None
         self.keys: Keys = make_keys(resolution)
         self.bounds = None if bounds is None else _check_bounds(bounds, self.values.shape[1:])
         self._refuse_far_values()
@@ -158,6 +161,17 @@ class Problem:
         """The weight of each value, in units."""
         return self.whole_weights if self.owners is None else np.asarray(self.whole_weights[self.owners])
 
+    @cached_property
+    def search_weights(self) -> NDArray[Any]:
+        """The weight of each value as a search counts it, a whole number.
+
+        For a mean without a public unit, weights are exact: whole numbers, of any size, of a power of two.
+        """
+        if not isinstance(self.objective, Mean) or self._exact_weights is None:
+            return self.value_weights
+        grid, _ = exact_grid(self._exact_weights, float(self._exact_weights.max()))
+        return np.array([key - grid.zero for key in grid.keys(self._exact_weights).tolist()], object)
+
     @property
     def brackets(self) -> tuple[tuple[int, int], ...]:
         """Where a search begins, of each coordinate: the public bounds, or all that there is; as keys."""
@@ -165,6 +179,19 @@ class Problem:
             return (first_bracket(self.keys, None),) * (1 if self.values.ndim == 1 else self.values.shape[1])
         ends = zip(*(np.atleast_1d(end).tolist() for end in self.bounds), strict=True)
         return tuple(first_bracket(self.keys, each) for each in ends)
+
+    @property
+    def sum_grid(self) -> tuple[SumGrid, list[tuple[int, int]]]:
+        """The grid of exact sums, and the ends of each coordinate on it.
+
+        The grid is the public resolution. Without one, which only a simulation can do, it is the coarsest power of two
+        that holds every value.
+        """
+        if isinstance(self.keys, Grid):
+            return self.keys, [(a + 1, b) for a, b in self.brackets]
+        largest = max(float(np.max(np.abs(end))) for end in self.bounds or (self.values,))
+        grid, ends = exact_grid(self.values, largest)
+        return grid, [ends] * len(self.brackets)
 
     @property
     def value_keys(self) -> Words:
@@ -208,9 +235,8 @@ class Problem:
     def answer(self) -> tuple[Array, Array]:
         """The lowest and highest right answer, by sorting all values: what only a simulation can know."""
         if isinstance(self.objective, Mean):
-            unit = binary_unit(self.scale)  # sums of large values would overflow
-            mean = self.objective.answer(self.values / unit, self.value_weights)[0] * unit
-            return np.asarray(mean), np.asarray(mean)
+            mean = self._exact_mean()
+            return mean, mean
         if not isinstance(self.objective, Quantile):
             return self._minimisers(self.objective)
         # keys are in the order of the values, so that two of them are all that is asked for
@@ -222,6 +248,14 @@ class Problem:
         pairs = zip(np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist(), strict=True)
         middle = np.array([self.keys.middle(one + other) for one, other in pairs]).reshape(low.shape)
         return middle, middle
+
+    def _exact_mean(self) -> Array:
+        """The float nearest to the mean, of each coordinate."""
+        (grid, _), weights = self.sum_grid, self.search_weights.tolist()
+        columns = self.values.reshape(len(self.values), -1).T
+        sums = [sum(map(mul, weights, grid.keys(column).tolist())) for column in columns]
+        means = [float((Fraction(each, sum(weights)) - grid.zero) * grid.step) for each in sums]
+        return np.array(means).reshape(self.values.shape[1:])
 
     def _minimisers(self, objective: OwnObjective) -> tuple[Array, Array]:
         """The lowest and the highest x that minimise Σ f_i, to the last bit, by halving.

@@ -11,7 +11,7 @@ import numpy as np
 
 from midst.errors import InputError
 from midst.frames import make_frame
-from midst.methods import MethodName
+from midst.methods import MethodName, is_searchable
 from midst.objectives import Quantile
 from midst.protocol.certificate import Certificate
 from midst.protocol.noise import JointNoise, expected_in_words
@@ -105,8 +105,8 @@ class Result:
     def exposed(self) -> tuple[int, ...]:
         """The nodes whose branch was ever inside, so that their value itself was sent (Theorem 1). By a search: nobody.
 
-        For the mean: all nodes, since whoever knows z(0) can compute every value. For a Huber location: those of whom
-        that is so.
+        For the mean by the iteration: all nodes, since an observer of z(0) can compute every value. For a Huber
+        location: the nodes whose value such an observer can compute.
 
         Raises:
             InputError: of this objective, which is somebody's own, nobody has worked out what x tells.
@@ -241,7 +241,11 @@ class Result:
     def rows(self) -> list[tuple[str, str]]:
         """The result as lines for people: (what, how much)."""
         graph = self.trace.graph
-        rows = [(self.objective, _show(self.value)), ("proof", self._proof_in_words())]
+        rows = [
+            (self.objective, _show(self.value)),
+            ("method", self._method_in_words()),
+            ("proof", self._proof_in_words()),
+        ]
         if self.noise is not None:
             rows.append(("noise", self.noise.in_words()))
         if self.iterations:
@@ -254,11 +258,16 @@ class Result:
             ("error", f"{self.error:.3g} (known in simulation only)"),
         ]
 
+    def _method_in_words(self) -> str:
+        if self.method == "search" or is_searchable(self.trace.objective, self.trace.total):
+            return self.method
+        return f"{self.method}: no search finds a {self.objective}"
+
     def _exposed_in_words(self) -> str:
         if self.method == "search":
             return "nobody"
         if self.objective == "mean":
-            return "every node, to whoever knows z(0)"
+            return "every node, to an observer of z(0)"
         if not self.trace.tells:
             return "not known: nobody has worked out what x tells"
         own = not isinstance(self.trace.objective, Quantile)
@@ -272,6 +281,8 @@ class Result:
             counts = f"{first.below} below, {first.equal} {between}, {first.above} above"
             where = "" if len(self.standing) == 1 else " in the first coordinate"
             return f"exact, by the totals of {probes} probe{'s' * (probes != 1)}: {counts}{where}"
+        if self.method == "search" and self.noise is None:
+            return "exact, by one masked sum of all values"
         if self.noise is not None:
             return f"none: every total of {self.probes} probe{'s' * (self.probes != 1)} had noise on it"
         state = self.certificate

@@ -37,10 +37,12 @@ from midst.methods import (
     MethodName,
     Search,
     Stop,
+    answers_of,
+    choose_method,
     choose_stop,
-    make_method,
     noisy_rules,
     opening_thresholds,
+    require_participants,
     rules_of,
 )
 from midst.normals import EdgeNormals
@@ -78,13 +80,14 @@ def solve(
 
     Args:
         problem: what is to be found, by whom.
-        method: `Consensus(…)`, the paper's iteration, or `Search(…)`, by which nobody is exposed; or the name of one.
+        method: `Search(…)`, by which nobody is exposed, or `Consensus(…)`, the paper's iteration; or the name of one.
+            If not given, the search, or the iteration where a search finds no answer.
         engine: of the iteration "arrays" (node form), "float32" (the same in single precision), "edges" (z on every
             edge), "reference" (nodes and messages) or "gpu" (for large graphs; no iteration is recorded); of a search
             "arrays" or "reference" (participants, with masks).
-        rng: a seed or a generator from which z(0) is drawn, or noise.
+        rng: a seed or a generator from which z(0) is drawn, or noise. A search without noise draws nothing.
         run: which run of an ensemble (`solve_ensemble`) with this rng has this z(0).
-        record: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
+        record: of the iteration: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
         keep_values: put the private values into the trace.
         throw: raise `NotCertified` for a run that ends without its proof; False returns it as a result that says so.
         progress: True to see where the run stands, in a notebook or on a terminal; or a function, called now and then
@@ -95,12 +98,14 @@ def solve(
         InputError: the input is refused; nothing was run.
         NotCertified: the iteration did not come to its stop within `limit` iterations. A search always does.
     """
-    chosen = make_method(method)
-    known = [*SEARCHES] if isinstance(chosen, Search) else [*ENGINES, "gpu"]
-    if engine not in known:
-        near = closest(engine, known)
-        raise InputError(f"there is no engine {engine!r} for {chosen.name}; try one of {', '.join(known)}{near}")
-    record = check_record(record)
+    chosen, record = choose_method(method, [problem]), check_record(record)
+    _check_engine(engine, chosen)
+    if isinstance(chosen, Search):
+        require_participants(problem.graph.n)
+        if record not in ("auto", "none"):
+            raise InputError(
+                f"record {record} keeps iterations; leave it out, or choose method consensus, which has them"
+            )
     if engine in ("gpu", "float32"):
         built_in(problem.objective)
     with watch_run(progress) as told:
@@ -115,6 +120,17 @@ def solve(
     if throw and missed is not None:
         raise NotCertified(missed, result)
     return result
+
+
+def _check_engine(engine: str, method: Method) -> None:
+    """Refuse an engine that the method does not have."""
+    of_iteration = (*ENGINES, "gpu")
+    known = tuple(SEARCHES) if isinstance(method, Search) else of_iteration
+    if engine in known:
+        return
+    near = closest(engine, known)
+    other = f", or choose method consensus, which has {engine}" if engine in of_iteration else near
+    raise InputError(f"there is no engine {engine!r} for {method.name}; try {' or '.join(known)}{other}")
 
 
 # By search
@@ -199,11 +215,11 @@ class _SearchOutcome:
 def _search(problem: Problem, rules: Rules, engine: str) -> _SearchOutcome:
     """Search for the answer, from the public bounds or from all floats."""
     searched = SEARCHES.get(engine, SEARCHES["arrays"])(problem, rules, token_bytes)
-    goals, search = range(len(rules.goals)), searched.search
+    search = searched.search
     assert isinstance(search, SearchState)
-    proofs = [search.proof(goal) for goal in goals]
+    proofs = [search.proof(goal) for goal in range(len(rules.goals))]
     standing = tuple(Standing(below, total - below - above, above) for below, above, total in proofs)
-    return _SearchOutcome(searched, tuple(map(search.value, goals)), standing, problem.values.shape[1:])
+    return _SearchOutcome(searched, answers_of(search), standing or None, problem.values.shape[1:])
 
 
 # By consensus
@@ -431,8 +447,10 @@ def _trace(problem: Problem, found: _SearchOutcome | None, keep_values: bool, **
     searched: dict[str, Any] = {}
     if found is not None:
         probes = probes_of(problem.keys, found.searched.steps)
-        answers = [problem.keys.key(value) for value in found.values]
-        places = places_of(probes, answers, problem.value_keys)
+        places = None
+        if isinstance(problem.objective, Quantile):
+            answers = [problem.keys.key(value) for value in found.values]
+            places = places_of(probes, answers, problem.value_keys)
         searched = {"probes": probes, "answer": found.values, "places": places, "owners": problem.owners}
     return Trace(
         graph=problem.graph,
@@ -530,8 +548,8 @@ def median(
             engine, record …).
 
     >>> import midst
-    >>> midst.median([3.0, 1.0, 2.0], graph="complete", rng=7).certified
-    True
+    >>> midst.median([3.0, 1.0, 2.0], graph="complete").value
+    2.0
     """
     return _find(values, graph, Quantile(0.5, definition), options)
 
@@ -563,7 +581,14 @@ def minimum(values: Values, graph: Any = "ring", **options: Unpack[Options]) -> 
 
 @_with_options
 def mean(values: Values, graph: Any = "ring", **options: Unpack[Options]) -> Result:
-    """The mean of values held by the nodes of a graph; see `median`."""
+    """The mean of values held by the nodes of a graph, by one masked sum; see `median`.
+
+    It is the float nearest to the exact mean: of the values as given, or as rounded to the public resolution.
+
+    >>> import midst
+    >>> midst.mean([0.1, 0.2, 0.3], graph="complete").value
+    0.2
+    """
     return _find(values, graph, Mean(), options)
 
 

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor, isqrt
+from math import ceil, floor, inf, isqrt
 
 import numpy as np
 
 from midst.errors import InputError, closest
-from midst.methods import Search, refuse_noise
-from midst.protocol.keys import SIGN, Grid, Keys
+from midst.methods import Search, public_grid, refuse_noise
+from midst.protocol.keys import Keys, SumGrid
 from midst.protocol.search import Goal, Rules, SearchState, SumGoal
 from midst.types import Array
 
@@ -252,7 +252,7 @@ class Plan:
         method: Search,
         keys: Keys,
         brackets: Sequence[tuple[int, int]],
-        grid: Grid | None = None,
+        grid: SumGrid | None = None,
         ends: Sequence[tuple[int, int]] = (),
     ) -> Rules:
         """The rules of the search.
@@ -269,10 +269,7 @@ class Plan:
         """
         refuse_noise(method)
         if self.sums and grid is None:
-            if not isinstance(keys, Grid):
-                sums = ", ".join(each.name for each in self.statistics if each.needs_sums)
-                raise InputError(f"{sums} need public bounds and a public resolution, such as 0.01")
-            grid, ends = keys, [(a + 1, b) for a, b in brackets]
+            grid, ends = public_grid(keys, brackets, [each.name for each in self.statistics if each.needs_sums])
         middle = rank_of(Fraction(1, 2), self.total)
         edges = sorted({cut for each in self.statistics for cut in cuts_of(each, keys)})
         return Rules(
@@ -335,13 +332,15 @@ def _read(plan: Plan, search: SearchState, statistic: Statistic, column: int) ->
     above = [_above(plan, search, goal) for goal in goals]
     if statistic.kind in ("variance", "std"):
         spread = (total * above[1] - above[0] ** 2) * step**2 / (total * (total - 1))
-        return float(spread) if statistic.kind == "variance" else root(spread)
-    low, high = (key - SIGN for key in _ends(search, goals[0]))
+        return _rounded(spread) if statistic.kind == "variance" else root(spread)
+    if statistic.kind == "mean":
+        return search.mean(column)
+    low, high = (key - rules.grid.zero for key in search.ends_of(goals[0]))
     summed = above[0] + total * low
     if statistic.kind == "trimmed":
         cut = statistic.cut(total)
-        return float((summed - cut * (low + high)) * step / (total - 2 * cut))
-    return float(summed * step if statistic.kind == "sum" else summed * step / total)
+        return _rounded((summed - cut * (low + high)) * step / (total - 2 * cut))
+    return _rounded(summed * step)
 
 
 def _above(plan: Plan, search: SearchState, goal: SumGoal) -> int:
@@ -351,14 +350,12 @@ def _above(plan: Plan, search: SearchState, goal: SumGoal) -> int:
     return above
 
 
-def _ends(search: SearchState, goal: SumGoal) -> tuple[int, int]:
-    """Between which a sum has clipped values, as keys of the grid."""
-    if goal.ends is None:
-        return search.rules.ends[goal.coordinate]
-    low, high = (search.answers[g] for g in goal.ends)
-    assert low is not None
-    assert high is not None
-    return search.rules.grid_keys(low, high)
+def _rounded(number: Fraction) -> float:
+    """The nearest float; infinite where it is larger than all of them."""
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
 
 
 def root(number: Fraction) -> float:

@@ -410,6 +410,19 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
     return trace
 
 
+def refuse_sum(trace: Trace) -> None:
+    """Refuse a mean that a search found: its one masked sum has no probes to draw, and no audit yet.
+
+    Raises:
+        InputError: the trace is of one.
+    """
+    if isinstance(trace.objective, Mean) and not trace.iterations:
+        raise InputError(
+            "a mean by search is one masked sum: there is no audit or picture of it yet; midst.describe(values, graph, "
+            "['mean']).leakage() tells its bits"
+        )
+
+
 # What a search made public
 
 

@@ -92,12 +92,11 @@ def _leakage(found: Description, context: click.Context) -> dict[str, SessionLea
 
 
 def _method(given: dict[str, object]) -> Search | Consensus:
-    """By search, unless the iteration is asked for in so many words."""
-    asked = is_given("method")
-    if asked and given["method"] == "both":
+    """The search, unless the iteration is asked for."""
+    if given["method"] == "both":
         raise InputError("--method both is of a single answer; choose search or consensus")
-    if asked and given["method"] == "consensus":
-        refuse_given(("arity", "spacing"), "is no option of --method consensus; leave it out")
+    if given["method"] == "consensus":
+        refuse_given(("arity", "spacing"), "is an option of --method search; choose that method, or leave it out")
         return Consensus()
     arity, spacing = given["arity"], given["spacing"]
     return Search(3 if arity is None else arity, "rank" if spacing is None else spacing)  # type: ignore[arg-type]

@@ -105,6 +105,8 @@ def open_node_account(path: Path, setup: Setup, prior: str | None, despite: bool
     Raises:
         InputError: the ledger is damaged, or refuses; or the prior excludes the value.
     """
+    if setup.charter.is_masked_sum:
+        raise InputError("--ledger cannot judge a mean by search yet; it can where the charter has --statistics mean")
     believed = _default_prior(setup.charter) if prior is None else parse_prior(prior)
     if any(believed.log_density(value) == -math.inf for value in setup.values.reshape(-1).tolist()):
         raise InputError("--prior gives no mass to your value; give a wider one")

@@ -45,6 +45,8 @@ class Wanted(NamedTuple):
             check_out(charter, self.out)
         if self.save is None:
             return
+        if charter.is_masked_sum:
+            raise InputError("--save is for midst audit, which cannot judge a masked sum yet; leave it out")
         if charter.statistics or charter.noise is not None:
             what = "statistics" if charter.statistics else "a search with noise"
             raise InputError(f"--save is for midst audit, which knows nothing of {what}; keep a --ledger")

@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 
 # What options offer, as the modules that mean it do, which take time to load (`tests/cli/test_run.py` compares them).
 OBJECTIVES = ("median", "maximum", "minimum", "mean")
-METHODS: tuple[MethodName, ...] = ("consensus", "search")
+METHODS: tuple[MethodName, ...] = ("search", "consensus")
 SPACINGS = ("rank", "value", "key")
 ENGINES = ("arrays", "float32", "edges", "reference")
 
-_METHOD = """The paper's iteration, which exposes who sends its own value; a search by masked sums, which exposes
-nobody; or both, to compare."""
+_METHOD = """A search by masked sums, which exposes nobody; the paper's iteration, consensus, which exposes the nodes
+that send their own value; or both, to compare. Default: search."""
 _STOP = """Of the iteration: when x are close enough for a search to find the exact answer, or when it is certified to
 within the tolerance. Default: exact where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
@@ -101,7 +101,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
 @click.option("--resolution", metavar="R", help="Public: exact answers are those of the values rounded to it.")
-@click.option("--method", type=click.Choice([*METHODS, "both"]), default="consensus", show_default=True, help=_METHOD)
+@click.option("--method", type=click.Choice([*METHODS, "both"]), help=_METHOD)
 @click.option("--arity", type=int, metavar="K", help="Thresholds a probe of a search, from 1 to 7. Default: 3.")
 @click.option("--spacing", type=click.Choice(SPACINGS), help="Where a search places them. Default: rank.")
 @click.option("--c", type=float, help="Convergence parameter. Default: by the public scale, and the degree.")
@@ -144,7 +144,7 @@ def command(
     scale: float | None,
     bounds: str | None,
     resolution: str | None,
-    method: MethodName | Literal["both"],
+    method: MethodName | Literal["both"] | None,
     dp: str | None,
     ledger: str | None,
     ledger_node: int,
@@ -186,14 +186,14 @@ def command(
         say("reading")
         numbers = read_values(values, pooled, nodes, columns, missing)
         noiseless = _read_problem(graph, nodes, numbers, weights, seed, public, say)
-    mechanism = _noise(dp, method, drawn=plot is not None or page is not None)
+    names = METHODS if method == "both" else (method or _default_method(noiseless),)
+    mechanism = _noise(dp, names, drawn=plot is not None or page is not None)
     noise = mechanism if isinstance(mechanism, JointNoise) else None
     problem = noiseless
     if not isinstance(mechanism, JointNoise | None):
         from midst.dp.mechanisms import privatise
 
         problem = privatise(noiseless, mechanism, seed)
-    names: tuple[MethodName, ...] = METHODS if method == "both" else (method,)
     if len(names) > 1 and (save is not None or ledger is not None):
         raise InputError("--save and --ledger are of one run; leave them out, or choose one --method")
     believed = None
@@ -203,9 +203,12 @@ def command(
         from midst.privacy.priors import parse_prior
 
         check_shown(problem, show_values)
-        if isinstance(sought, Mean) and record not in ("all", "audit"):
+        if isinstance(sought, Mean) and "search" not in names and record not in ("all", "audit"):
             raise InputError(f"--page of a mean shows what --record {record} leaves out; try --record all")
         believed = parse_prior(prior) if is_given("prior") else None
+    if objective == "mean" and "search" in names:
+        why = "cannot judge a masked sum yet; leave it out, or choose --method consensus"
+        refuse_given(("plot", "page", "ledger"), why)
     if ledger is not None and record == "none":
         raise InputError("--ledger needs what --record none leaves out; try --record audit")
     methods = {name: _method(name, problem, parameters, noise, alone=len(names) == 1) for name in names}
@@ -287,7 +290,13 @@ def _objective(name: str | None, quantile: float | None, definition: Definition 
     return Quantile(LEVELS[name or "median"] if quantile is None else quantile, definition or "inverted_cdf")
 
 
-def _noise(spec: str | None, method: str, drawn: bool) -> Claim | None:
+def _default_method(problem: Problem) -> MethodName:
+    from midst.methods import Search, choose_method
+
+    return "search" if isinstance(choose_method(None, [problem]), Search) else "consensus"
+
+
+def _noise(spec: str | None, names: tuple[MethodName, ...], drawn: bool) -> Claim | None:
     """The noise that is asked for."""
     if spec is None:
         return None
@@ -296,7 +305,7 @@ def _noise(spec: str | None, method: str, drawn: bool) -> Claim | None:
 
     claim = parse_claim(spec)
     if isinstance(claim, JointNoise):
-        if method != "search":
+        if names != ("search",):
             raise InputError("--dp joint:… is noise on the totals of a search; give --method search")
         if drawn:
             raise InputError(
@@ -313,7 +322,8 @@ def _method(
 
     others = [each for each in parameters if (each in _OF_SEARCH) != (name == "search")]
     if alone:
-        refuse_given(others, f"is no option of --method {name}; leave it out")
+        other = "consensus" if name == "search" else "search"
+        refuse_given(others, f"is an option of --method {other}; choose that method, or leave it out")
     own = {each: value for each, value in parameters.items() if each not in others and value is not None}
     if name == "search":
         return Search(**own, noise=noise)
@@ -360,7 +370,7 @@ def _solve(
     from midst.solving import solve
 
     results, failure = {}, None
-    for name, how in sorted(methods.items(), reverse=True):  # the search first: it refuses before anything is run
+    for name, how in methods.items():  # the search first: it refuses before anything is run
         try:
             say("searching" if name == "search" else "iterating")
             results[name] = solve(
@@ -368,7 +378,7 @@ def _solve(
                 how,
                 engine=engine,
                 rng=seed,
-                record=record,
+                record="auto" if name == "search" and len(methods) > 1 else record,
                 keep_values=keep_values,
                 progress=partial(tell, say),
             )
@@ -384,7 +394,7 @@ def _draw(results: dict[MethodName, Result], values: Array | None, width: Width 
     """The picture of a run, or of two side by side."""
     from midst.plots.results import draw_both, draw_result, save_figure
 
-    [first, *others] = [results[name] for name in METHODS if name in results]
+    [first, *others] = [results[name] for name in reversed(METHODS) if name in results]
     both = draw_both(first, others[0], values, width) if others else None
     save_figure(draw_result(first, values, width=width) if both is None else both, path)
 
@@ -401,7 +411,7 @@ def _write_page(
     from midst.explorer.page import make_page, save_page
     from midst.explorer.replay import pack_result
 
-    runs = [pack_result(results[name], problem, prior, noise) for name in METHODS if name in results]
+    runs = [pack_result(results[name], problem, prior, noise) for name in reversed(METHODS) if name in results]
     save_page(make_page(runs, values=show_values), path)
 
 
@@ -411,9 +421,8 @@ def _report(results: dict[MethodName, Result], seed: int, as_json: bool, hint: b
         told = {name: result.to_dict() | {"seed": seed} for name, result in results.items()}
         click.echo(json.dumps(told if len(told) > 1 else next(iter(told.values()))))
         return
-    for name, result in results.items():
-        named = [("method", name)] if len(results) > 1 else []
-        _print_rows(result, [*named, *result.rows(), ("seed", str(seed))])
+    for result in results.values():
+        _print_rows(result, [*result.rows(), ("seed", str(seed))])
     if hint and tuple(results) == ("consensus",):
         [result] = results.values()
         click.echo(f"{len(result.exposed)} of {result.nodes} exposed; --method search exposes nobody")

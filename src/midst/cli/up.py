@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   midst up --graph ring --nodes 5
-  midst up --graph ring --nodes 5 --method search --out result.json
+  midst up --graph ring --nodes 5 --out result.json
   midst up --graph rgg --nodes 15 --seed-values 7 --explore
   midst up --graph complete --values values.txt --quantile 0.9 --json
   midst up --graph ring --values-dir sites --column los --statistics median,mean --bounds 0:365 --resolution 1"""
@@ -63,9 +63,9 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--statistics", metavar="NAME,…", help="Find these of all values together, by search: median,p95,mean …")
 @click.option("--seed-values", type=click.IntRange(min=0), metavar="S", help="Repeats the drawn values and graph.")
 @click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
-@click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
+@click.option("--quantile", type=float, metavar="Q", help="Find this quantile instead.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie. Default: read off the values.")
-@click.option("--method", type=click.Choice(["consensus", "search"]), default="consensus", show_default=True)
+@click.option("--method", type=click.Choice(["search", "consensus"]), default="search", show_default=True)
 @click.option("--arity", type=int, help="Search: thresholds a probe, from 1 to 7. Default: 3; with --dp 1.")
 @click.option("--resolution", type=float, help="Public: values are told apart to this, as 0.01.")
 @click.option("--pooled", is_flag=True, help="Search: a line of --values is a participant's list, of any length.")
@@ -106,7 +106,7 @@ def command(
     import numpy as np
 
     from midst.cli.noise import require_promise
-    from midst.cli.options import is_given, refuse_given
+    from midst.cli.options import refuse_given
     from midst.net.local import make_party, unanimous
     from midst.statistics import split_names
 
@@ -117,11 +117,11 @@ def command(
     if statistics is not None:
         if objective is not None or quantile is not None:
             raise InputError("--statistics says all that is to be found; leave out --objective and --quantile")
-        if is_given("method") and method != "search":
+        if method != "search":
             raise InputError("--statistics are found by search; leave --method out")
         network, numbers, asked = _read_tables(graph, values, values_dir, pooled, nodes, columns, missing, rng)
         asked["statistics"] = split_names(statistics)
-        method, pooled = "search", False
+        pooled = False
         _check_picture(plot, explore)
     elif values_dir is not None or plot is not None:
         which = "--plot" if values_dir is None else "--values-dir"

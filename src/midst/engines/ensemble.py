@@ -36,12 +36,23 @@ from midst.engines.batches import (
     some_of,
     source_of,
 )
-from midst.engines.ensemble_search import SearchStart, check, search_some
+from midst.engines.ensemble_search import SearchStart, check_search, search_some
 from midst.errors import InputError
 from midst.frames import make_frame
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import sum_over_neighbours
-from midst.methods import Certified, Consensus, Exact, Method, MethodName, Search, Stop, choose_stop, make_method
+from midst.methods import (
+    Certified,
+    Consensus,
+    Exact,
+    Method,
+    MethodName,
+    Search,
+    Stop,
+    choose_method,
+    choose_stop,
+    require_participants,
+)
 from midst.normals import EdgeNormals
 from midst.problems import Problem
 from midst.protocol.certificate import known_at, lie_within
@@ -165,8 +176,8 @@ def solve_ensemble(
         problems: one problem with a coordinate a run (its values are (n, runs)), or a sequence of problems with one
             number a node, on graphs of any size.
         method: `midst.Consensus(…)`, whose c, mu and sigma may be one a run, `midst.Search(…)`, or the name of one;
-            consensus if not given. Its stop, if not given: exact where every run's answer is one of its values, else
-            certified to 1e-6.
+            the search if not given, or consensus where a search finds no answer. The stop of consensus, if not given:
+            exact where every run's answer is one of its values, else certified to 1e-6.
         rng: a seed or a generator; or a sequence of one a run. Run k has the z(0) of `solve(…, rng=rng, run=k)`, or of
             `solve(…, rng=rng[k])`. A search has no use for it.
         first: the number of the first run, where these are a piece of a larger ensemble with one rng.
@@ -181,11 +192,12 @@ def solve_ensemble(
         InputError: the input is refused; nothing was run.
         MissingExtra: a device is asked for, and JAX is not installed.
     """
-    source, method = source_of(problems), make_method(method)
+    source = source_of(problems)
+    method = choose_method(method, source.different)
     workers = whole_number("workers", cores() if workers is None else workers)
     if isinstance(method, Search):
         if device is not None:
-            raise InputError("a search runs on the CPU; leave the device out")
+            raise InputError("device is of method consensus; choose that method, or leave it out")
         return _search(source, method, workers)
     settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs, first)
     groups = source.groups()
@@ -215,7 +227,7 @@ def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> Batc
     for problem in source.different:
         choose_stop(problem, stop)
     if isinstance(stop, Exact):
-        check(source, Search())
+        check_search(source, Search())
     if method.z0 is not None:
         raise InputError("z0 is one run's; give it to midst.solve")
     return BatchSettings.of(method, stop, source.runs, bounds)
@@ -223,7 +235,9 @@ def _settings(source: Together | Apart, method: Consensus, bounds: bool) -> Batc
 
 def _search(source: Together | Apart, method: Search, workers: int) -> EnsembleResult:
     """Every run by a search alone."""
-    check(source, method)
+    for problem in source.different:
+        require_participants(problem.graph.n)
+    check_search(source, method)
     groups = source.groups()
     result = _blank(source.runs, groups[0].nodes, np.broadcast_to)
     _in_threads(lambda share: _write_search(source, share.runs, method, None, result), groups, workers, _SEARCHES)

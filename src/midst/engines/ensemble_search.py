@@ -18,8 +18,15 @@ import numpy as np
 
 from midst.engines.batches import Apart, Together
 from midst.engines.searching import search_prepared, search_values, signed_keys, unsigned
-from midst.methods import Search, opening_thresholds, openings, rules_of, search_rules
-from midst.objectives import Quantile
+from midst.methods import (
+    Search,
+    answers_of,
+    opening_thresholds,
+    openings,
+    rules_of,
+    search_rules,
+)
+from midst.objectives import Mean, Quantile
 from midst.problems import Problem
 from midst.protocol.keys import Keys, Words, first_bracket
 from midst.types import Array, Ints
@@ -76,14 +83,15 @@ def search_some(source: Together | Apart, which: Ints, method: Search, start: Se
     return found
 
 
-def check(source: Together | Apart, method: Search) -> None:
+def check_search(source: Together | Apart, method: Search) -> None:
     """Refuse what no search can find.
 
     Raises:
         InputError: there is a run of it.
     """
     for problem in source.different:
-        search_rules(method, problem.objective, problem.keys, [(0, 1)], problem.total, None)
+        if not isinstance(problem.objective, Mean):
+            search_rules(method, problem.objective, problem.keys, [(0, 1)], problem.total, None)
 
 
 class _Columns(NamedTuple):
@@ -210,7 +218,7 @@ def _one_by_one(problems: Sequence[Problem], method: Search, start: SearchStart 
         if start is not None:
             first = opening_thresholds(problem.keys, *(float(part[k]) for part in start))
             rules = replace(rules, opening=(first,))
-        search, steps = search_values(rules, problem.value_keys, problem.value_weights)
-        out.value[k], out.probes[k] = search.value(0), len(steps)
+        search, steps = search_values(rules, problem.value_keys, problem.search_weights)
+        (out.value[k],), out.probes[k] = answers_of(search), len(steps)
         out.error[k] = problem.distance(out.value[k])
     return out

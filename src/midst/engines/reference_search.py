@@ -100,7 +100,8 @@ def make_participants(
     signing = [Ed25519PrivateKey.from_private_bytes(draw(SECRET_BYTES)) for _ in range(count)]
     certificates = [key.public_key().public_bytes_raw() for key in signing]
     digest = hashlib.sha256(repr((rules, certificates)).encode()).digest()  # of what would be the charter
-    weights, pooled = tuple(problem.whole_weights.tolist()), problem.owners is not None
+    pooled = problem.owners is not None
+    weights = tuple((problem.whole_weights if pooled else problem.search_weights).tolist())
     agreement = Agreement(digest, weights, pooled, lambda list_sizes: rules, verify)
     keys = problem.value_keys.reshape(len(problem.values), -1)
     parts = []

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from midst.protocol.noisy_search import AnyRules, AnySearch, NoisyRules, NoisySe
 from midst.protocol.search import (
     SPACING_ORDERS,
     TIE_PROBES,
+    ClippedSum,
     OwnValues,
     Question,
     Rules,
@@ -87,7 +89,7 @@ def search_problem(problem: Problem, rules: AnyRules, draw: DrawBytes) -> Search
     if isinstance(rules, NoisyRules):
         search, steps = search_with_noise(rules, problem.value_keys, lambda: skellam(rules.added, draw))
     else:
-        search, steps = search_values(rules, problem.value_keys, problem.value_weights)
+        search, steps = search_values(rules, problem.value_keys, problem.search_weights)
     return Searched(search, steps, (len(steps) + 2) * problem.graph.diameter())
 
 
@@ -112,7 +114,7 @@ def search_with_noise(
     return search, tuple(steps)
 
 
-def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState, tuple[SearchStep, ...]]:
+def search_values(rules: Rules, keys: Words, weights: NDArray[Any]) -> tuple[SearchState, tuple[SearchStep, ...]]:
     """The search of values that are all at hand.
 
     Args:
@@ -127,7 +129,7 @@ def search_values(rules: Rules, keys: Words, weights: Ints) -> tuple[SearchState
     if not weights.all():
         columns, counted = columns[:, weights > 0], weights[weights > 0]
     alike = bool((counted == counted[0]).all())
-    answer = _answers_alike(rules, columns, int(counted[0])) if alike else _answers_by_weight(columns, counted)
+    answer = _answers_alike(rules, columns, int(counted[0])) if alike else _answers_by_weight(rules, columns, counted)
     search, steps = SearchState.begin(rules), []
     while (question := search.question) is not None:
         totals = split(answer(search, question), widths(question))
@@ -145,16 +147,20 @@ def _answers_alike(rules: Rules, columns: NDArray[np.uint64], unit: int) -> Answ
     return lambda search, question: contribution(question, search.own_values(own), unit)
 
 
-def _answers_by_weight(columns: NDArray[np.uint64], weights: Ints) -> Answers:
-    """And where they do not: no sums are asked for."""
+def _answers_by_weight(rules: Rules, columns: NDArray[np.uint64], weights: NDArray[Any]) -> Answers:
+    """What everybody together answers, where weights differ: cells and sums over all values."""
     orders = [np.argsort(column) for column in columns]
-    ordered = [column[order] for column, order in zip(columns, orders, strict=True)]
+    own = OwnValues.of(rules, [column[order] for column, order in zip(columns, orders, strict=True)])
     up_to = [np.concatenate([[0], np.cumsum(weights[order])]) for order in orders]
 
     def answer(search: SearchState, question: Question) -> list[int]:
         told: list[int] = []
         for part in question:
-            places = np.searchsorted(ordered[part.coordinate], np.array(part.edges, np.uint64), "right")
+            if isinstance(part, ClippedSum):
+                each = weights[orders[part.coordinate]].tolist()
+                told.append(sum(map(mul, each, part.terms(own.about(part)))))
+                continue
+            places = np.searchsorted(own.about(part), np.array(part.edges, np.uint64), "right")
             told += np.diff(up_to[part.coordinate][places]).tolist()
         return told
 

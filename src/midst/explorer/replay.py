@@ -34,7 +34,7 @@ from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
 from midst.protocol.step import next_sums
 from midst.result import Result
-from midst.trace import Trace
+from midst.trace import Trace, refuse_sum
 from midst.types import Array, Branch, Ints
 
 _MOST_INTERVALS = 500_000  # nodes times iterations of which the intervals are told
@@ -173,6 +173,7 @@ def _replay_search(made: Made, name: str | None) -> Replay:
     trace, k, result = made.trace, made.coordinate, made.result
     if "noise" in trace.parameters:
         raise InputError("a search with noise is not shown: its totals say nothing for certain")
+    refuse_sum(trace)
     steps = count_steps(trace) if result is None else result.probes
     hops = trace.graph.diameter()
     facts, arrays = _plainly(made, name)
@@ -321,7 +322,10 @@ def _answer(made: Made, x: Array, held: Array | None) -> tuple[float, float]:
     """The right answers, lowest and highest; of a file without values, what was found."""
     if held is None:
         return (_found(made, x),) * 2
-    low, high = built_in(made.trace.objective).answer(held, made.trace.whole_weights)
+    objective, weights = built_in(made.trace.objective), made.trace.whole_weights
+    if isinstance(objective, Mean):
+        return (float(np.average(held, weights=weights)),) * 2
+    low, high = objective.answer(held, weights)
     return float(low), float(high)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from midst.disclosure import Disclosure, Shown
+from midst.methods import answers_of
 from midst.net.charter import Charter
 from midst.protocol.course import Transcript
 from midst.protocol.noise import expected_in_words, rank_error
@@ -22,7 +23,7 @@ class Found(NamedTuple):
 
     Attributes:
         values: the answers, one a coordinate; none where statistics were wanted.
-        proofs: the weight below and above each, and of all; none where there was noise.
+        proofs: the weight below and above each, and of all; none of a mean, and none where there was noise.
         statistics: where these were wanted.
         rank_error: where there was noise, as in `Answer`.
     """
@@ -35,12 +36,12 @@ class Found(NamedTuple):
 
 def read_search(charter: Charter, search: AnySearch) -> Found:
     """What a search by this charter has found, once it is over."""
-    values = tuple(search.value(goal) for goal in range(0 if charter.statistics else len(search.answers)))
     if isinstance(search, NoisySearchState):
-        rules = search.rules
+        rules, values = search.rules, tuple(map(search.value, range(len(search.answers))))
         return Found(values, (), rank_error=rank_error(rules.added, rules.most_numbers, rules.total))
-    proofs = tuple(search.proof(goal) for goal in range(len(values)))
-    return Found(values, proofs, charter.table(search) if charter.statistics else None)
+    if charter.statistics:
+        return Found((), (), charter.table(search))
+    return Found(answers_of(search), tuple(map(search.proof, range(len(search.answers)))))
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
@@ -97,6 +98,8 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
             return statistics_standing(verified)
         if self.rank_error is not None:
             return noise_standing(self.rank_error)
+        if not self.proof and self.bound == 0:
+            return statistics_standing(verified)  # a mean, by one sum
         if not self.proof:
             return "bound", f"within {self.bound:.3g} by residuals, if nobody lied"
         return counts_standing(self.proof, verified)
@@ -122,7 +125,7 @@ def statistics_rows(table: Table, rules: Disclosure) -> list[tuple[str, str]]:
 
 
 def statistics_standing(verified: bool) -> tuple[str, str]:
-    """What stands for statistics, in a word and in words."""
+    """What stands for statistics, or for a mean by search, in a word and in words."""
     words = "every count and sum is of all values together"
     proved = f"{words}; nobody counted more than it announced"
     return ("proof", proved) if verified else ("counts", f"{words}; votes were not proved")

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from midst.disclosure import Disclosure
 from midst.errors import InputError, closest
 from midst.graphs import Graph, from_edges
-from midst.methods import MethodName, Search, noisy_rules, search_rules
+from midst.methods import MethodName, Search, noisy_rules, require_participants, search_rules
 from midst.net.identity.certificates import check_name, describe, read_certificate
 from midst.net.identity.keys import Identity
 from midst.objectives import ENDS, LEVELS, Definition, Mean, Quantile
@@ -311,6 +311,11 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         assert level is not None, "checked when the charter was made"
         return Quantile(level, self.definition)
 
+    @property
+    def is_masked_sum(self) -> bool:
+        """Whether the search is for a mean, by one sum of all values."""
+        return self.method == "search" and self.objective == "mean" and not self.arrays
+
     @cached_property
     def wanted(self) -> tuple[Statistic, ...]:
         """The statistics that are to be found; none where there is an objective."""
@@ -578,8 +583,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                         f"participants: {first[entry]} and {one.name} have the same {key}; they must differ"
                     )
                 first[entry] = one.name
-        if self.method == "search" and len(self.participants) < 3:
-            raise InputError("participants: a search needs at least three; of two, each would learn all of the other")
+        if self.method == "search":
+            _under("participants", lambda: require_participants(len(self.participants)))
         if not any(one.weight for one in self.participants):
             raise InputError("participants: all weights are zero; at least one must count")
 
@@ -693,6 +698,10 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.objective in ("mean", "maximum", "minimum") and self.definition != ENDS[0]:
             raise InputError(f"definition chooses between two answers; there is only one {self.objective}")
         _under("quantile", lambda: self.goal)
+        if self.is_masked_sum and (self.bounds is None or self.resolution is None):
+            raise InputError(
+                "bounds, resolution: a mean by search needs both, such as bounds = [0, 100], resolution = 0.01"
+            )
         if self.definition == "averaged_inverted_cdf" and (self.method != "search" or self.resolution is None):
             raise InputError('definition: the midpoint of two values needs method = "search" and a public resolution')
         if self.stop == "exact":

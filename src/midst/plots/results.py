@@ -28,7 +28,7 @@ from midst.plots.funnel import ProbeRow, count_steps, find_places, make_rows
 from midst.plots.picture import check_choice, draw, make_figure, print_size
 from midst.plots.style import EXPOSED, GREEN, HIDDEN, LIGHT_GREY, WIDTH_NAMES, Width, log_spaced, tidy_power
 from midst.result import Result
-from midst.trace import Trace
+from midst.trace import Trace, refuse_sum
 from midst.types import Array, Bools, Ints
 
 try:
@@ -161,6 +161,7 @@ def draw_trace(trace: Trace, values: Array | None = None, *, ax: Axes | None = N
 def _refuse_empty(trace: Trace, noise: bool) -> None:
     if noise:
         raise InputError("a search with noise is not drawn: its totals say nothing for certain")
+    refuse_sum(trace)
     if trace.iterations and not len(trace.t):
         raise InputError("no iteration was recorded, and so there is nothing to draw; try record auto")
 

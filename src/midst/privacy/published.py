@@ -26,7 +26,7 @@ from midst.errors import InputError
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.protocol.keys import SIGN, Floats, Grid, Keys
-from midst.trace import Probe, Trace
+from midst.trace import Probe, Trace, refuse_sum
 from midst.types import Array, Ints
 
 ELSEWHERE = -1  # the place of a value of which only its owner knows where it lies
@@ -155,6 +155,7 @@ def read_published(trace: Trace, adversary: Adversary, coordinate: int = 0) -> P
     """
     if "noise" in trace.parameters:
         raise InputError(f"no audit of a search with noise: what it tells is bounded by {trace.parameters['noise']}")
+    refuse_sum(trace)
     probes = [probe for probe in trace.probes if probe.coordinate == coordinate]
     answer = None if trace.answer is None else float(trace.answer[coordinate])
     if not probes and answer is None:

@@ -29,7 +29,6 @@ from midst.errors import InputError
 from midst.privacy.posterior import cell
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell
-from midst.protocol.keys import SIGN
 from midst.protocol.search import SearchState, SumGoal
 from midst.statistics import Plan, cuts_of
 from midst.types import Array
@@ -178,7 +177,8 @@ def _log_fit(
     adds = np.stack([_added(search, goal, places) for goal, _ in sums], axis=-1)  # (cells, parts, sums)
     unit = np.maximum(np.abs(adds).max(axis=(0, 1)), 1.0)
     adds = adds / unit
-    found = np.array([total for _, total in sums], np.float64) / unit
+    coarser = [_bits_left_out(search, goal) * goal.power for goal, _ in sums]
+    found = np.array([total >> bits for (_, total), bits in zip(sums, coarser, strict=True)], np.float64) / unit
     means = np.einsum("cp,cpi->ci", parts, adds)
     about = adds - means[:, None]
     spreads = np.einsum("cp,cpi,cpj->cij", parts, about, about)
@@ -199,13 +199,14 @@ def _least(unit: Array, total: float) -> float:
 
 
 def _added(search: SearchState, goal: SumGoal, places: Array) -> Array:
-    """What a value at each place adds to a sum, in steps of the grid."""
-    rules = search.rules
-    assert rules.grid is not None, "sums have a grid"
-    low, high = rules.ends[goal.coordinate]
-    if goal.ends is not None:
-        ends = [search.answers[g] for g in goal.ends]
-        low, high = rules.grid_keys(*(end for end in ends if end is not None))
-    steps = places / float(rules.grid.step)
-    above = np.clip(steps, float(low - SIGN), float(high - SIGN)) - float(low - SIGN)
-    return np.asarray(above**goal.power)
+    """What a value at each place adds to a sum, in steps of the grid, or in coarser ones where it is very fine."""
+    grid, bits = search.rules.grid, _bits_left_out(search, goal)
+    assert grid is not None, "sums have a grid"
+    low, high = (float((end - grid.zero) >> bits) for end in search.ends_of(goal))
+    return np.asarray((np.clip(places / float(grid.step * 2**bits), low, high) - low) ** goal.power)
+
+
+def _bits_left_out(search: SearchState, goal: SumGoal) -> int:
+    """So many bits of a very fine grid say nothing here, where chances are floats."""
+    low, high = search.ends_of(goal)
+    return max(0, (high - low).bit_length() - 64)

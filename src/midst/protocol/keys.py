@@ -13,7 +13,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, isfinite
+from math import floor, frexp, isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ SIGN = 1 << 63
 MODULUS = 1 << 64
 _SIGN_BIT = np.int64(-SIGN)
 _FARTHEST = 1 << 61  # steps of a grid from zero: two keys can be added below the modulus
+_MOST_POWER = 1023  # of two, in a float64
 _EXACT = 1 << 53  # whole numbers up to here are floats
 _LARGEST = float(np.finfo(np.float64).max)
 _NORMAL = float(np.finfo(np.float64).tiny)
@@ -89,6 +91,7 @@ class Grid:
     """
 
     step: Fraction
+    zero = SIGN
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -148,6 +151,60 @@ class Grid:
 
 
 Keys = Floats | Grid
+
+
+@dataclass(frozen=True)
+class WideGrid:
+    """Multiples of a power of two, numbered by whole numbers of any size: sums of floats are exact on it.
+
+    Only a simulation needs it, where no public resolution says how finely values are told apart.
+
+    Attributes:
+        step: the power of two.
+        zero: the number of 0; every number is at least 0.
+    """
+
+    step: Fraction
+    zero: int
+
+    def key(self, value: float) -> int:
+        """The number of a float, which lies on the grid."""
+        return int(Fraction(value) / self.step) + self.zero
+
+    def keys(self, values: Array) -> NDArray[Any]:
+        """The numbers of many."""
+        odd, power = _odd_parts(values)
+        shift = np.where(odd == 0, 0, power - _power_of(self.step))
+        return np.asarray((odd.astype(object) << shift.astype(object)) + self.zero)
+
+
+SumGrid = Grid | WideGrid
+
+
+def exact_grid(values: Array, largest: float) -> tuple[SumGrid, tuple[int, int]]:
+    """The coarsest grid of a power of two that holds every value; and the numbers of two ends around them all.
+
+    Args:
+        values: finite floats.
+        largest: no value is farther from 0.
+    """
+    odd, power = _odd_parts(values)
+    least, far = int(power.min(initial=_MOST_POWER, where=odd != 0)), frexp(largest or 1.0)[1]
+    steps = 1 << max(far - least, 0)
+    grid = Grid(Fraction(2) ** least) if steps <= _FARTHEST else WideGrid(Fraction(2) ** least, steps)
+    return grid, (grid.zero - steps, grid.zero + steps)
+
+
+def _odd_parts(values: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every value as an odd number times a power of two; 0 as 0."""
+    fraction, power = np.frexp(values)
+    whole = (fraction * 2.0**53).astype(np.int64)
+    zeros = np.maximum(np.frexp((whole & -whole).astype(np.float64))[1] - 1, 0)
+    return whole >> zeros, np.asarray(power - 53 + zeros, np.int64)
+
+
+def _power_of(step: Fraction) -> int:
+    return step.numerator.bit_length() - step.denominator.bit_length()
 
 
 def _nearest(number: Fraction) -> float:

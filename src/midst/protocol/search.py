@@ -37,16 +37,18 @@ from itertools import islice, pairwise
 from math import ceil, sqrt
 from operator import mul
 from sys import float_info
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from midst.protocol.keys import MODULUS, Grid, Keys, Words
+from midst.protocol.keys import MODULUS, Keys, SumGrid, Words
 from midst.protocol.masks import join
 
 if TYPE_CHECKING:
     from midst.protocol.noisy_search import AnyRules
 
+Amounts = NDArray[Any]  # words, or Python's whole numbers on a wide grid
 Spacing = Literal["rank", "value", "key"]
 
 SPACING_ORDERS: dict[Spacing, tuple[Spacing, ...]] = {  # by the way that was agreed on: that one, and those after it
@@ -123,7 +125,7 @@ class Rules:
     quantiles: tuple[float, ...] = ()
     opening: tuple[tuple[int, ...], ...] = ()
     sums: tuple[SumGoal, ...] = ()
-    grid: Grid | None = None
+    grid: SumGrid | None = None
     ends: tuple[tuple[int, int], ...] = ()
     cuts: tuple[tuple[int, ...], ...] = ()
     centres: tuple[int, ...] = ()
@@ -238,11 +240,15 @@ class ClippedSum:
         low, high = self.edges
         return int((high - low) ** self.power)
 
-    def answer(self, amounts: Words, weight: int) -> list[int]:
+    def answer(self, amounts: Amounts, weight: int) -> list[int]:
         """What one participant answers; its own values on the grid."""
-        low, high = self.edges
-        above: list[int] = (np.clip(amounts, np.uint64(low), np.uint64(high)) - np.uint64(low)).tolist()
-        return [weight * sum(above if self.power == 1 else map(mul, above, above))]
+        return [weight * sum(self.terms(amounts))]
+
+    def terms(self, amounts: Amounts) -> list[int]:
+        """What each value adds to the sum."""
+        low, high = map(amounts.dtype.type, self.edges)
+        above: list[int] = (np.clip(amounts, low, high) - low).tolist()
+        return above if self.power == 1 else [*map(mul, above, above)]
 
 
 QuestionPart = Cells | KeySum | ClippedSum
@@ -276,7 +282,7 @@ class OwnValues(NamedTuple):
     """
 
     keys: tuple[Words, ...]
-    amounts: tuple[Words, ...] = ()
+    amounts: tuple[Amounts, ...] = ()
 
     @classmethod
     def of(cls, rules: AnyRules, keys: Sequence[Words]) -> OwnValues:
@@ -286,7 +292,7 @@ class OwnValues(NamedTuple):
             return cls(ordered, ordered)
         return cls(ordered, tuple(rules.grid.keys(rules.keys.values(each)) for each in ordered))
 
-    def about(self, part: QuestionPart) -> Words:
+    def about(self, part: QuestionPart) -> Amounts:
         """Those that a part of a question is about."""
         return (self.amounts if isinstance(part, ClippedSum) else self.keys)[part.coordinate]
 
@@ -435,6 +441,21 @@ class SearchState:
         assert answer is not None, "not known yet"
         return self.rules.keys.value(answer) if ranks == 1 else self.rules.keys.middle(answer)
 
+    def ends_of(self, goal: SumGoal) -> tuple[int, int]:
+        """The two numbers of the grid to which a sum clips values, once they are known."""
+        if goal.ends is None:
+            return self.rules.ends[goal.coordinate]
+        low, high = (self.answers[g] for g in goal.ends)
+        assert low is not None and high is not None, "not known yet"  # noqa: PT018
+        return self.rules.grid_keys(low, high)
+
+    def mean(self, coordinate: int) -> float:
+        """The mean of a coordinate, once its sum is known; rounded once."""
+        rules, goal = self.rules, SumGoal(coordinate)
+        above, grid = self.sums[rules.sums.index(goal)], rules.grid
+        assert above is not None and grid is not None, "not known yet"  # noqa: PT018
+        return float((Fraction(above, rules.total) + rules.ends[coordinate][0] - grid.zero) * grid.step)
+
     def proof(self, goal: int) -> tuple[int, int, int]:
         """The weight below an answer, above it, and of all: what the totals say of it."""
         brackets = [self.bracket(track) for track in self._tracks_of(goal)]
@@ -466,15 +487,9 @@ class SearchState:
     def _summed(self, number: int) -> ClippedSum | None:
         """What is asked for one of the sums, if it is not known and its ends are."""
         goal = self.rules.sums[number]
-        edges: tuple[int, int] = self.rules.ends[goal.coordinate]
-        if self.sums[number] is not None:
+        if self.sums[number] is not None or any(self.answers[g] is None for g in goal.ends or ()):
             return None
-        if goal.ends is not None:
-            low, high = (self.answers[g] for g in goal.ends)
-            if low is None or high is None:
-                return None
-            edges = self.rules.grid_keys(low, high)
-        return ClippedSum(goal.coordinate, edges, goal.power, self.rules.words(goal))
+        return ClippedSum(goal.coordinate, self.ends_of(goal), goal.power, self.rules.words(goal))
 
     def _tracks_of(self, goal: int) -> list[Track]:
         return [track for track in self.tracks if track.goal == goal]

@@ -274,10 +274,15 @@ def first_transcript(digest: bytes, tags: Iterable[bytes], rules: AnyRules) -> b
 def step_context(transcript: bytes, question: Question) -> bytes:
     """The hash of all that was agreed and of what is asked now."""
     asked = b"".join(
-        part.kind + struct.pack(f"<II{len(part.edges)}Q", part.coordinate, len(part.edges), *part.edges)
-        for part in question
+        part.kind + struct.pack("<II", part.coordinate, len(part.edges)) + _pack_edges(part.edges) for part in question
     )
     return hashlib.sha256(transcript + asked).digest()
+
+
+def _pack_edges(edges: Sequence[int]) -> bytes:
+    """Eight bytes an edge; more for all of them where one is wider, as only a simulation's are."""
+    width = max(8, -(-max(edges).bit_length() // 8))
+    return b"".join(edge.to_bytes(width, "little") for edge in edges)
 
 
 def seal(contributions: Sequence[Statement]) -> bytes:

@@ -131,7 +131,7 @@ class GridPoint:
         """What is to be found; where there are two answers, the lower."""
         if self.objective == "mean":
             return Mean()
-        return Quantile(LEVELS.get(str(self.objective), self.objective), "low")  # type: ignore[arg-type]
+        return Quantile(LEVELS.get(str(self.objective), self.objective))  # type: ignore[arg-type]
 
     def listener(self) -> Adversary | None:
         """Who listens."""
@@ -243,7 +243,8 @@ def _cell(
     """A cell without its number; what its method has no use for is left out."""
     objective, prior, adversary = names
     if method not in METHODS:
-        raise InputError(f"grid.method must be {' or '.join(METHODS)}{closest(method, METHODS)}")
+        near = closest(str(method), METHODS)
+        raise InputError(f"grid.method must be search, in which nobody is exposed, or consensus{near}")
     described = {"kind": graph} if isinstance(graph, str) else graph
     if not isinstance(described, dict) or not isinstance(described.get("kind"), str):
         raise InputError('grid.graph must be kinds such as "ring", or tables such as {kind = "rgg", radius = 0.4}')
