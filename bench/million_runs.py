@@ -43,7 +43,7 @@ from midst.workers import cores, run_in_parallel
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Side = Literal["low", "high"]
+Definition = Literal["inverted_cdf", "inverted_cdf_high"]
 Device = Literal["cpu", "gpu"]
 
 PIECE = 100_000  # runs after which what is known is written
@@ -72,14 +72,14 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Array]] = {
 }
 FAMILIES = ("ring", "path", "star", "complete", "grid", "tree", "rgg", "er", "ws", "ba", "regular")
 _LEAST = {"ring": 3, "ws": 6, "ba": 4, "regular": 6}  # nodes; with fewer the graph is complete
-QUANTILES: tuple[tuple[Fraction, Side], ...] = (
-    (Fraction(1, 2), "low"),
-    (Fraction(1, 2), "high"),
-    (Fraction(9, 10), "low"),
-    (Fraction(1, 2), "low"),
-    (Fraction(1, 4), "high"),
-    (Fraction(1), "low"),
-    (Fraction(0), "high"),
+QUANTILES: tuple[tuple[Fraction, Definition], ...] = (
+    (Fraction(1, 2), "inverted_cdf"),
+    (Fraction(1, 2), "inverted_cdf_high"),
+    (Fraction(9, 10), "inverted_cdf"),
+    (Fraction(1, 2), "inverted_cdf"),
+    (Fraction(1, 4), "inverted_cdf_high"),
+    (Fraction(1), "inverted_cdf"),
+    (Fraction(0), "inverted_cdf_high"),
 )
 
 
@@ -96,16 +96,16 @@ class Setting(NamedTuple):
         family: of the graph.
         graph: who talks to whom.
         weights: whole numbers or tenths, some of them 0; None: all count alike.
-        tau: which quantile.
-        side: which one, where there are two.
+        q: which quantile.
+        definition: which one, where there are two.
     """
 
     number: int
     family: str
     graph: Graph
     weights: Array | None
-    tau: Fraction
-    side: Side
+    q: Fraction
+    definition: Definition
 
     @classmethod
     def make(cls, seed: int, number: int) -> Setting:
@@ -153,12 +153,12 @@ class Outcome(NamedTuple):
     rounds: Ints
 
 
-def find_right(values: Array, weights: Array | None, tau: Fraction, side: Side) -> Array:
+def find_right(values: Array, weights: Array | None, q: Fraction, definition: Definition) -> Array:
     """The quantile of each column, by sorting it: the first value at which the weight up to it is enough."""
     order = np.argsort(values, axis=0, kind="stable")
     tenths = np.full(len(values), 10) if weights is None else np.rint(10 * weights).astype(np.int64)
-    heaped, wanted = np.cumsum(tenths[order], axis=0), tau * int(tenths.sum())
-    enough = heaped >= max(math.ceil(wanted), 1) if side == "low" else heaped > math.floor(wanted)
+    heaped, wanted = np.cumsum(tenths[order], axis=0), q * int(tenths.sum())
+    enough = heaped >= max(math.ceil(wanted), 1) if definition == "inverted_cdf" else heaped > math.floor(wanted)
     place = np.argmax(enough, axis=0)
     return np.asarray(np.take_along_axis(values, np.take_along_axis(order, place[None], axis=0), axis=0)[0])
 
@@ -167,7 +167,7 @@ def check_runs(share: Share, method: MethodName, device: Device | None = None) -
     """Some runs of a setting, held against what is right; on a device, if that is asked for, through JAX."""
     setting = Setting.make(share.seed, share.number)
     values = setting.draw(share.seed, range(share.first, share.stop))
-    problem = Problem(setting.graph, values, weights=setting.weights, objective=Quantile(setting.tau, setting.side))
+    problem = Problem(setting.graph, values, weights=setting.weights, objective=Quantile(setting.q, setting.definition))
     how: Consensus | Search = Consensus()
     if method == "search":
         how = Search(1 + share.number % 7, ("rank", "value", "key")[share.number % 3])
@@ -180,7 +180,7 @@ def check_runs(share: Share, method: MethodName, device: Device | None = None) -
         workers=1,
         device=device,
     )
-    right = found.value == find_right(values, setting.weights, setting.tau, setting.side)
+    right = found.value == find_right(values, setting.weights, setting.q, setting.definition)
     return Outcome(share, setting.family, right, found.certified, found.rounds)
 
 

@@ -38,7 +38,7 @@ def mean(updates: list[Model]) -> Model:
 
 def median(updates: list[Model]) -> Model:
     """The mean of the two medians, as NumPy has it: two runs, since each finds one of the clients' numbers."""
-    low, high = (coordinate_median(updates, side=side) for side in ("low", "high"))
+    low, high = (coordinate_median(updates, definition=each) for each in ("inverted_cdf", "inverted_cdf_high"))
     found = {name: (low.value[name] + high.value[name]) / 2 for name in low.value}
     for name, array in found.items():
         assert np.array_equal(array, np.median([update[name] for update in updates], axis=0))

@@ -42,11 +42,11 @@ def data_for(draw, n):
 @st.composite
 def objective_of(draw):
     kind = draw(st.sampled_from(("median", "quantile", "maximum", "minimum", "mean")))
-    side = draw(st.sampled_from(("any", "low", "high")))
+    definition = draw(st.sampled_from(("any", "inverted_cdf", "inverted_cdf_high")))
     if kind == "mean":
         return Mean()
-    tau = {"median": 0.5, "maximum": 1, "minimum": 0}.get(kind)
-    return Quantile(draw(st.sampled_from((0.1, 0.25, 1 / 3, 0.75, 0.9))) if tau is None else tau, side)
+    q = {"median": 0.5, "maximum": 1, "minimum": 0}.get(kind)
+    return Quantile(draw(st.sampled_from((0.1, 0.25, 1 / 3, 0.75, 0.9))) if q is None else q, definition)
 
 
 @st.composite

@@ -14,8 +14,8 @@ from midst.trace import Probe, Trace
 def search_trace(
     values,
     *,
-    tau=0.5,
-    side="low",
+    q=0.5,
+    definition="inverted_cdf",
     resolution=None,
     bounds=None,
     weights=None,
@@ -32,7 +32,7 @@ def search_trace(
     n = int(whose.max()) + 1
     whole_weights = np.ones(n, np.int64) if weights is None else np.asarray(weights, np.int64)
     weight = whole_weights[whose]
-    objective, total = Quantile(tau, side), int(weight.sum())
+    objective, total = Quantile(q, definition), int(weight.sum())
     keys = make_keys(resolution)
     units = set(weight[weight > 0].tolist())
     rules = Rules(

@@ -23,16 +23,16 @@ def problem(graph, objective=None, seed=1, runs=None):
 @pytest.mark.parametrize(
     ("graph", "objective", "stop", "c"),
     [
-        (graphs.ring(5), Quantile(0.5, "low"), Exact(), 1 / SCALE),
+        (graphs.ring(5), Quantile(0.5), Exact(), 1 / SCALE),
         (graphs.ring(5), Quantile(0.5, "any"), Certified(), 1 / SCALE),
         (graphs.ring(5), Mean(), Certified(), 1.0),
         (graphs.rgg(15, rng=1), Mean(), Certified(), 1.0),
         (graphs.complete(201), Mean(), Certified(), 0.5),
         (graphs.complete(15), Quantile(0.5, "any"), Certified(), 1 / SCALE),
         (graphs.complete(201), Quantile(0.5, "any"), Certified(), 0.5 / SCALE),
-        (graphs.complete(201), Quantile(0.5, "low"), Certified(), 0.5 / SCALE),
-        (graphs.complete(201), Quantile(0.5, "low"), Exact(), 1 / SCALE),
-        (graphs.complete(201, listed=False), Quantile(0.5, "low"), Certified(), 0.5 / SCALE),
+        (graphs.complete(201), Quantile(0.5), Certified(), 0.5 / SCALE),
+        (graphs.complete(201), Quantile(0.5), Exact(), 1 / SCALE),
+        (graphs.complete(201, listed=False), Quantile(0.5), Certified(), 0.5 / SCALE),
     ],
 )
 def test_what_is_chosen(graph, objective, stop, c):
@@ -69,7 +69,7 @@ def test_everybody_chooses_the_same(objective):
         "bounds": list(BOUNDS),
     }
     if not isinstance(objective, Mean):
-        whole["side"] = "any"
+        whole["definition"] = "any"
     charter = make_charter(whole, "test")
     assert charter.stop == "certified"
     assert charter.parameters.c == right

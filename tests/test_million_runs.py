@@ -29,10 +29,10 @@ FEW: dict[str, Any] = {"settings": 100, "seed": 3, "device": None, "workers": 1}
 @given(
     values=st.lists(st.integers(-4, 4), min_size=1, max_size=12),
     weights=st.data(),
-    tau=st.fractions(0, 1, max_denominator=12),
-    side=st.sampled_from(["low", "high"]),
+    q=st.fractions(0, 1, max_denominator=12),
+    definition=st.sampled_from(["inverted_cdf", "inverted_cdf_high"]),
 )
-def test_the_right_answer_by_its_definition(values: list[int], weights: Any, tau: Fraction, side: Any) -> None:
+def test_the_right_answer_by_its_definition(values: list[int], weights: Any, q: Fraction, definition: Any) -> None:
     """At most τ of the weight lies below it, at most 1 − τ above; of several, it is the lowest, or the highest."""
     held = weights.draw(st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values)).filter(any))
     total = sum(held)
@@ -40,12 +40,14 @@ def test_the_right_answer_by_its_definition(values: list[int], weights: Any, tau
     def is_right(x: int) -> bool:
         below = sum(w for v, w in zip(values, held, strict=True) if v < x)
         above = sum(w for v, w in zip(values, held, strict=True) if v > x)
-        return below <= tau * total and above <= (1 - tau) * total
+        return below <= q * total and above <= (1 - q) * total
 
-    side = {0: "high", 1: "low"}.get(tau, side)  # every number beyond the last value is one; the last value is meant
+    definition = {0: "inverted_cdf_high", 1: "inverted_cdf"}.get(
+        q, definition
+    )  # every number beyond the last value is one; the last value is meant
     right = [v for v, w in zip(values, held, strict=True) if w and is_right(v)]
-    found = find_right(np.array(values, float)[:, None], np.array(held, float), tau, side)
-    assert found == [min(right) if side == "low" else max(right)]
+    found = find_right(np.array(values, float)[:, None], np.array(held, float), q, definition)
+    assert found == [min(right) if definition == "inverted_cdf" else max(right)]
 
 
 @pytest.mark.torture

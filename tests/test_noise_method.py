@@ -41,12 +41,12 @@ def test_a_seed_repeats_it(engine):
         assert share_off(result.value, 500) < 5 * result.noise.rank_error
 
 
-@pytest.mark.parametrize(("tau", "arity"), [(0.5, 1), (0.5, 3), (0.9, 1)])
-def test_the_error_is_what_is_said(tau, arity):
+@pytest.mark.parametrize(("q", "arity"), [(0.5, 1), (0.5, 3), (0.9, 1)])
+def test_the_error_is_what_is_said(q, arity):
     errors = []
     for seed in range(60):
-        result = midst.solve(problem(objective=Quantile(tau, "low")), midst.Search(arity, noise=NOISE), rng=seed)
-        errors.append(share_off(result.value, 1000 * tau))
+        result = midst.solve(problem(objective=Quantile(q)), midst.Search(arity, noise=NOISE), rng=seed)
+        errors.append(share_off(result.value, 1000 * q))
     assert 0.2 * result.noise.rank_error < np.mean(errors) < result.noise.rank_error
     assert np.mean(np.array(errors) > 2 * result.noise.rank_error) < 0.1
 
@@ -76,8 +76,8 @@ def test_the_method_says_what_it_is():
     [
         ({"bounds": None}, "noise needs public bounds and a resolution"),
         ({"resolution": None}, "noise needs public bounds and a resolution"),
-        ({"objective": Quantile(0.5, "midpoint")}, "no mean, and no midpoint"),
-        ({"objective": Quantile(0.5)}, "with side low or high"),
+        ({"objective": Quantile(0.5, "averaged_inverted_cdf")}, "no mean, no midpoint"),
+        ({"objective": Quantile(0.5, "any")}, "of definition inverted_cdf"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_run(change, words):
@@ -99,7 +99,7 @@ def test_noise_is_never_left_out_in_silence():
     with pytest.raises(InputError, match="noise is for one quantile"):
         midst.describe(LISTS, midst.graphs.ring(4), ["median"], method=method)
     with pytest.raises(InputError, match="noise is for one quantile"):
-        search_rules(method, Quantile(0.5, "low"), one.keys, one.brackets, 5, 1)
+        search_rules(method, Quantile(0.5), one.keys, one.brackets, 5, 1)
     with pytest.raises(InputError, match="noise must be such as"):
         midst.Search(noise="eps=1")
     with pytest.raises(InputError, match="placed by key"):

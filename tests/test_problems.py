@@ -163,11 +163,11 @@ def test_what_is_read_off_the_values_stays_that_of_the_first():
 
 
 @given(st.integers(2, 30), st.sampled_from((None, 0, 0.3, 0.5, 1)), st.integers(0, 2**32 - 1))
-def test_scale_and_centre_are_those_by_order(n, tau, seed):
+def test_scale_and_centre_are_those_by_order(n, q, seed):
     values = np.random.default_rng(seed).normal(size=(n, 2)) * 10.0 ** np.arange(2)
-    objective = Mean() if tau is None else Quantile(tau)
+    objective = Mean() if q is None else Quantile(q)
     problem = Problem(graphs.complete(n), values, objective=objective)
-    share = 0.5 if tau is None else float(tau)
+    share = 0.5 if q is None else float(q)
     ranked = np.sort(values, axis=0)
     low, high = ranked[int(max(share - 0.25, 0) * (n - 1))], ranked[math.ceil(min(share + 0.25, 1) * (n - 1))]
     width = np.where(high > low, high - low, np.maximum(np.abs(low), np.abs(high)))

@@ -25,9 +25,9 @@ RESOLUTIONS = (None, None, "0.5", "0.001", 0.1, 1)
 
 
 @st.composite
-def objectives(draw, sides=("low", "high", "midpoint")):
-    tau = draw(st.sampled_from((0, 0.1, 0.25, 1 / 3, 0.5, 0.5, 0.75, 0.9, 1)))
-    return Quantile(tau, draw(st.sampled_from(sides)))
+def objectives(draw, definitions=("inverted_cdf", "inverted_cdf_high", "averaged_inverted_cdf")):
+    q = draw(st.sampled_from((0, 0.1, 0.25, 1 / 3, 0.5, 0.5, 0.75, 0.9, 1)))
+    return Quantile(q, draw(st.sampled_from(definitions)))
 
 
 @st.composite
@@ -38,8 +38,8 @@ def searchable(draw, max_nodes=40):
     lists = draw(st.booleans())
     values, weights = draw(data_for(3 * graph.n if lists else graph.n)), None
     public = {"resolution": resolution, "bounds": draw(st.sampled_from((None, (-1e7, 1e7))))}
-    if objective.side == "midpoint" and resolution is None:
-        objective = Quantile(objective.tau, "low")
+    if objective.definition == "averaged_inverted_cdf" and resolution is None:
+        objective = Quantile(objective.q)
     if np.abs(values).max() > 1e7:
         public["bounds"] = None
     if lists:
@@ -74,12 +74,12 @@ def sorted_answer(problem: Problem) -> float:
                 return v
         raise AssertionError
 
-    level = problem.objective.tau * total
+    level = problem.objective.q * total
     low = at(max(1, -(-level.numerator // level.denominator)))
-    if level.denominator != 1 or level in (0, total) or problem.objective.side == "low":
+    if level.denominator != 1 or level in (0, total) or problem.objective.definition == "inverted_cdf":
         return float(low)
     high = at(int(level) + 1)
-    return float(high if problem.objective.side == "high" else (low + high) / 2)
+    return float(high if problem.objective.definition == "inverted_cdf_high" else (low + high) / 2)
 
 
 def assert_standing(problem: Problem, result: midst.Result) -> None:
@@ -169,7 +169,7 @@ def test_a_search_repeats_itself():
     [
         ({"objective": midst.Mean()}, "no mean"),
         ({"objective": Quantile(0.5, "any")}, "no one value to search for"),
-        ({"objective": Quantile(0.5, "midpoint")}, "needs a public resolution"),
+        ({"objective": Quantile(0.5, "averaged_inverted_cdf")}, "needs a public resolution"),
     ],
 )
 @pytest.mark.parametrize("method", ["search", Consensus(stop=Exact())])
@@ -181,7 +181,7 @@ def test_what_cannot_be_searched_for_is_refused(options, match, method):
 
 
 def test_any_side_will_do_where_there_is_one_answer():
-    assert midst.median([3.0, 1.0, 2.0], "complete", side="any", method="search").value == 2
+    assert midst.median([3.0, 1.0, 2.0], "complete", definition="any", method="search").value == 2
 
 
 @pytest.mark.parametrize("engine", ["edges", "float32", "warp"])
@@ -261,12 +261,16 @@ def test_resolutions_and_midpoints_are_for_exact_answers(stop):
     with pytest.raises(InputError, match="resolution is for exact answers"):
         midst.median([1.0, 2.0, 3.0], "complete", resolution=0.5, method=Consensus(stop=stop))
     with pytest.raises(InputError, match="only a search finds the midpoint"):
-        midst.median([1.0, 2.0], "complete", side="midpoint", resolution=0.5, method=Consensus(stop=stop))
+        midst.median(
+            [1.0, 2.0], "complete", definition="averaged_inverted_cdf", resolution=0.5, method=Consensus(stop=stop)
+        )
 
 
 def test_the_midpoint_is_halfway():
     for method in ("search", "consensus"):
-        found = midst.median([1.0, 2.0, 4.0, 9.0], "complete", side="midpoint", resolution=1, method=method, rng=1)
+        found = midst.median(
+            [1.0, 2.0, 4.0, 9.0], "complete", definition="averaged_inverted_cdf", resolution=1, method=method, rng=1
+        )
         assert (found.value, found.error, found.objective) == (3.0, 0.0, "median")
         assert "1 below, 2 in the middle, 1 above" in repr(found)
 
@@ -294,7 +298,7 @@ def test_exact_on_every_engine(data, seed, engine):
         graph,
         data.draw(data_for(graph.n)),
         weights=data.draw(weights_for(graph.n)),
-        objective=data.draw(objectives(("low", "high"))),
+        objective=data.draw(objectives(("inverted_cdf", "inverted_cdf_high"))),
     )
     result = solve(problem, Consensus(limit=20_000), engine=engine, rng=seed, throw=False)
     if not result.certified:
@@ -385,7 +389,7 @@ def test_where_it_is_the_default():
     values = np.arange(14.0)
     assert midst.median(values, "complete", rng=1).standing is not None
     for other in (
-        midst.median(values, "complete", rng=1, side="any"),
+        midst.median(values, "complete", rng=1, definition="any"),
         midst.mean(values, "complete", rng=1),
         midst.median(values, "complete", rng=1, method=Consensus(stop=After(50))),
         midst.median(values, "complete", rng=1, method=Consensus(stop=Certified())),

@@ -63,8 +63,10 @@ def test_even_n_has_two_medians():
     values = VALUES[:14]
     low, high = np.sort(values)[6:8]
     assert midst.median(values, "complete", rng=1).value == pytest.approx(low, abs=1e-6)
-    assert midst.median(values, "complete", rng=1, side="high").value == pytest.approx(high, abs=1e-6)
-    between = midst.median(values, "complete", rng=1, side="any")
+    assert midst.median(values, "complete", rng=1, definition="inverted_cdf_high").value == pytest.approx(
+        high, abs=1e-6
+    )
+    between = midst.median(values, "complete", rng=1, definition="any")
     assert low - 1e-6 <= between.value <= high + 1e-6
     assert between.objective == "median between low and high"
     assert between.error <= 1e-6
@@ -273,9 +275,10 @@ def test_theta_1_is_fine_for_the_mean():
     assert midst.mean(VALUES, "complete", method=midst.Consensus(theta=1), rng=1).certified
 
 
-def test_quantile_side_default_is_low():
+def test_the_default_definition_is_the_low_one():
     assert midst.quantile(np.arange(10.0), 0.9, "complete", rng=1).value == pytest.approx(8, abs=1e-4)
-    assert Problem(graphs.ring(4), [1, 2, 3, 4], objective=Quantile(0.5)).title == "median between low and high"
+    assert Problem(graphs.ring(4), [1, 2, 3, 4], objective=Quantile(0.5)).title == "low median"
+    assert Problem(graphs.ring(4), [1, 2, 3, 4]).objective == Quantile(0.5)
 
 
 @pytest.mark.parametrize("graph", ["ring", "rgg", "complete:listed=true"])
@@ -297,7 +300,7 @@ def test_a_value_that_is_tiny_beside_the_scale_keeps_its_last_bit():
 
 @pytest.mark.parametrize("find", [midst.median, midst.quantile, midst.max, midst.min, midst.mean])
 def test_every_option_of_problem_and_solve_is_one_of_the_short_forms(find):
-    shown = set(signature(find).parameters) - {"values", "tau", "graph", "side"}
+    shown = set(signature(find).parameters) - {"values", "q", "graph", "definition"}
     known = set(signature(Problem).parameters) | set(signature(solve).parameters)
     assert shown == known - {"graph", "values", "objective", "problem"}
     assert not any(each.kind is Parameter.VAR_KEYWORD for each in signature(find).parameters.values())

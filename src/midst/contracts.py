@@ -225,7 +225,7 @@ def check_engine(iterate: Engine, *, own: bool = True, tolerance: float = 1e-11)
     Raises:
         AssertionError: it does not; the text says where.
     """
-    objectives: list[Objective] = [Quantile(0.5), Quantile(0.9, "low"), Quantile(1), Mean()]
+    objectives: list[Objective] = [Quantile(0.5), Quantile(0.9), Quantile(1), Mean()]
     for objective in [*objectives, Huber(0.7)] if own else objectives:
         for graph in (graphs.path(2), graphs.ring(5), graphs.rgg(9, rng=1)):
             for shape in ((graph.n,), (graph.n, 2)):

@@ -317,7 +317,7 @@ def _iterate(problem: Problem, plan: Plan, method: Consensus, rng: RNG) -> dict[
     step = problem.keys.step if isinstance(problem.keys, Grid) else None
     runs = {}
     for rank in plan.ranks:
-        sought = Quantile(Fraction(2 * rank - 1, 2 * plan.total), "low")
+        sought = Quantile(Fraction(2 * rank - 1, 2 * plan.total))
         alone = Problem(problem.graph, problem.values, objective=sought, bounds=problem.bounds, resolution=step)
         runs[rank] = solve(alone, method, rng=rng, record="audit")
     return runs

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.errors import InputError, closest
-from midst.objectives import Mean, Objective, Quantile
+from midst.objectives import ENDS, Mean, Objective, Quantile
 from midst.problems import Problem
 from midst.protocol.keys import Grid, Keys, Words
 from midst.protocol.noise import JointNoise, share_of
@@ -208,7 +208,7 @@ def search_rules(
         raise InputError(f"a search finds quantiles, and no {objective.name}{hint}")
     ranks = objective.ranks(total)
     if len(ranks) > 1 and not isinstance(keys, Grid):
-        raise InputError("the midpoint of two values needs a public resolution; give one, or side low or high")
+        raise InputError("the midpoint of two values needs a public resolution; give one, or definition inverted_cdf")
     goals = tuple(Goal(k, ranks) for k in range(len(brackets)))
     return Rules(keys, tuple(brackets), total, unit, goals, method.arity, method.way, method.quantiles, opening)
 
@@ -238,8 +238,8 @@ def noisy_rules(
     Raises:
         InputError: a search with noise cannot find this.
     """
-    if not isinstance(objective, Quantile) or objective.side not in ("low", "high"):
-        raise InputError("with noise one quantile is found, with side low or high: no mean, and no midpoint")
+    if not isinstance(objective, Quantile) or objective.definition not in ENDS:
+        raise InputError(f"with noise, one quantile of definition {' or '.join(ENDS)} is found: no mean, no midpoint")
     if not isinstance(keys, Grid):
         raise InputError("noise needs public bounds and a resolution: how many probes there are must be known before")
     share = share_of(variance, participants, colluders)
@@ -294,17 +294,19 @@ def choose_stop(problem: Problem, stop: Stop | None) -> Stop:
     own = not isinstance(objective, Quantile | Mean)
     if problem.owners is not None and not own:
         raise InputError("lists are pooled by a search only; try method search, or one value a node")
-    midpoint = isinstance(objective, Quantile) and objective.side == "midpoint" and not one_value
+    midpoint = isinstance(objective, Quantile) and not one_value and objective.definition != "any"
     if stop is None:
         stop = Exact() if one_value or midpoint else Certified()
     if isinstance(stop, Exact):
         if own:
             raise InputError(f"no search finds a {problem.title}; try stop certified, or so many iterations")
         if not (one_value or midpoint):
-            raise InputError(f"a {problem.title} is no one value to search for; try side low, or stop certified")
+            raise InputError(
+                f"a {problem.title} is no one value to search for; try definition inverted_cdf, or stop certified"
+            )
         return stop
     if midpoint:
-        raise InputError("only a search finds the midpoint of two values; try stop exact, or side low")
+        raise InputError("only a search finds the midpoint of two values; try stop exact, or definition inverted_cdf")
     if isinstance(problem.keys, Grid):
         raise InputError("a resolution is for exact answers; leave it out, or try stop exact")
     return stop

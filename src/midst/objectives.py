@@ -18,100 +18,107 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum
-from typing import Any, Literal, Protocol, runtime_checkable
+from math import ceil, floor, fsum
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.errors import InputError
+from midst.errors import InputError, closest
 from midst.types import Array, Branch, Ints
 
-Side = Literal["any", "low", "high", "midpoint"]
+Definition = Literal["inverted_cdf", "averaged_inverted_cdf", "inverted_cdf_high", "any"]
+DEFINITIONS: tuple[Definition, ...] = get_args(Definition)
+ENDS: tuple[Definition, ...] = ("inverted_cdf", "inverted_cdf_high")  # those whose answer is one of the values
+_TITLES = {
+    "inverted_cdf": "low {}",
+    "inverted_cdf_high": "high {}",
+    "averaged_inverted_cdf": "{}",
+    "any": "{} between low and high",
+}
 
-TAUS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}  # the τ of those that have a name
+LEVELS = {"median": 0.5, "maximum": 1.0, "minimum": 0.0}  # q of the quantiles that have a name
 
 
 @dataclass(frozen=True)
 class Quantile:
-    """The τ-quantile: a value with at most τ of the weight below it and at most 1 − τ above it.
+    """The q-quantile: a value with at most q of the weight below it and at most 1 − q above it.
 
-    Where τ times the total weight is a whole number of weight units there are two such values with everything between
-    them (an even number of values has two medians). `side` chooses: "low" or "high", or "any" for whichever point
-    between the two the iteration happens to reach, as in the paper; "midpoint" is halfway between them, which only a
-    search at a public resolution can find. τ = 1 is the maximum and τ = 0 the minimum.
+    Two values qualify where q times the total weight is a whole number of weight units: an even number of values has
+    two medians. `definition` chooses between them, by the names of `numpy.quantile`:
+
+    - "inverted_cdf": the lower of the two. NumPy's "lower" is something else: of [1, 2, 3, 4] at 0.3 it is 1, not 2.
+    - "averaged_inverted_cdf": halfway between the two. Only a search at a public resolution finds it.
+    - "inverted_cdf_high": the higher of the two. NumPy has no name for it.
+    - "any": every point between the two, as in the paper. Only the iteration finds it, and proves an interval.
+
+    q = 1 is the maximum and q = 0 the minimum.
 
     Attributes:
-        tau: a number in [0, 1]; kept as the simplest fraction that is the same float (0.9 is 9/10).
-        side: which end of an interval of answers.
+        q: a number in [0, 1]; kept as the simplest fraction that is the same float (0.9 is 9/10).
+        definition: the answer that is meant where there are two.
     """
 
-    tau: Fraction
-    side: Side = "any"
+    q: Fraction
+    definition: Definition = "inverted_cdf"
 
-    def __init__(self, tau: float | Fraction, side: Side = "any") -> None:
-        exact = _fraction(tau)
-        if side not in ("any", "low", "high", "midpoint"):
-            raise InputError(f"side must be 'low', 'high', 'midpoint' or 'any', not {side!r}")
+    def __init__(self, q: float | Fraction, definition: Definition = "inverted_cdf") -> None:
+        exact = _fraction(q)
+        if definition not in DEFINITIONS:
+            near = closest(str(definition), DEFINITIONS)
+            raise InputError(f"definition must be one of {', '.join(DEFINITIONS)}, not {definition!r}{near}")
         if exact in (0, 1):  # every number beyond the last value minimises f; the last value is meant
-            side = "low" if exact == 1 else "high"
-        object.__setattr__(self, "tau", exact)
-        object.__setattr__(self, "side", side)
+            definition = "inverted_cdf" if exact == 1 else "inverted_cdf_high"
+        object.__setattr__(self, "q", exact)
+        object.__setattr__(self, "definition", definition)
 
     @property
     def name(self) -> str:
         """What it is called before the weights are known."""
-        if self.tau in (0, 1):
-            return "maximum" if self.tau else "minimum"
-        return "median" if self.tau == Fraction(1, 2) else f"quantile {float(self.tau):g}"
+        if self.q in (0, 1):
+            return "maximum" if self.q else "minimum"
+        return "median" if self.q == Fraction(1, 2) else f"quantile {float(self.q):g}"
 
     def title(self, total: int) -> str:
         """What a result calls it: where there are two answers, which of them it is."""
-        if self.tau in (0, 1) or not self._ambiguous(total):
+        if self.q in (0, 1) or not self._ambiguous(total):
             return self.name
-        return {"any": f"{self.name} between low and high", "midpoint": self.name}.get(
-            self.side, f"{self.side} {self.name}"
-        )
+        return _TITLES[self.definition].format(self.name)
 
-    def exact_tau(self, total: int) -> Fraction:
-        """The τ at which the iteration runs: moved by half a unit where τ alone would not tell low from high."""
-        if self.side in ("any", "midpoint") or not self._ambiguous(total):
-            return self.tau
+    def exact_q(self, total: int) -> Fraction:
+        """The q at which the iteration runs: moved by half a unit where q alone does not tell the two answers apart."""
+        if self.definition not in ENDS or not self._ambiguous(total):
+            return self.q
         half = Fraction(1, 2 * total)
-        return self.tau - half if self.side == "low" else self.tau + half
+        return self.q - half if self.definition == "inverted_cdf" else self.q + half
 
     def slopes(self, whole_weights: Ints, unit: float) -> tuple[Array, Array, Array]:
-        """Left and right slope and curvature of f_i: 2wτ, 2w(1 − τ), 0."""
-        tau = self.exact_tau(int(whole_weights.sum()))
+        """Left and right slope and curvature of f_i: 2wq, 2w(1 − q), 0."""
+        q = self.exact_q(int(whole_weights.sum()))
         weight = whole_weights.astype(np.float64) * unit
-        return weight * float(2 * tau), weight * float(2 - 2 * tau), np.zeros_like(weight)
+        return weight * float(2 * q), weight * float(2 - 2 * q), np.zeros_like(weight)
 
     def answer(self, values: NDArray[Any], whole_weights: Ints) -> tuple[NDArray[Any], NDArray[Any]]:
         """The lowest and the highest right answer, for each coordinate, from the sorted values or keys."""
         total, weight = int(whole_weights.sum()), int(whole_weights[0])
-        tau = self.exact_tau(total)
+        level = self.exact_q(total) * total
         if weight and (whole_weights == weight).all():  # two ranks, which need no order of all
-            exact_tau = tau * total
-            ranks = (
-                -(-exact_tau.numerator // exact_tau.denominator) - 1,
-                exact_tau.numerator // exact_tau.denominator,
-            )
+            ranks = ceil(level) - 1, floor(level)
             places = [min(max(rank // weight, 0), len(values) - 1) for rank in ranks]
             low, high = np.partition(values, places, axis=0)[places]
             return np.asarray(low), np.asarray(high)
         order = np.argsort(values, axis=0, kind="stable")
         ranked = np.take_along_axis(values, order, axis=0)
         heaped = np.cumsum(whole_weights[order], axis=0)
-        # lowest: the first value at which the weight up to it reaches τW; highest: the first at which it exceeds τW
-        exact_tau = tau * total
-        first = np.argmax(heaped >= -(-exact_tau.numerator // exact_tau.denominator), axis=0)
-        last = np.argmax(heaped > exact_tau.numerator // exact_tau.denominator, axis=0)
+        # lowest: the first value at which the weight up to it reaches qW; highest: the first at which it exceeds qW
+        first = np.argmax(heaped >= ceil(level), axis=0)
+        last = np.argmax(heaped > floor(level), axis=0)
         low, high = (np.asarray(np.take_along_axis(ranked, np.expand_dims(k, 0), axis=0)[0]) for k in (first, last))
         return low, high
 
     def is_one_value(self, total: int) -> bool:
         """Whether the answer is one of the values, and not anything between two."""
-        return self.side in ("low", "high") or not self._ambiguous(total)
+        return self.definition in ENDS or not self._ambiguous(total)
 
     def ranks(self, total: int) -> tuple[int, ...]:
         """The place of the answer among all values, from 1 on, in units of weight; both, where it is between two.
@@ -119,15 +126,15 @@ class Quantile:
         Raises:
             InputError: anything between two values would do, and nothing says which.
         """
-        exact_tau = self.exact_tau(total) * total
+        level = self.exact_q(total) * total
         if self.is_one_value(total):
-            return (max(1, -(-exact_tau.numerator // exact_tau.denominator)),)
-        if self.side == "any":
-            raise InputError(f"a {self.title(total)} is no one value to search for; try side low or high")
-        return int(exact_tau), int(exact_tau) + 1
+            return (max(1, ceil(level)),)
+        if self.definition == "any":
+            raise InputError(f"a {self.title(total)} is no one value to search for; try definition inverted_cdf")
+        return int(level), int(level) + 1
 
     def _ambiguous(self, total: int) -> bool:
-        return (self.tau * total).denominator == 1
+        return (self.q * total).denominator == 1
 
 
 @dataclass(frozen=True)
@@ -247,30 +254,15 @@ def total_subgradients(objective: OwnObjective, s: Array, w: Array, x: Array) ->
     return least, greatest
 
 
-def median(side: Side = "any") -> Quantile:
-    """The median: the ½-quantile."""
-    return Quantile(Fraction(1, 2), side)
-
-
-def maximum() -> Quantile:
-    """The maximum: the 1-quantile."""
-    return Quantile(Fraction(1))
-
-
-def minimum() -> Quantile:
-    """The minimum: the 0-quantile."""
-    return Quantile(Fraction(0))
-
-
-def _fraction(tau: float | Fraction) -> Fraction:
-    """The simplest fraction that is the same number as `tau`, so that 0.9 of 10 values is 9 of them."""
+def _fraction(q: float | Fraction) -> Fraction:
+    """The simplest fraction that is the same number as `q`, so that 0.9 of 10 values is 9 of them."""
     try:
-        exact = Fraction(tau)
+        exact = Fraction(q)
     except (TypeError, ValueError, OverflowError):
         raise InputError("quantile must be a number in [0, 1]") from None
     if not 0 <= exact <= 1:
         raise InputError(f"quantile must be in [0, 1], got {float(exact):g}")
     simple = exact.limit_denominator(10_000)
-    if isinstance(tau, Fraction) or float(simple) != float(tau):
+    if isinstance(q, Fraction) or float(simple) != float(q):
         return exact
     return simple

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.objectives import Mean, Objective, OwnObjective, Quantile, built_in, median, title_of, total_subgradients
+from midst.objectives import Mean, Objective, OwnObjective, Quantile, built_in, title_of, total_subgradients
 from midst.protocol.keys import Floats, Keys, Words, first_bracket, make_keys
 from midst.protocol.step import OwnTerms, Terms, make_terms
 from midst.types import Array, Bools, Ints
@@ -103,7 +103,7 @@ class Problem:
         if isinstance(objective, OwnObjective) and objective.lists and self.values.ndim > 1:
             raise InputError(f"a {objective.name} needs lists of numbers, and no rows in them")
         graph.require_connected()
-        self.objective: Objective = median("low") if objective is None else objective
+        self.objective: Objective = Quantile(0.5) if objective is None else objective
         self.whole_weights, self.unit_weight = _find_whole_weights(
             _in_order(weights, graph, "weight"), weight_unit, graph.n
         )
@@ -215,7 +215,7 @@ class Problem:
             return self._minimisers(self.objective)
         # keys are in the order of the values, so that two of them are all that is asked for
         low, high = map(self.keys.keys, self.objective.answer(self.values, self.value_weights))
-        if self.objective.side != "midpoint" or self.has_one_value:
+        if self.has_one_value or self.objective.definition == "any":
             return self.keys.values(low), self.keys.values(high)
         if isinstance(self.keys, Floats):  # no search can find it
             return (middle := np.asarray(self.keys.values(low) / 2 + self.keys.values(high) / 2)), middle
@@ -514,9 +514,9 @@ def _estimate(values: Array, objective: Objective) -> tuple[Array, Array]:
 
     Robust, because one outlier should not set c for everybody; rounded, because nobody would know it better than that.
     """
-    tau = float(objective.tau) if isinstance(objective, Quantile) else 0.5
+    q = float(objective.q) if isinstance(objective, Quantile) else 0.5
     last = len(values) - 1
-    ends = int(np.floor(max(tau - 0.25, 0) * last)), int(np.ceil(min(tau + 0.25, 1) * last))
+    ends = int(np.floor(max(q - 0.25, 0) * last)), int(np.ceil(min(q + 0.25, 1) * last))
     low, high = np.partition(values, ends, axis=0)[list(ends)]
     width = 2 * np.minimum(high / 2 - low / 2, _LARGEST)
     magnitude = np.maximum(np.abs(low), np.abs(high))

@@ -44,7 +44,7 @@ from midst.methods import (
     rules_of,
 )
 from midst.normals import EdgeNormals
-from midst.objectives import Mean, Objective, Quantile, Side, built_in
+from midst.objectives import Definition, Mean, Objective, Quantile, built_in
 from midst.problems import Problem, Values, check_lists, check_values
 from midst.progress import Progress, watch_run
 from midst.protocol.certificate import Certificate, Closeness, OwnProver, Prover
@@ -518,15 +518,16 @@ def _with_options(function: Finder) -> Finder:
 
 
 @_with_options
-def median(values: Values, graph: Any = "ring", *, side: Side = "low", **options: Unpack[Options]) -> Result:
+def median(
+    values: Values, graph: Any = "ring", *, definition: Definition = "inverted_cdf", **options: Unpack[Options]
+) -> Result:
     """The median of values held by the nodes of a graph.
 
     Args:
         values: one number, or one row of numbers, a node; or a list a node, with `pooled=True`. In the order of the
             nodes, or by their names: {"anna": 3.0, …}.
         graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
-        side: an even number of values has two medians: "low", "high", their "midpoint", at a public resolution, or
-            "any" point between them, as in the paper.
+        definition: the answer that is meant where there are two, as for an even number of values; see `Quantile`.
         **options: of `Problem` (weights, weight_unit, scale, bounds, resolution, pooled) and of `solve` (method, rng,
             engine, record …).
 
@@ -534,15 +535,20 @@ def median(values: Values, graph: Any = "ring", *, side: Side = "low", **options
     >>> midst.median([3.0, 1.0, 2.0], graph="complete", rng=7).certified
     True
     """
-    return _find(values, graph, Quantile(0.5, side), options)
+    return _find(values, graph, Quantile(0.5, definition), options)
 
 
 @_with_options
 def quantile(
-    values: Values, tau: float, graph: Any = "ring", *, side: Side = "low", **options: Unpack[Options]
+    values: Values,
+    q: float,
+    graph: Any = "ring",
+    *,
+    definition: Definition = "inverted_cdf",
+    **options: Unpack[Options],
 ) -> Result:
-    """The τ-quantile of values held by the nodes of a graph; see `median`."""
-    return _find(values, graph, Quantile(tau, side), options)
+    """The q-quantile of values held by the nodes of a graph; see `median`."""
+    return _find(values, graph, Quantile(q, definition), options)
 
 
 @_with_options

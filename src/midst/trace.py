@@ -354,7 +354,7 @@ def load(path: str | Path) -> Trace:
 
 def _describe(objective: Quantile | Mean) -> dict[str, str]:
     if isinstance(objective, Quantile):
-        return {"kind": "quantile", "tau": str(objective.tau), "side": objective.side}
+        return {"kind": "quantile", "q": str(objective.q), "definition": objective.definition}
     return {"kind": "mean"}
 
 
@@ -369,7 +369,7 @@ def _with_prefix(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDAr
 def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trace:
     described = manifest["objective"]
     objective: Quantile | Mean = (
-        Quantile(Fraction(described["tau"]), described["side"]) if described["kind"] == "quantile" else Mean()
+        Quantile(Fraction(described["q"]), described["definition"]) if described["kind"] == "quantile" else Mean()
     )
     about = manifest["graph"]
     graph = Graph(

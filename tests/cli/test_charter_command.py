@@ -82,8 +82,8 @@ def test_new_into_a_file() -> None:
 
 def test_every_option_reaches_the_charter() -> None:
     options: dict[str, Any] = {
-        "side": "high", "coordinates": 2, "c": 0.5, "theta": 0.4, "mu": 1.5, "sigma": 0.25, "tolerance": 1e-5,
-        "rounds": 77, "resolution": 0.5, "arity": 5, "spacing": "key",
+        "definition": "inverted_cdf_high", "coordinates": 2, "c": 0.5, "theta": 0.4, "mu": 1.5,
+        "sigma": 0.25, "tolerance": 1e-5, "rounds": 77, "resolution": 0.5, "arity": 5, "spacing": "key",
     }  # fmt: skip
     waits = {"start": 10.0, "wait": 11.0, "total": 12.0, "linger": 13.0}
     given = [word for name, value in (options | waits).items() for word in (f"--{name}", str(value))]
@@ -121,9 +121,9 @@ def test_options_of_a_search_reach_the_charter() -> None:
     charter = parse_charter(done.stdout, "stdout")
     assert (charter.method, charter.bounds, charter.pooled) == ("search", None, True)
     assert (charter.arity, charter.spacing) == (2, (0.0, 10.5, 20.0))
-    done = invoke(*SEARCH, "--graph", "ring", "--side", "midpoint", "--resolution", "0.01", *PEOPLE)
+    done = invoke(*SEARCH, "--graph", "ring", "--definition", "averaged_inverted_cdf", "--resolution", "0.01", *PEOPLE)
     charter = parse_charter(done.stdout, "stdout")
-    assert (charter.side, charter.resolution, charter.spacing) == ("midpoint", 0.01, "rank")
+    assert (charter.definition, charter.resolution, charter.spacing) == ("averaged_inverted_cdf", 0.01, "rank")
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_what_is_told_to_whom(options: tuple[str, ...], told: list[str], untold:
 
 
 def test_show_of_other_kinds() -> None:
-    options = ("--coordinates", "3", "--weight", "bob=2", "--quantile", "0.3", "--side", "high")
+    options = ("--coordinates", "3", "--weight", "bob=2", "--quantile", "0.3", "--definition", "inverted_cdf_high")
     moved = ("--renew", "carol.crt@carol.example.org:7001")
     done = invoke("new", "--from", "old.toml", "--session", "s-2", *options, *moved)
     Path("new.toml").write_text(done.stdout)
@@ -427,6 +427,7 @@ def nothing() -> None:
 
 
 RING = (*NEW, "--graph", "ring")
+HIGH, MIDPOINT = ("--definition", "inverted_cdf_high"), ("--definition", "averaged_inverted_cdf")
 CHECK = ("check", "old.toml", "--name", "alice", "--key")
 REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "no command": (nothing, ("walk",), "No such command 'walk'"),
@@ -477,7 +478,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "unknown objective": (nothing, (*RING, "--objective", "mode", *PEOPLE), "'mode' is not one of"),
     "two objectives": (nothing, (*RING, "--objective", "mean", "--quantile", "0.5", *PEOPLE), "not both"),
     "quantile too large": (nothing, (*RING, "--quantile", "1.5", *PEOPLE), "quantile must be in [0, 1]"),
-    "side of a mean": (nothing, (*RING, "--objective", "mean", "--side", "high", *PEOPLE), "there is only one mean"),
+    "definition of a mean": (nothing, (*RING, "--objective", "mean", *HIGH, *PEOPLE), "there is only one mean"),
     # how
     "no method": (nothing, ("new", "--session", "s", "--graph", "ring", "--bounds", "0:1", *PEOPLE), "give --method"),
     "unknown method": (nothing, (*RING, "--method", "guess", *PEOPLE), "'guess' is not one of"),
@@ -485,8 +486,8 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "sigma of a search": (nothing, (*SEARCH, "--graph", "ring", "--sigma", "1", *PEOPLE), "sigma is for method"),
     "scale of a search": (nothing, (*SEARCH, "--graph", "ring", "--scale", "1", *PEOPLE), "scale is for method"),
     "lists in an iteration": (nothing, (*RING, "--pooled", *PEOPLE), "pooled is for method"),
-    "midpoint of an iteration": (nothing, (*RING, "--side", "midpoint", *PEOPLE), "side: the midpoint"),
-    "midpoint of floats": (nothing, (*SEARCH, "--graph", "ring", "--side", "midpoint", *PEOPLE), "a public resolution"),
+    "midpoint of an iteration": (nothing, (*RING, *MIDPOINT, *PEOPLE), "definition: the midpoint"),
+    "midpoint of floats": (nothing, (*SEARCH, "--graph", "ring", *MIDPOINT, *PEOPLE), "a public resolution"),
     "two of a search": (nothing, (*SEARCH, "--graph", "path", *PEOPLE[:2]), "a search needs at least three"),
     "a histogram": (nothing, (*RING, "--arity", "8", *PEOPLE), "arity must be from 1 to 7"),
     "spacing a word": (nothing, (*RING, "--spacing", "random", *PEOPLE), "--spacing must be rank, value, key"),

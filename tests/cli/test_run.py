@@ -27,7 +27,7 @@ from midst.engines import ENGINES
 from midst.errors import MissingExtra
 from midst.graphs import KINDS
 from midst.methods import METHODS
-from midst.objectives import TAUS, Side
+from midst.objectives import LEVELS, Side
 from midst.protocol.search import SPACING_ORDERS
 from midst.studies.paper.gallery import FIGURES
 from midst.studies.paper.runs import StudySettings
@@ -71,7 +71,7 @@ def test_json_is_one_object_with_the_promised_keys() -> None:
 def test_it_is_what_the_library_computes() -> None:
     drawn = streams(7)
     graph = midst.graphs.make("rgg", 15, rng=drawn.graph)
-    problem = midst.Problem(graph, drawn.values.standard_normal(15), objective=midst.Quantile(0.5, "low"))
+    problem = midst.Problem(graph, drawn.values.standard_normal(15), objective=midst.Quantile(0.5))
     assert answer("run", "--graph", "rgg", "--nodes", "15", "--seed", "7") == json.loads(
         json.dumps(midst.solve(problem, rng=7).to_dict())
     )
@@ -109,9 +109,11 @@ def test_answers(options: tuple[str, ...], value: float) -> None:
     assert answer(*RUN, "--values", "values.txt", *options)["value"] == pytest.approx(value, abs=2e-3)
 
 
-@pytest.mark.parametrize(("side", "low", "high"), [("low", 2, 2), ("high", 3, 3), ("any", 2, 3)])
-def test_sides(side: str, low: float, high: float) -> None:
-    value = answer(*RUN, "--values", "-", "--side", side, input="1 2 3 4".replace(" ", "\n"))["value"]
+@pytest.mark.parametrize(
+    ("definition", "low", "high"), [("inverted_cdf", 2, 2), ("inverted_cdf_high", 3, 3), ("any", 2, 3)]
+)
+def test_definitions(definition: str, low: float, high: float) -> None:
+    value = answer(*RUN, "--values", "-", "--definition", definition, input="1 2 3 4".replace(" ", "\n"))["value"]
     assert isinstance(value, float)
     assert low - 1e-5 <= value <= high + 1e-5
 
@@ -336,15 +338,23 @@ REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
     "quantile below": (nothing, (*FIVE, "--quantile", "-0.1"), "quantile must be in [0, 1]"),
     "quantile nan": (nothing, (*FIVE, "--quantile", "nan"), "quantile must be a number in [0, 1]"),
     "two objectives": (nothing, (*FIVE, "--quantile", "0.9", "--objective", "mean"), "not both"),
-    "exact without a value": (nothing, ("--nodes", "4", "--stop", "exact", "--side", "any"), "stop certified"),
+    "exact without a value": (nothing, ("--nodes", "4", "--stop", "exact", "--definition", "any"), "stop certified"),
     "search for a mean": (nothing, (*FIVE, "--method", "search", "--objective", "mean"), "no mean"),
-    "search for any": (nothing, ("--nodes", "4", "--method", "search", "--side", "any"), "try side low"),
+    "search for any": (
+        nothing,
+        ("--nodes", "4", "--method", "search", "--definition", "any"),
+        "try definition inverted_cdf",
+    ),
     "search with c": (nothing, (*FIVE, "--method", "search", "--c", "1"), "--c is no option of --method search"),
     "iteration with arity": (nothing, (*FIVE, "--arity", "3"), "--arity is no option of --method consensus"),
     "arity": (nothing, (*FIVE, "--method", "search", "--arity", "8"), "arity must be from 1 to 7"),
     "resolution": (nothing, (*FIVE, "--resolution", "0"), "resolution must be a positive number"),
     "engine of a search": (nothing, (*FIVE, "--method", "search", "--engine", "edges"), "try one of arrays, reference"),
-    "side of a mean": (nothing, (*FIVE, "--objective", "mean", "--side", "low"), "there is only one mean"),
+    "side of a mean": (
+        nothing,
+        (*FIVE, "--objective", "mean", "--definition", "inverted_cdf"),
+        "there is only one mean",
+    ),
     # weights
     "negative weight": (weights("1\n1\n-31337.4242\n1\n1"), WEIGHED, "weight of node 2 is negative"),
     "no weight": (weights("0\n0\n0\n0\n0"), WEIGHED, "all weights are zero"),
@@ -407,8 +417,8 @@ def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_options_offer_is_what_there_is() -> None:
-    assert (*TAUS, "mean") == run_module.OBJECTIVES
-    assert set(run_module.SIDES) == set(get_args(Side))
+    assert (*LEVELS, "mean") == run_module.OBJECTIVES
+    assert set(run_module.DEFINITIONS) == set(get_args(Side))
     assert run_module.METHODS == METHODS
     assert tuple(SPACING_ORDERS) == run_module.SPACINGS
     assert tuple(ENGINES) == run_module.ENGINES

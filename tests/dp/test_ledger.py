@@ -221,8 +221,8 @@ def test_runs_on_other_values_of_the_others_are_added_up(path, marked):
     other = np.where(np.arange(9) == 2, values, values + 0.01)
     ledger = Ledger.new(path, datum=values[2])
 
-    def add(numbers, tau):
-        trace = run_of(numbers, "search", objective=midst.Quantile(tau, "low"))
+    def add(numbers, q):
+        trace = run_of(numbers, "search", objective=midst.Quantile(q))
         return ledger.add(entry_of(trace, 2, among=ledger.mark(numbers) if marked else ""))
 
     first = add(values, 0.5)
@@ -253,7 +253,7 @@ def test_without_totals_the_others_may_change(path):
 
 def test_too_many_ways_are_an_upper_bound(path):
     values = np.random.default_rng(8).normal(size=40)
-    traces = [run_of(values, "search", objective=midst.Quantile(tau, "low")) for tau in (0.2, 0.5, 0.8)]
+    traces = [run_of(values, "search", objective=midst.Quantile(q)) for q in (0.2, 0.5, 0.8)]
     problem = midst.Problem(graphs.complete(40), values, bounds=(-9, 9))
     way = midst.Consensus(sigma=1.0, stop=midst.After(1))
     traces.append(midst.solve(problem, way, rng=1, record="audit").trace)

@@ -164,7 +164,7 @@ def test_sessions_are_joined_as_the_audit_joins_runs(path):
     again = ledger.finish(june.digest, told(), "over", PRIOR)
     assert (again.bits, again.kind, again.floor, again.runs) == (first.bits, "exact", first.floor, 2)
     ledger.begin(july, DATUM, prior=PRIOR)
-    more = ledger.finish(july.digest, told(tau=1.0), "over", PRIOR)
+    more = ledger.finish(july.digest, told(q=1.0), "over", PRIOR)
     assert (more.kind, more.runs) == ("exact", 3)
     assert more.bits != again.bits
     assert Ledger.open(path, DATUM).totals() == more

@@ -19,7 +19,7 @@ from midst.system import assemble, draw_z0, settle
 
 OBJECTIVES = {
     "median": Quantile(0.5),
-    "low median": Quantile(0.5, "low"),
+    "low median": Quantile(0.5),
     "quantile": Quantile(0.9),
     "maximum": Quantile(1),
     "minimum": Quantile(0),

@@ -31,9 +31,9 @@ from midst.protocol.certificate import known_at, lie_within
 from midst.protocol.keys import Floats, make_keys
 
 OBJECTIVES = {
-    "low median": Quantile(0.5, "low"),
+    "low median": Quantile(0.5),
     "median": Quantile(0.5, "any"),
-    "quantile": Quantile(0.9, "low"),
+    "quantile": Quantile(0.9),
     "maximum": Quantile(1),
     "mean": Mean(),
 }
@@ -128,7 +128,7 @@ def several_of(problem, seeds):
     known = [{}, {"bounds": (low - 1, high + 2)}, {"resolution": "0.01"}, {"scale": 1.0}]
     weights = problem.whole_weights * problem.unit_weight  # which may be rounded to other whole numbers
     rounded = Problem(problem.graph, problem.values, weights=weights, objective=problem.objective)
-    objective = problem.objective if rounded.has_one_value else Quantile(0.5, "low")
+    objective = problem.objective if rounded.has_one_value else Quantile(0.5)
     return [
         Problem(problem.graph, rng.permutation(problem.values), weights=weights, objective=objective, **each)
         for each in (known[k] for k in rng.integers(0, 4, 4))
@@ -191,7 +191,7 @@ def test_openings(runs):
 def test_midpoints():
     """Two values are followed, a run after the other."""
     values = np.random.default_rng(1).integers(0, 500, (6, 9)) / 10
-    make = {"objective": Quantile(0.5, "midpoint"), "resolution": "0.1"}
+    make = {"objective": Quantile(0.5, "averaged_inverted_cdf"), "resolution": "0.1"}
     shared = Problem(graphs.ring(6), values, **make)
     for problem in (shared, [Problem(graphs.ring(6), column, **make) for column in values.T]):
         for method in ("search", "consensus"):
@@ -342,7 +342,7 @@ def test_private_values_are_not_shown():
     assert "48151" not in repr(result)
 
 
-SCALAR = Problem(graphs.ring(5), np.arange(5.0), objective=Quantile(0.5, "low"))
+SCALAR = Problem(graphs.ring(5), np.arange(5.0), objective=Quantile(0.5))
 
 
 EVEN = Problem(graphs.ring(6), np.arange(6.0), objective=Quantile(0.5, "any"))

@@ -103,9 +103,9 @@ def test_without_bounds(case, device):
 
 SEARCHED = {
     "one graph, in registers": Problem(graphs.rgg(9, rng=1), RNG.normal(size=(9, 140)), bounds=(-9, 9)),
-    "no edges, in registers": Problem(graphs.complete(6), RNG.normal(size=(6, 5)), objective=Quantile(0.9, "low")),
+    "no edges, in registers": Problem(graphs.complete(6), RNG.normal(size=(6, 5)), objective=Quantile(0.9)),
     "ties and weights": Problem(
-        graphs.path(7), RNG.integers(0, 3, (7, 5)), weights=[1, 2, 0, 1, 3, 1, 1], objective=Quantile(0.75, "low")
+        graphs.path(7), RNG.integers(0, 3, (7, 5)), weights=[1, 2, 0, 1, 3, 1, 1], objective=Quantile(0.75)
     ),
     "more nodes than registers": Problem(graphs.rgg(30, rng=1), RNG.normal(size=(30, 4))),
     "graphs of several diameters": [

@@ -35,7 +35,7 @@ def test_the_exact_run_of_the_host(kind, more):
     rng = np.random.default_rng(5)
     size = more.get("scale", 1.0)
     weights = {"weights": rng.integers(1, 4, graph.n)} if more.get("weights") else more
-    problem = Problem(graph, rng.normal(size=graph.n) * size, objective=Quantile(0.5, "low"), **weights)
+    problem = Problem(graph, rng.normal(size=graph.n) * size, objective=Quantile(0.5), **weights)
     for run in (0, 3):
         there, here = (solve(problem, Consensus(), engine=engine, rng=7, run=run) for engine in ("gpu", "arrays"))
         assert there.certified

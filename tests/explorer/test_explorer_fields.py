@@ -51,7 +51,7 @@ def test_every_field_is_a_setting_with_a_default_that_can_be_read() -> None:
         ({"prior_b": "-1"}, "prior_b", "positive"),
         ({"prior": "uniform", "prior_a": "2"}, "prior_b", "high must be above low"),
         ({"prior_a": "nan"}, "prior_a", "number"),
-        ({"objective": "quantile", "tau": "1.5"}, "tau", "[0, 1]"),
+        ({"objective": "quantile", "q": "1.5"}, "q", "[0, 1]"),
         ({"c": "-1"}, "c", "positive"),
         ({"c": "inf"}, "c", "must be a number; empty: chosen"),
         ({"c": "1e-320"}, "c", "out of range"),
@@ -140,7 +140,7 @@ def test_whatever_comes_is_read_or_refused(given: dict[str, object]) -> None:
 def test_it_is_the_run_that_the_shell_makes() -> None:
     made = prepare(parse({"graph": "ring", "n": "9", "seed": "5"})).run()
     drawn = streams(5)
-    problem = midst.Problem(midst.graphs.ring(9), drawn.values.standard_normal(9), objective=midst.Quantile(0.5, "low"))
+    problem = midst.Problem(midst.graphs.ring(9), drawn.values.standard_normal(9), objective=midst.Quantile(0.5))
     result = midst.solve(problem, rng=5)
     assert made.result is not None
     assert made.result.value == result.value
@@ -201,7 +201,7 @@ def test_it_is_the_search_that_the_shell_makes() -> None:
     problem = midst.Problem(
         midst.graphs.ring(9),
         streams(5).values.standard_normal(9),
-        objective=midst.Quantile(0.5, "low"),
+        objective=midst.Quantile(0.5),
         bounds=(-9, 9),
         resolution=0.01,
     )

@@ -578,7 +578,7 @@ def drive(feed: Feed, *, everything: bool, node: int | None = None) -> float:
     """Publishes a run of the reference engine, as a network of nodes would; the answer."""
     drawn = streams(7)
     graph = midst.graphs.make("rgg", 9, rng=drawn.graph)
-    problem = midst.Problem(graph, drawn.values.standard_normal(9), objective=midst.Quantile(0.5, "low"))
+    problem = midst.Problem(graph, drawn.values.standard_normal(9), objective=midst.Quantile(0.5))
     parameters = settle(problem, c=1.0, mu=-6.0, sigma=1.0)
     system = assemble(problem, parameters, draw_z0(problem.graph, parameters, EdgeNormals.drawn(drawn.z0)))
     once = graph.source < graph.target

@@ -298,7 +298,7 @@ def test_what_is_seen_is_worked_out_once_and_anew_for_another_adversary_only(
 
 
 @pytest.mark.parametrize(
-    "settings", [{"objective": "quantile", "tau": "0.75"}, {"mu": "-8", "graph": "ring"}, {"dp": "offset"}]
+    "settings", [{"objective": "quantile", "q": "0.75"}, {"mu": "-8", "graph": "ring"}, {"dp": "offset"}]
 )
 def test_what_is_sent_is_the_number_clipped_to_the_interval(settings: dict[str, str]) -> None:
     told = story(n="7", seed="4", stop="iterations", iterations="60", **settings)

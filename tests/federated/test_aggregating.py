@@ -109,7 +109,7 @@ def test_random_trees_of_arrays(updates):
 @settings(max_examples=100)
 @given(clients_arrays(), st.sampled_from(["low", "high"]))
 def test_one_of_the_numbers_to_the_last_bit(updates, side):
-    found = coordinate_median(updates, side=side)
+    found = coordinate_median(updates, definition={"low": "inverted_cdf", "high": "inverted_cdf_high"}[side])
     count = len(updates)
     expected = ranked(updates, (count - 1) // 2 if side == "low" else count // 2)
     assert found.value.dtype == updates[0].dtype
@@ -120,17 +120,17 @@ def test_one_of_the_numbers_to_the_last_bit(updates, side):
 
 def test_numpy_takes_the_mean_of_the_two_medians_of_an_even_number():
     updates = normal(6, 50)
-    low, high = (coordinate_median(updates, side=side).value for side in ("low", "high"))
+    low, high = (coordinate_median(updates, definition=each).value for each in ("inverted_cdf", "inverted_cdf_high"))
     numpy = np.median(np.stack(updates), axis=0)
     assert np.array_equal((low + high) / 2, numpy)
     assert (low < numpy).all()
 
 
-@pytest.mark.parametrize("tau", [0, 0.1, 0.25, 0.9, 1])
-def test_quantiles(tau):
+@pytest.mark.parametrize("q", [0, 0.1, 0.25, 0.9, 1])
+def test_quantiles(q):
     updates = normal(10, 30)
-    found = coordinate_quantile(updates, tau)
-    assert np.array_equal(found.value, np.quantile(np.stack(updates), tau, axis=0, method="inverted_cdf"))
+    found = coordinate_quantile(updates, q)
+    assert np.array_equal(found.value, np.quantile(np.stack(updates), q, axis=0, method="inverted_cdf"))
 
 
 def test_weights_count_a_client_more_than_once():
@@ -419,7 +419,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "graph unknown": (FINE, {"graph": "rign"}, "did you mean ring"),
     "no graph": (FINE, {"graph": 5}, "graph must be a midst.Graph"),
     "apart": (normal(4, 2), {"graph": midst.graphs.from_edges(4, [(0, 1), (2, 3)])}, "2 components"),
-    "side": (FINE, {"side": "any"}, "side must be 'low' or 'high'"),
+    "definition": (FINE, {"definition": "any"}, "definition must be inverted_cdf or inverted_cdf_high"),
     "weights": (FINE, {"weights": [1, -1, 1]}, "whole numbers from 0 on"),
     "half a weight": (FINE, {"weights": [1, 0.5, 1]}, "one whole number a client"),
     "no weight": (FINE, {"weights": [0, 0, 0]}, "not all of them 0"),
@@ -449,8 +449,8 @@ def test_means_need_a_resolution_and_enough_clients():
         coordinate_median(FINE, nonsense=1)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("tau", [1.5, "half"])
-def test_no_quantile(tau):
+@pytest.mark.parametrize("q", [1.5, "half"])
+def test_no_quantile(q):
     with pytest.raises(InputError, match="quantile must be"):
-        coordinate_quantile(FINE, tau)
+        coordinate_quantile(FINE, q)
     assert coordinate_quantile(FINE, Fraction(1, 3)).value.tolist() == [SECRET, SECRET]

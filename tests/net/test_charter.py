@@ -74,6 +74,8 @@ spacings = st.sampled_from(["rank", "value", "key"]) | st.lists(
     st.integers(-1000, 1000), min_size=2, max_size=5, unique=True
 ).map(lambda numbers: tuple(float(number) for number in sorted(numbers)))
 
+HIGH = "inverted_cdf_high"
+
 
 @st.composite
 def charters(draw: st.DrawFn) -> Charter:
@@ -82,7 +84,8 @@ def charters(draw: st.DrawFn) -> Charter:
     n = len(called)
     kinds = ["median", "maximum", "minimum", "quantile"] + (["mean"] if method == "consensus" else [])
     objective = draw(st.sampled_from(kinds))
-    side = draw(st.sampled_from(["low", "high"])) if objective in ("median", "quantile") else "low"
+    chosen = st.sampled_from(["inverted_cdf", "inverted_cdf_high"])
+    definition = draw(chosen) if objective in ("median", "quantile") else "inverted_cdf"
     dialling = set(draw(st.sets(st.integers(1, n - 1), max_size=1)))
     ports = draw(st.lists(st.integers(1, 65535), min_size=n, max_size=n, unique=True))
     tree = {(draw(st.integers(0, k - 1)) if k not in dialling else 0, k) for k in range(1, n)}
@@ -129,7 +132,7 @@ def charters(draw: st.DrawFn) -> Charter:
         edges=tuple((called[a], called[b]) for a, b in draw(st.permutations(sorted(pairs)))),
         objective=objective,
         quantile=draw(st.floats(0, 1)) if objective == "quantile" else None,
-        side=side,
+        definition=definition,
         **draw(st.one_of(bounds, instead)),
         **draw(optional),
     )
@@ -167,7 +170,10 @@ def test_formatting_changes_nothing() -> None:
     assert other != text
     assert parse_charter(other, "other.toml").digest == make().digest
     short = re.sub(
-        r"^(midst|objective|side|coordinates|pooled|arity|spacing|theta|tolerance|rounds) = .*\n", "", text, flags=re.M
+        r"^(midst|objective|definition|coordinates|pooled|arity|spacing|theta|tolerance|rounds) = .*\n",
+        "",
+        text,
+        flags=re.M,
     )
     assert parse_charter(short.replace(tables[1], ""), "short.toml").digest == make().digest
 
@@ -199,7 +205,7 @@ CHANGES: dict[str, Any] = {
     "participants": [participant(k, name) for k, name in enumerate(("bob", "alice", "carol"))],
     "edges": [["alice", "bob"], ["bob", "carol"], ["alice", "carol"]],
     "objective": "maximum",
-    "side": "high",
+    "definition": "inverted_cdf_high",
     "bounds": [0.0, 101.0],
     "resolution": 0.5,
     "arity": 4,
@@ -280,14 +286,14 @@ def test_numbers_neighbours_and_graph() -> None:
 @pytest.mark.parametrize(
     ("others", "goal", "stop"),
     [
-        ({}, Quantile(0.5, "low"), "exact"),
-        ({"side": "any"}, Quantile(0.5, "any"), "exact"),
-        ({"side": "any", "participants": [participant(0, "alice", weight=2), *plain()["participants"][1:]]},
+        ({}, Quantile(0.5), "exact"),
+        ({"definition": "any"}, Quantile(0.5, "any"), "exact"),
+        ({"definition": "any", "participants": [participant(0, "alice", weight=2), *plain()["participants"][1:]]},
          Quantile(0.5, "any"), "certified"),
         ({"objective": "maximum"}, Quantile(1), "exact"),
         ({"objective": "minimum"}, Quantile(0), "exact"),
         ({"objective": "mean"}, Mean(), "certified"),
-        ({"objective": "quantile", "quantile": 0.9, "side": "high"}, Quantile(0.9, "high"), "exact"),
+        ({"objective": "quantile", "quantile": 0.9, "definition": HIGH}, Quantile(0.9, HIGH), "exact"),
     ],
 )  # fmt: skip
 def test_goals(others: dict[str, Any], goal: Quantile | Mean, stop: str) -> None:
@@ -318,7 +324,7 @@ def test_the_rules_of_a_search() -> None:
 
 def test_a_search_may_have_an_even_median_s_midpoint() -> None:
     heavy = [participant(0, "alice", weight=2), *plain()["participants"][1:]]
-    rules = searching(participants=heavy, side="midpoint", resolution=0.01).search_rules([1, 1, 1])
+    rules = searching(participants=heavy, definition="averaged_inverted_cdf", resolution=0.01).search_rules([1, 1, 1])
     assert rules.goals == (Goal(0, (2, 3)),)
 
 
@@ -435,7 +441,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "method unknown": (put('"consensus"', '"guess"'), "method: Invalid enum value 'guess'"),
     "method a number": (put('"consensus"', "2"), "method: Expected str"),
     "a mean by search": (lambda text: text.replace('"consensus"', '"search"').replace('"median"', '"mean"'),
-                         "objective, side: a search finds quantiles, and no mean"),
+                         "objective, definition: a search finds quantiles, and no mean"),
     "c of a search": (lambda text: "c = 1.0\n" + as_search(text), 'c is for method = "consensus"'),
     "theta of a search": (lambda text: text.replace('"consensus"', '"search"').replace("theta = 0.5", "theta = 0.4"),
                           'theta is for method = "consensus"'),
@@ -474,10 +480,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
         lambda text: text.replace('"median"', '"mean"').replace("pooled", "resolution = 0.01\npooled", 1),
         "resolution is for a search",
     ),
-    "midpoint of an iteration": (put('"low"', '"midpoint"'), "side: the midpoint of two values needs"),
+    "midpoint of an iteration": (put('"inverted_cdf"', '"averaged_inverted_cdf"'), "definition: the midpoint of two"),
     "midpoint without resolution": (
-        lambda text: text.replace('"consensus"', '"search"').replace('"low"', '"midpoint"'),
-        'side: the midpoint of two values needs method = "search" and a public resolution',
+        lambda text: text.replace('"consensus"', '"search"').replace('"inverted_cdf"', '"averaged_inverted_cdf"'),
+        'definition: the midpoint of two values needs method = "search" and a public resolution',
     ),
     "lossy mode": (add('mode = "lossy"'), "unknown field mode"),
     "patience": (add("patience = 9"), "unknown field patience"),
@@ -540,9 +546,13 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "quantile negative": (put('"median"', '"quantile"\nquantile = -0.1'), "quantile must be in [0, 1]"),
     "quantile nan": (put('"median"', '"quantile"\nquantile = nan'), "quantile must be a number"),
     "quantile as text": (put('"median"', '"quantile"\nquantile = "0.9"'), "quantile: Expected float"),
-    "unknown side": (put('"low"', '"middle"'), "side: Invalid enum value"),
-    "side of a maximum": (lambda text: text.replace('"median"', '"maximum"').replace('"low"', '"any"'), "only one max"),
-    "side of a mean": (lambda text: text.replace('"median"', '"mean"').replace('"low"', '"any"'), "only one mean"),
+    "unknown side": (put('"inverted_cdf"', '"middle"'), "definition: Invalid enum value"),
+    "definition of a maximum": (
+        lambda text: text.replace('"median"', '"maximum"').replace('"inverted_cdf"', '"any"'), "only one max"
+    ),
+    "definition of a mean": (
+        lambda text: text.replace('"median"', '"mean"').replace('"inverted_cdf"', '"any"'), "only one mean"
+    ),
     # what is public
     "nothing public": (put("bounds = [0.0, 100.0]\n", ""), "give exactly one of the two"),
     "both": (add("scale = 1.0"), "bounds, scale: give one of the two"),

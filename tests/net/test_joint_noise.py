@@ -184,8 +184,11 @@ def test_the_charter_holds_the_promise_and_the_variance() -> None:
         ({"resolution": None}, "bounds, resolution: noise needs both"),
         ({"bounds": None}, "bounds, resolution: noise needs both"),
         ({"spacing": "value"}, "spacing: with noise thresholds are placed by key"),
-        ({"side": "midpoint"}, "with side low or high: no mean, and no midpoint"),
-        ({"side": "any"}, "try side low or high"),
+        (
+            {"definition": "averaged_inverted_cdf"},
+            "no mean, no midpoint",
+        ),
+        ({"definition": "any"}, "try definition inverted_cdf"),
         ({"objective": "mean"}, "a search finds quantiles, and no mean"),
         ({"pooled": False}, "noise: with so much noise the rank of an answer among 4 values would be off by half"),
         ({"noise": NOISE | {"colluders": 4}}, "noise: colluders must be from 0 to 3"),

@@ -22,10 +22,10 @@ def test_the_slack_of_a_median_is_half_of_one_or_two():
 
 
 @given(st.integers(3, 9), st.sampled_from([0.1, 0.25, 0.5, 0.7]), st.integers(0, 2**32))
-def test_slack_is_what_one_more_value_on_the_wrong_side_costs(n, tau, seed):
+def test_slack_is_what_one_more_value_on_the_wrong_side_costs(n, q, seed):
     """If all x lie strictly below every τ-quantile, Σ g is at most −2·slack."""
     rng = np.random.default_rng(seed)
-    problem = Problem(graphs.complete(n), rng.integers(0, 6, n).astype(float), objective=Quantile(tau))
+    problem = Problem(graphs.complete(n), rng.integers(0, 6, n).astype(float), objective=Quantile(q))
     low, high = problem.answer
     left, right, _ = problem.objective.slopes(problem.whole_weights, problem.unit_weight)
     for x, worse in ((low - 0.25, np.less_equal), (high + 0.25, np.greater_equal)):

@@ -208,8 +208,16 @@ CASES: list[Case] = [
     ("sigma of a search", both(search(), edit("rounds", "sigma = 1.0\nrounds")), 'sigma is for method = "consensus"'),
     ("a mean by search", both(search(), MEAN), "and no mean"),
     ("lists in an iteration", edit("pooled = false", "pooled = true"), 'pooled is for method = "search"'),
-    ("a midpoint of floats", both(search(), edit('side = "low"', 'side = "midpoint"')), "a public resolution"),
-    ("a midpoint by iteration", edit('side = "low"', 'side = "midpoint"'), "side: the midpoint"),
+    (
+        "a midpoint of floats",
+        both(search(), edit('definition = "inverted_cdf"', 'definition = "averaged_inverted_cdf"')),
+        "a public resolution",
+    ),
+    (
+        "a midpoint by iteration",
+        edit('definition = "inverted_cdf"', 'definition = "averaged_inverted_cdf"'),
+        "definition: the midpoint",
+    ),
     ("a resolution too fine", edit("rounds", "resolution = 1e-30\nrounds"), "resolution"),
     ("a histogram", edit("arity = 3", "arity = 9"), "arity"),
     ("no session", edit('session = "s1"', ""), "session"),

@@ -53,7 +53,7 @@ def simulate(net: MemoryNetwork) -> Trace:
     return midst.solve(charter.problem(VALUES), method, record="audit").trace
 
 
-@pytest.mark.parametrize("settings", [{}, {"objective": "mean"}, {"objective": "maximum"}, {"side": "any"}])
+@pytest.mark.parametrize("settings", [{}, {"objective": "mean"}, {"objective": "maximum"}, {"definition": "any"}])
 def test_of_an_iteration_it_has_what_this_participant_sent(settings: dict[str, Any]) -> None:
     for i in (0, 3):
         net = MemoryNetwork(charter_of(n=5, method="consensus", **settings), VALUES)

@@ -62,7 +62,7 @@ def test_a_mean_is_proved_to_the_tolerance():
 
 
 def test_an_even_median_between_two_values_is_proved_to_the_tolerance():
-    endings = MemoryNetwork(charter_of(4, side="any"), [1.0, 2.0, 3.0, 4.0]).run()
+    endings = MemoryNetwork(charter_of(4, definition="any"), [1.0, 2.0, 3.0, 4.0]).run()
     assert 2.0 <= endings[0].value[0] <= 3.0
     assert endings[0].proof == ()
 
@@ -88,7 +88,7 @@ def test_lists_are_pooled():
 
 
 def test_the_midpoint_of_an_even_number_of_values():
-    settings = {"method": "search", "side": "midpoint", "resolution": 0.25}
+    settings = {"method": "search", "definition": "averaged_inverted_cdf", "resolution": 0.25}
     endings = MemoryNetwork(charter_of(4, **settings), [1.0, 2.0, 3.5, 4.0]).run()
     assert {ending.value for ending in endings} == {(2.75,)}
 

@@ -60,7 +60,7 @@ def play(charter: Charter, identities: Any, values: Any) -> list[Answer]:
 @pytest.fixture(scope="module")
 def made() -> tuple[Charter, dict[str, Any]]:
     """The charter of a session, and what the file of its result holds."""
-    with make_party(graphs.ring(4), method="search", bounds=[0, 100], side="high") as party:
+    with make_party(graphs.ring(4), method="search", bounds=[0, 100], definition="inverted_cdf_high") as party:
         found = play(party.charter, party.identities, VALUES)
         files = {result_json(party.charter, each) for each in found}
         assert len({json.dumps(json.loads(file)["totals"]) for file in files}) == 1
@@ -74,7 +74,7 @@ def other(request: pytest.FixtureRequest) -> tuple[Charter, dict[str, Any], Any]
     kinds: dict[str, tuple[dict[str, Any], Any, Any]] = {
         "lists": ({"method": "search", "pooled": True}, [[1.0, 2.0], [9.0], [4.0, 4.5, 5.0], [8.0]], 4.5),
         "coordinates": ({"method": "search", "coordinates": 2}, rows, [2.0, 0.5]),
-        "midpoint": ({"method": "search", "side": "midpoint", "resolution": 0.125}, VALUES, 35.8125),
+        "midpoint": ({"method": "search", "definition": "averaged_inverted_cdf", "resolution": 0.125}, VALUES, 35.8125),
         "consensus": ({"method": "consensus", "bounds": [0, 100]}, VALUES, 31.5),
         "maximum": ({"method": "search", "objective": "maximum"}, VALUES, 77.0),
     }

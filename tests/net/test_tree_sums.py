@@ -380,7 +380,7 @@ def test_a_disk_that_was_put_back_is_noticed():
     [
         ({"verify": True}, "verify"),
         ({"coordinates": 3}, "coordinates"),
-        ({"side": "midpoint"}, "side"),
+        ({"definition": "averaged_inverted_cdf"}, "definition"),
         ({"trim": 1}, "trim is for a trimmed mean"),
         ({"objective": "trimmed mean", "trim": 1}, "needs public bounds and a resolution"),
         ({"objective": "trimmed mean", "trim": 3, "bounds": [0, 1], "resolution": 0.1}, "leaves none"),

@@ -225,7 +225,7 @@ def test_values_that_are_asked_for_lie_in_their_cells(bounds: Any) -> None:
 
 
 def test_of_many_probes_the_first_and_the_last_are_drawn() -> None:
-    result = search(14, side="midpoint", resolution=0.01)  # from ±1e16
+    result = search(14, definition="averaged_inverted_cdf", resolution=0.01)  # from ±1e16
     figure = result.plot()
     figure.draw_without_rendering()
     written = [text.get_text() for text in figure.axes[1].texts]
@@ -260,7 +260,7 @@ def test_equal_values_are_closed_in_on() -> None:
 
 
 def test_a_midpoint_is_closed_in_on_from_both_sides() -> None:
-    result = search(14, side="midpoint", resolution=0.01, bounds=(-5, 5))
+    result = search(14, definition="averaged_inverted_cdf", resolution=0.01, bounds=(-5, 5))
     rows = make_rows(result.trace)
     assert len(rows[-1].chosen) == 2 or any(a.step == b.step for a, b in pairwise(rows))
     result.plot(values=True).draw_without_rendering()
@@ -285,7 +285,7 @@ def test_a_search_that_asked_nothing_is_its_answer() -> None:
 
 def test_both_methods_side_by_side() -> None:
     values = np.random.default_rng(5).standard_normal(9)
-    problem = midst.Problem(graphs.rgg(9, rng=1), values, objective=midst.Quantile(0.5, "low"))
+    problem = midst.Problem(graphs.rgg(9, rng=1), values, objective=midst.Quantile(0.5))
     consensus, found = (midst.solve(problem, name, rng=7) for name in ("consensus", "search"))  # type: ignore[arg-type]
     figure = results.draw_both(consensus, found)
     figure.draw_without_rendering()

@@ -30,8 +30,10 @@ def random_run(seed):
     kind = str(rng.choice(["ring", "complete", "path", "star", "rgg", "tree"]))
     graph = graphs.make(kind, n, rng=rng)
     values = rng.normal(size=n) * float(rng.choice([0.1, 1, 10]))
-    side = str(rng.choice(["any", "low", "high"]))
-    problem = midst.Problem(graph, values, objective=midst.Quantile(float(rng.choice([0.5, 0.5, 0.3, 0.9])), side))
+    definition = str(rng.choice(["any", "inverted_cdf", "inverted_cdf_high"]))
+    problem = midst.Problem(
+        graph, values, objective=midst.Quantile(float(rng.choice([0.5, 0.5, 0.3, 0.9])), definition)
+    )
     settings = {"c": float(rng.choice([0.3, 1, 3])), "sigma": float(rng.choice([0.1, 1, 5])), "mu": float(rng.normal())}
     method = midst.Consensus(**settings, stop=midst.After(int(rng.integers(5, 300))))
     trace = midst.solve(problem, method, rng=seed, record="all").trace

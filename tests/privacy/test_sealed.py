@@ -284,7 +284,7 @@ def test_sets_with_many_possible_boxes_are_calibrated():
     said, was = [], []
     for seed in range(12):
         values = np.random.default_rng([seed, 98]).normal(size=8)
-        problem = midst.Problem(graphs.ring(8), values, objective=midst.Quantile(0.5, "low"))
+        problem = midst.Problem(graphs.ring(8), values, objective=midst.Quantile(0.5))
         trace = midst.solve(
             problem, midst.Consensus(c=1.0, mu=0.0, sigma=1.0, stop=midst.After(300)), rng=seed, record="all"
         ).trace
@@ -355,12 +355,12 @@ def test_a_seed_repeats_what_is_sampled():
         assert one.tolist() != other.tolist()
 
 
-@pytest.mark.parametrize("tau", [0.3, 0.5, 0.8])
-def test_what_happened_is_among_the_hypotheses(tau):
+@pytest.mark.parametrize("q", [0.3, 0.5, 0.8])
+def test_what_happened_is_among_the_hypotheses(q):
     """Where the value is and what z(0) adds up to, whatever the slopes on its two sides."""
     inside = outside = 0
     for seed in range(20):
-        problem, trace = run("complete4", seed, 1.0, mu=0.2, objective=midst.Quantile(tau, "low"), weights=[1, 2, 1, 3])
+        problem, trace = run("complete4", seed, 1.0, mu=0.2, objective=midst.Quantile(q), weights=[1, 2, 1, 3])
         seen = view(trace, SEALED)
         drawn = np.bincount(trace.graph.source, trace.graph.sign * trace.z0, trace.graph.n)
         for observation in seen.observations:
@@ -402,7 +402,7 @@ def test_small_sigma_hides_nothing_and_zero_sigma_is_clear():
 def test_weights_and_other_quantiles():
     for seed in range(6):
         problem, trace = run(
-            "complete4", seed, 1.0, weights=[2, 1, 3, 0], objective=midst.Quantile(0.3, "low"), iterations=200
+            "complete4", seed, 1.0, weights=[2, 1, 3, 0], objective=midst.Quantile(0.3), iterations=200
         )
         report = audit(trace, SEALED, Uniform(-10, 10))
         assert report.bits[3] == pytest.approx(0.0)  # weight 0: sends nothing of its own

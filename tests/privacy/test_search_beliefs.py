@@ -107,10 +107,19 @@ def test_all_alike(values, corrupt):
     check_against_enumeration(values, SKEWED, corrupt)
 
 
-@pytest.mark.parametrize(("tau", "side"), [(0.25, "high"), (0.9, "low"), (0, "high"), (1, "low"), (0.3, "low")])
+@pytest.mark.parametrize(
+    ("q", "definition"),
+    [
+        (0.25, "inverted_cdf_high"),
+        (0.9, "inverted_cdf"),
+        (0, "inverted_cdf_high"),
+        (1, "inverted_cdf"),
+        (0.3, "inverted_cdf"),
+    ],
+)
 @pytest.mark.parametrize("arity", [1, 3])
-def test_quantiles_and_arities(tau, side, arity):
-    check_against_enumeration((3, 0, 4, 4), OTHER, tau=tau, side=side, arity=arity)
+def test_quantiles_and_arities(q, definition, arity):
+    check_against_enumeration((3, 0, 4, 4), OTHER, q=q, definition=definition, arity=arity)
 
 
 @pytest.mark.parametrize("spacing", ["value", "key"])
@@ -136,7 +145,7 @@ def test_weights(weights, corrupt):
 @pytest.mark.parametrize("values", [(0, 2, 3, 5), (4, 1, 1, 1), (0, 1, 4, 5), (0, 5, 5, 5), (2, 2, 3, 3)])
 def test_midpoint(values, corrupt):
     """Two values are known by their sum; whoever holds one of them knows the other."""
-    report = check_against_enumeration(values, SKEWED, corrupt, side="midpoint", arity=1)
+    report = check_against_enumeration(values, SKEWED, corrupt, definition="averaged_inverted_cdf", arity=1)
     assert np.isfinite(report.floor).any() != bool(corrupt)
 
 
@@ -304,13 +313,11 @@ def iteration(iterations):
 
 def both(values, seed, iterations):
     """An iteration, and a search that begins where it ended."""
-    problem = midst.Problem(graphs.ring(len(values)), values, objective=midst.Quantile(0.5, "low"))
+    problem = midst.Problem(graphs.ring(len(values)), values, objective=midst.Quantile(0.5))
     trace = midst.solve(problem, iteration(iterations), rng=seed, record="all").trace
     ends = trace.x[-1].min(), trace.x[-1].max()
     found = search_trace(values, resolution=1, bounds=(0, 4), opening=ends, keep_values=True)
-    return replace(
-        trace, probes=found.probes, answer=found.answer, places=found.places, objective=midst.Quantile(0.5, "low")
-    )
+    return replace(trace, probes=found.probes, answer=found.answer, places=found.places, objective=midst.Quantile(0.5))
 
 
 @pytest.mark.parametrize("corrupt", [(), (1,)])
@@ -382,10 +389,10 @@ def test_what_solve_records():
         n = int(rng.integers(3, 9))
         values = np.round(rng.normal(size=n), int(rng.choice([0, 1, 9])))
         more = {"resolution": 0.5} if seed % 2 else {}
-        side = "midpoint" if seed % 4 == 1 else "low"
+        definition = "averaged_inverted_cdf" if seed % 4 == 1 else "inverted_cdf"
         if seed % 3 == 0:
             more["bounds"] = (-9, 9)
-        problem = midst.Problem(graphs.complete(n), values, objective=midst.Quantile(0.5, side), **more)
+        problem = midst.Problem(graphs.complete(n), values, objective=midst.Quantile(0.5, definition), **more)
         for adversary in (Adversary(), Adversary((0,), eavesdrops=False)):
             trace = midst.solve(problem, "search", keep_values=True).trace
             report = audit(trace, adversary)
@@ -397,7 +404,7 @@ def test_what_solve_records():
             found = reconstruct(view(trace, adversary))
             assert np.isfinite(found.estimate[honest]).all()
             assert (found.how[honest] == "totals").all()
-    low = midst.Quantile(0.5, "low")
+    low = midst.Quantile(0.5)
     vectors = midst.Problem(graphs.complete(4), np.random.default_rng(0).normal(size=(4, 2)), objective=low)
     trace = midst.solve(vectors, "search").trace
     assert audit(trace, coordinate=1).mean_bits > 0

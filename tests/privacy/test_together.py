@@ -25,8 +25,8 @@ FOUR, FIVE, HEIGHTS = SIX[:4], SIX[:5], np.array([1.0, 3.0, 2.0, 4.0, 1.0])
 PASSIVE = Adversary((0,), eavesdrops=False)
 ways = st.fixed_dictionaries(
     {
-        "tau": st.sampled_from([0.0, 0.25, 0.5, 0.7, 1.0]),
-        "side": st.sampled_from(["low", "high"]),
+        "q": st.sampled_from([0.0, 0.25, 0.5, 0.7, 1.0]),
+        "definition": st.sampled_from(["inverted_cdf", "inverted_cdf_high"]),
         "arity": st.integers(1, 3),
         "spacing": st.sampled_from(["rank", "value", "key"]),
     }
@@ -35,7 +35,7 @@ ways = st.fixed_dictionaries(
 
 def alone(values, seed, iterations=2):
     """An iteration on a ring, without any search."""
-    problem = midst.Problem(graphs.ring(len(values)), values, objective=midst.Quantile(0.5, "low"))
+    problem = midst.Problem(graphs.ring(len(values)), values, objective=midst.Quantile(0.5))
     return midst.solve(problem, iteration(iterations), rng=seed, record="all").trace
 
 
@@ -74,9 +74,9 @@ def test_any_searches_against_enumeration(values, several, data):
     assert report.kind == "exact"
 
 
-@pytest.mark.parametrize("side", ["low", "midpoint"])
-def test_a_search_again_tells_nothing_new(side):
-    trace = search_trace((0, 2, 3, 5), resolution=1, bounds=(0, 5), side=side, arity=1)
+@pytest.mark.parametrize("definition", ["inverted_cdf", "averaged_inverted_cdf"])
+def test_a_search_again_tells_nothing_new(definition):
+    trace = search_trace((0, 2, 3, 5), resolution=1, bounds=(0, 5), definition=definition, arity=1)
     once, again = audit(trace, None, SKEWED, 1.0), audit_together([trace] * 3, None, SKEWED, 1.0)
     for name in ("bits", "floor", "lower", "upper", "side_probability", "exposed"):
         np.testing.assert_array_equal(getattr(once, name), getattr(again, name))
@@ -86,7 +86,10 @@ def test_what_cannot_be_joined_is_refused():
     one = search_trace((0, 2, 3, 5), resolution=1, bounds=(0, 5))
     for other, match in (
         (search_trace((0, 2, 4, 4), resolution=1, bounds=(0, 5)), "of different values"),
-        (search_trace((0, 2, 3, 5), resolution=1, bounds=(0, 5), side="midpoint", arity=1), "midpoint"),
+        (
+            search_trace((0, 2, 3, 5), resolution=1, bounds=(0, 5), definition="averaged_inverted_cdf", arity=1),
+            "midpoint",
+        ),
         (search_trace((0, 2, 3), resolution=1, bounds=(0, 5)), "participants are the same"),
         (search_trace((0, 2, 3, 5), resolution=1, bounds=(0, 6)), "keys, bounds and participants are the same"),
         (alone(np.zeros(3), 1), "participants are the same"),
@@ -119,7 +122,7 @@ def enumerate_runs(values, corrupt, runs):
 
 def run_of(kind, seed):
     """An iteration, one that ends in a search, or a search: as a function of the values."""
-    search = {"resolution": 1, "bounds": (0, 4), "tau": 0.3 * (seed % 4)}
+    search = {"resolution": 1, "bounds": (0, 4), "q": 0.3 * (seed % 4)}
     kinds = (lambda v: alone(v, seed), lambda v: both(v, seed, 2), lambda v: search_trace(v, **search))
     return kinds[kind]
 
@@ -263,10 +266,10 @@ def test_vectors_are_joined_a_coordinate_at_a_time():
 
 def test_lists_stay_a_lower_bound():
     values, owners = [0.0, 1.0, 1.0, 4.0, 5.0], [0, 0, 1, 2, 2]
-    traces = [search_trace(values, owners=owners, resolution=1, bounds=(0, 5), tau=tau) for tau in (0.3, 0.8)]
+    traces = [search_trace(values, owners=owners, resolution=1, bounds=(0, 5), q=q) for q in (0.3, 0.8)]
     report = audit_together(traces, None, SKEWED, 1.0)
     plain = audit_together(
-        [search_trace(values, resolution=1, bounds=(0, 5), tau=tau) for tau in (0.3, 0.8)], None, SKEWED, 1.0
+        [search_trace(values, resolution=1, bounds=(0, 5), q=q) for q in (0.3, 0.8)], None, SKEWED, 1.0
     )
     assert report.kind == "lower bound"
     np.testing.assert_allclose(report.bits, plain.bits[0] * np.array([2, 1, 2]))
@@ -276,7 +279,7 @@ def test_too_many_ways_are_an_upper_bound():
     """Each node's own cell is then taken to be known: that of all thresholds of all searches."""
     values = np.random.default_rng(8).normal(size=40)
     traces = [spread(values, 1, midst.Consensus(sigma=1.0, stop=midst.After(1)))]
-    traces += [spread(values, 0, "search", objective=midst.Quantile(tau, "low")) for tau in (0.2, 0.5, 0.8)]
+    traces += [spread(values, 0, "search", objective=midst.Quantile(q)) for q in (0.2, 0.5, 0.8)]
     report = audit_together(traces)
     assert report.kind == "upper bound"
     assert any("too many ways" in note for note in report.notes)
@@ -289,7 +292,7 @@ def test_too_many_ways_are_an_upper_bound():
 
 def test_the_floor_of_many_different_answers_is_not_known():
     values = np.random.default_rng(8).normal(size=60)
-    traces = [spread(values, 0, "search", objective=midst.Quantile(tau, "low")) for tau in (0.2, 0.4, 0.6, 0.8)]
+    traces = [spread(values, 0, "search", objective=midst.Quantile(q)) for q in (0.2, 0.4, 0.6, 0.8)]
     report = audit_together(traces)
     assert np.isnan(report.floor).all()
     assert any("too many ways" in note for note in report.notes)
@@ -299,7 +302,10 @@ def test_the_floor_of_many_different_answers_is_not_known():
 def test_the_floor_of_a_midpoint_and_another_answer_is_not_known():
     """All values are one key, so that no sum of two was told, and the totals can be joined."""
     how = {"resolution": 1, "bounds": (0, 5)}
-    traces = [search_trace((2, 2, 2, 2), side="midpoint", arity=1, **how), search_trace((2, 2, 2, 2), tau=1.0, **how)]
+    traces = [
+        search_trace((2, 2, 2, 2), definition="averaged_inverted_cdf", arity=1, **how),
+        search_trace((2, 2, 2, 2), q=1.0, **how),
+    ]
     report = audit_together(traces, None, SKEWED, 1.0)
     assert np.isnan(report.floor).all()
     assert any("midpoint" in note for note in report.notes)

@@ -30,7 +30,7 @@ NAMES = [f"p{k}" for k in range(4)]
 
 def rules_of(sizes, arity=1, colluders=1):
     bracket = first_bracket(KEYS, BOUNDS)
-    return noisy_rules(arity, Quantile("0.5", "low"), KEYS, bracket, sum(sizes), VARIANCE, len(sizes), colluders)
+    return noisy_rules(arity, Quantile("0.5"), KEYS, bracket, sum(sizes), VARIANCE, len(sizes), colluders)
 
 
 def agree(arity=1):

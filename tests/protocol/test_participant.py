@@ -48,8 +48,8 @@ def agree(
     *,
     verify=False,
     pooled=False,
-    tau=0.5,
-    side="low",
+    q=0.5,
+    definition="inverted_cdf",
     resolution=None,
     bounds=(-100.0, 100.0),
     digest=DIGEST,
@@ -64,7 +64,7 @@ def agree(
         unit = units.pop() if len(units) == 1 else None
         if unit is not None:
             units.add(unit)
-        return search_rules(Search(**how), Quantile(tau, side), keys, [first_bracket(keys, bounds)], total, unit)
+        return search_rules(Search(**how), Quantile(q, definition), keys, [first_bracket(keys, bounds)], total, unit)
 
     return Agreement(digest, tuple(weights), pooled, rules, verify)
 
@@ -147,14 +147,15 @@ def parties(draw):
     value = st.floats(-100, 100) | st.integers(-3, 3).map(float)
     lists = [draw(st.lists(value, min_size=1, max_size=4 if pooled else 1)) for _ in range(n)]
     weights = draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any) | st.just([1] * n))
-    side = draw(st.sampled_from(["low", "high"] + (["midpoint"] if resolution else [])))
+    ends = ["inverted_cdf", "inverted_cdf_high"]
+    definition = draw(st.sampled_from([*ends, "averaged_inverted_cdf"] if resolution else ends))
     how = {"arity": draw(st.integers(1, 7)), "spacing": draw(st.sampled_from(["rank", "value", "key"]))}
     bounds = draw(st.sampled_from([(-100.0, 100.0), (-1e6, 1e6), None]))
-    tau = draw(st.sampled_from([0, 0.1, 0.5, 0.75, 1]))
+    q = draw(st.sampled_from([0, 0.1, 0.5, 0.75, 1]))
     resolution = None if resolution is None else Fraction(resolution)
     verify = draw(st.booleans())
     agreement = agree(
-        weights, verify=verify, pooled=pooled, tau=tau, side=side, resolution=resolution, bounds=bounds, **how
+        weights, verify=verify, pooled=pooled, q=q, definition=definition, resolution=resolution, bounds=bounds, **how
     )
     return lists, agreement, resolution
 
@@ -629,7 +630,7 @@ def test_certificates_of_others_are_refused():
     with pytest.raises(Malformed):
         proved(TRUE, agree([1] * 5, arity=2))
     with pytest.raises(Malformed):
-        proved(TRUE, agree([1] * 5, tau=0.75))
+        proved(TRUE, agree([1] * 5, q=0.75))
 
 
 def signed_by_all(totals):

@@ -57,7 +57,7 @@ def test_figures_are_those_of_the_audit(adversary):
         for k in range(2):
             drawn = streams(np.random.default_rng(np.random.SeedSequence(4, spawn_key=(k,))))
             values = [prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, 7)]
-            problem = midst.Problem(graph, values, objective=midst.Quantile(0.5, "low"), bounds=bounds)
+            problem = midst.Problem(graph, values, objective=midst.Quantile(0.5), bounds=bounds)
             traces = [midst.solve(problem, method, rng=drawn.z0, record="audit").trace for _ in range(3)]
             reports.append((audit(traces[0], adversary, prior), audit_together(traces, adversary, prior)))
         once, together = zip(*reports, strict=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from midst.cli.options import offer_graphs, offer_names, parse_bounds, read_graph
+from midst.cli.options import DEFINITION_HELP, DEFINITIONS, offer_graphs, offer_names, parse_bounds, read_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,8 +89,8 @@ def command() -> None:
     "--weight", "weights", multiple=True, metavar="NAME=W", help="How much a value counts. Default: 1. Repeat."
 )
 @click.option("--objective", type=click.Choice(_OBJECTIVES), help="Default: the median.")
-@click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
-@click.option("--side", type=click.Choice(["low", "high", "midpoint", "any"]), help="Of two answers. Default: low.")
+@click.option("--quantile", type=float, metavar="Q", help="Find this quantile instead.")
+@click.option("--definition", type=click.Choice(DEFINITIONS), help=DEFINITION_HELP)
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
 @click.option("--scale", type=float, help="Public, in place of bounds: about how far values lie from each other.")
 @click.option("--resolution", type=float, help="Public: values are told apart to this, as 0.01.")
@@ -256,7 +256,7 @@ def show(file: Path, as_json: bool) -> None:
 def expectations(charter: Charter, spread: float | None) -> list[str]:
     """What to expect of this charter by either method, in lines; none where there is nothing to compare."""
     from midst.errors import InputError
-    from midst.objectives import Mean
+    from midst.objectives import ENDS, Mean
     from midst.studies.expectation import assumed_prior, expect, in_words
 
     if spread is not None and not 0 < spread < float("inf"):
@@ -273,7 +273,7 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
         or len(charter.names) > _MOST_EXPECTED
     ):
         return []
-    if charter.side not in ("low", "high"):
+    if charter.definition not in ENDS:
         return []
     prior = assumed_prior(charter.bounds, spread)
     middle, width = prior.quantile(0.5), prior.scale
@@ -496,7 +496,7 @@ def _settle_statistics(plain: dict[str, Any], given: dict[str, Any]) -> None:
         if "objective" in given or "quantile" in given:
             raise InputError("--statistics says all that is to be found; leave out --objective and --quantile")
         given["statistics"] = split_names(given["statistics"])
-        for key in ("objective", "quantile", "side", "pooled"):
+        for key in ("objective", "quantile", "definition", "pooled"):
             plain.pop(key, None)
     elif "objective" in given or "quantile" in given:
         for key in ("statistics", "columns", "disclosure"):

@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from midst.graphs import Graph
+    from midst.objectives import Definition
     from midst.plots.style import Width
 
-# As in `graphs`, which takes time to load (`tests/cli/test_run.py` compares them).
+# As in `graphs` and `objectives`, which take time to load (`tests/cli/test_run.py` compares them).
 KINDS = ("ring", "complete", "path", "star", "tree", "grid", "rgg", "er", "ws", "ba", "regular")
 GRAPH_HELP = f"""A kind ({", ".join(KINDS)}), with options as in
 rgg:radius=0.4 or ws:k=4,p=0.1; or a file: a list of edges, .graphml, .npz."""
+DEFINITIONS: tuple[Definition, ...] = ("inverted_cdf", "averaged_inverted_cdf", "inverted_cdf_high", "any")
+DEFINITION_HELP = """Of two answers, the one that is meant: the low one (inverted_cdf, the default), their mean, the
+high one, or any point between them, by the iteration."""
 WIDTH_NAMES: tuple[Width, ...] = ("column", "page")  # as in `plots.style`
 WIDTH_HELP = "Of the picture: one column of a journal of two (3.5 in), or its page (7.16 in). Default: for a screen."
 _SWITCHES = {"true": True, "false": False}

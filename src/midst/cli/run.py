@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from midst.cli.options import (
+    DEFINITION_HELP,
+    DEFINITIONS,
     GRAPH_HELP,
     WIDTH_HELP,
     WIDTH_NAMES,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from midst.columns import Missing
     from midst.dp.joint import Claim
     from midst.methods import Method, MethodName
-    from midst.objectives import Objective, Side
+    from midst.objectives import Definition, Objective
     from midst.plots.style import Width
     from midst.privacy.priors import Prior
     from midst.problems import Problem
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
 
 # What options offer, as the modules that mean it do, which take time to load (`tests/cli/test_run.py` compares them).
 OBJECTIVES = ("median", "maximum", "minimum", "mean")
-SIDES = ("low", "high", "midpoint", "any")
 METHODS: tuple[MethodName, ...] = ("consensus", "search")
 SPACINGS = ("rank", "value", "key")
 ENGINES = ("arrays", "float32", "edges", "reference")
@@ -95,8 +96,8 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--statistics", metavar="NAME,…", help=_STATISTICS)
 @click.option("--weights", type=click.Path(), metavar="FILE|-", help="One number a line. Default: 1 each.")
 @click.option("--objective", type=click.Choice(OBJECTIVES), help="What to find. Default: the median.")
-@click.option("--quantile", type=float, metavar="TAU", help="Find this quantile instead.")
-@click.option("--side", type=click.Choice(SIDES), help="Where there are two answers. Default: low.")
+@click.option("--quantile", type=float, metavar="Q", help="Find this quantile instead.")
+@click.option("--definition", type=click.Choice(DEFINITIONS), help=DEFINITION_HELP)
 @click.option("--scale", type=float, help="Public: about how far the values lie from each other.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie.")
 @click.option("--resolution", metavar="R", help="Public: exact answers are those of the values rounded to it.")
@@ -139,7 +140,7 @@ def command(
     weights: str | None,
     objective: str | None,
     quantile: float | None,
-    side: Side | None,
+    definition: Definition | None,
     scale: float | None,
     bounds: str | None,
     resolution: str | None,
@@ -178,7 +179,7 @@ def command(
             refuse_given(("prior",), "is for bits; give --ledger or --page too")
     check_plot(plot, width)
     _check_files(save, keep_values, plot, page, show_values, record, inputs=(graph, values, weights))
-    sought, known = _objective(objective, quantile, side), parse_bounds(bounds)
+    sought, known = _objective(objective, quantile, definition), parse_bounds(bounds)
     public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
     seed = secrets.randbits(32) if seed is None else seed
     with phases(show="-" not in (values, weights)) as say:
@@ -274,16 +275,16 @@ def _check_files(
             raise InputError(f"{path} is given twice; each file needs its own name")
 
 
-def _objective(name: str | None, quantile: float | None, side: Side | None) -> Objective:
-    from midst.objectives import TAUS, Mean, Quantile
+def _objective(name: str | None, quantile: float | None, definition: Definition | None) -> Objective:
+    from midst.objectives import LEVELS, Mean, Quantile
 
     if name is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
-    if side is not None and name in ("mean", "maximum", "minimum"):
-        raise InputError(f"--side chooses between two answers; there is only one {name}")
+    if definition is not None and name in ("mean", "maximum", "minimum"):
+        raise InputError(f"--definition chooses between two answers; there is only one {name}")
     if name == "mean":
         return Mean()
-    return Quantile(TAUS[name or "median"] if quantile is None else quantile, side or "low")
+    return Quantile(LEVELS[name or "median"] if quantile is None else quantile, definition or "inverted_cdf")
 
 
 def _noise(spec: str | None, method: str, drawn: bool) -> Claim | None:

@@ -135,7 +135,7 @@ FIELDS: tuple[Field, ...] = (
     _field("least", "bounds: low", "data", hint="none", help="Public: where all values lie."),
     _field("most", "high", "data", hint="none"),
     _field("objective", "find", "data", kind="choice", default="median", choices=_OBJECTIVES),
-    _field("tau", "quantile", "data", ("objective", ("quantile",)), default="0.9"),
+    _field("q", "quantile", "data", ("objective", ("quantile",)), default="0.9"),
     _field("method", "by", "method", kind="choice", default="consensus", choices=_METHODS),
     _field("arity", "thresholds", "method", _SEARCHES, kind="whole", default="3", help="Of a probe, from 1 to 7."),
     _field("resolution", "resolution", "method", _SEARCHES, hint="none", help="Public: values are rounded to it."),
@@ -189,7 +189,7 @@ class Settings:
     least: float | None
     most: float | None
     objective: str
-    tau: float
+    q: float
     method: str
     arity: int
     resolution: float | None

@@ -21,7 +21,7 @@ from midst.errors import InputError
 from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
 from midst.graphs import Graph
 from midst.methods import After, Certified, Consensus, Method, Search, Stop, rules_of
-from midst.objectives import TAUS, Mean, Objective, Quantile
+from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.priors import Prior
@@ -131,8 +131,8 @@ def prepare(settings: Settings) -> Ready:
     """
     drawn, rng, noise = _sources(settings)
     graph = _graph(settings, drawn)
-    with blame("tau"):
-        objective: Objective = Mean() if settings.objective == "mean" else Quantile(_tau(settings), "low")
+    with blame("q"):
+        objective: Objective = Mean() if settings.objective == "mean" else Quantile(_level(settings))
     with blame("prior_b", "prior_a"):
         values = _values(settings, drawn.values)
     bounds = None if settings.least is None or settings.most is None else (settings.least, settings.most)
@@ -212,8 +212,8 @@ def _graph(settings: Settings, drawn: Streams) -> Graph:
     return graph
 
 
-def _tau(settings: Settings) -> float:
-    return settings.tau if settings.objective == "quantile" else TAUS[settings.objective]
+def _level(settings: Settings) -> float:
+    return settings.q if settings.objective == "quantile" else LEVELS[settings.objective]
 
 
 def _values(settings: Settings, rng: np.random.Generator) -> Array:

@@ -26,7 +26,7 @@ from midst.errors import InputError
 from midst.federated.updates import Leaf, Update, align, count_clients, rebuild
 from midst.graphs import Graph
 from midst.graphs.spanning import Tree, spanning_tree
-from midst.objectives import Quantile
+from midst.objectives import ENDS, Quantile
 from midst.privacy.priors import Prior
 from midst.privacy.vectors import LeakageCount, VectorLeakage, add_up_leakage, check_leakage
 from midst.progress import watch_tasks
@@ -104,7 +104,7 @@ class AggregateOptions(TypedDict, total=False):
 def coordinate_median(
     updates: Sequence[Update],
     *,
-    side: Literal["low", "high"] = "low",
+    definition: Literal["inverted_cdf", "inverted_cdf_high"] = "inverted_cdf",
     weights: ArrayLike | None = None,
     **options: Unpack[AggregateOptions],
 ) -> Aggregate:
@@ -112,7 +112,7 @@ def coordinate_median(
 
     Args:
         updates: one a client: an array, or dictionaries, lists or tuples of arrays; all of one structure.
-        side: which of the two medians of an even number of clients. NumPy's is the mean of the two.
+        definition: the low or the high of the two medians of an even number of clients. NumPy's is their mean.
         weights: one a client, public whole numbers, such as how many examples it trained on; 1 each if not given.
         **options: bounds, resolution, graph, prior, progress …: see `AggregateOptions`.
 
@@ -125,33 +125,33 @@ def coordinate_median(
     >>> found.clients, found.coordinates
     (3, 2)
     """
-    return coordinate_quantile(updates, 0.5, side=side, weights=weights, **options)
+    return coordinate_quantile(updates, 0.5, definition=definition, weights=weights, **options)
 
 
 def coordinate_quantile(
     updates: Sequence[Update],
-    tau: float | Fraction,
+    q: float | Fraction,
     *,
-    side: Literal["low", "high"] = "low",
+    definition: Literal["inverted_cdf", "inverted_cdf_high"] = "inverted_cdf",
     weights: ArrayLike | None = None,
     **options: Unpack[AggregateOptions],
 ) -> Aggregate:
-    """The τ-quantile of every coordinate of the clients' updates; see `coordinate_median`.
+    """The q-quantile of every coordinate of the clients' updates; see `coordinate_median`.
 
     Args:
         updates: one a client.
-        tau: which quantile.
-        side: which of two answers, where τ times the total weight is a whole number.
+        q: which quantile.
+        definition: the low or the high of two answers, where q times the total weight is a whole number.
         weights: one a client, public whole numbers.
         **options: see `AggregateOptions`.
 
     Raises:
         InputError: the updates do not fit each other, the graph or the bounds, or are no finite numbers.
     """
-    if side not in ("low", "high"):
-        raise InputError(f"side must be 'low' or 'high', not {side!r}")
+    if definition not in ENDS:
+        raise InputError(f"definition must be {' or '.join(ENDS)}, not {definition!r}")
     counted = _whole(weights, count_clients(updates))
-    wanted, total = Quantile(tau, side), sum(counted)
+    wanted, total = Quantile(q, definition), sum(counted)
     goal = Goal("quantile", total, wanted.ranks(total)[0], alike=set(counted) == {1})
     return _aggregate(updates, goal, wanted.title(total), counted, options)
 

@@ -33,7 +33,7 @@ from midst.graphs import Graph, from_edges
 from midst.methods import MethodName, Search, noisy_rules, search_rules
 from midst.net.identity.certificates import check_name, describe, read_certificate
 from midst.net.identity.keys import Identity
-from midst.objectives import TAUS, Mean, Quantile, Side
+from midst.objectives import ENDS, LEVELS, Definition, Mean, Quantile
 from midst.problems import Problem
 from midst.protocol.keys import Keys, first_bracket, make_keys
 from midst.protocol.noise import JointNoise, size_refusal
@@ -195,7 +195,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         edges: pairs of names.
         objective: what is to be found.
         quantile: which, where the objective is one.
-        side: which end, where there are two answers; "midpoint" for halfway between them.
+        definition: the answer that is meant where there are two; see `Quantile`.
         bounds: public: all values lie between them. A search does without.
         scale: consensus, in place of bounds: about how far values lie from each other.
         resolution: public: values are told apart to this, and the answer is a multiple of it.
@@ -229,7 +229,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "median"
     )
     quantile: float | None = None
-    side: Side = "low"
+    definition: Definition = "inverted_cdf"
     bounds: tuple[float, float] | None = None
     scale: float | None = None
     resolution: float | None = None
@@ -307,9 +307,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """What is to be found."""
         if self.objective == "mean":
             return Mean()
-        level = TAUS.get(self.objective, self.quantile)
+        level = LEVELS.get(self.objective, self.quantile)
         assert level is not None, "checked when the charter was made"
-        return Quantile(level, self.side)
+        return Quantile(level, self.definition)
 
     @cached_property
     def wanted(self) -> tuple[Statistic, ...]:
@@ -642,7 +642,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             (not self.statistics, "statistics: of vectors one is found; give an objective in their place"),
             (self.coordinates == 1 and not self.pooled, "coordinates, pooled: arrays say how many numbers there are"),
             (all(one.weight == 1 for one in self.participants), "weight: all updates count alike; leave weights out"),
-            (self.side in ("low", "high"), "side: of vectors the low or the high median is found"),
+            (self.definition in ENDS, "definition: of vectors, the low or the high median is found"),
             ((self.objective == "quantile") == (self.quantile is not None), "quantile: give it with that objective"),
             (1 <= self.aggregates <= _MOST_AGGREGATES, f"aggregates must be from 1 to {_MOST_AGGREGATES:,}"),
             (self.trim == 0 or "mean " in f"{self.objective} ", "trim is for a trimmed mean, or one around the median"),
@@ -667,8 +667,10 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise InputError("columns are for statistics; leave them out, or say which statistics")
             return
         _under("statistics", lambda: self.wanted)
-        if (self.objective, self.quantile, self.side, self.pooled) != ("median", None, "low", False):
-            raise InputError("statistics: leave out objective, quantile, side and pooled; say all that is to be found")
+        if (self.objective, self.quantile, self.definition, self.pooled) != ("median", None, ENDS[0], False):
+            raise InputError(
+                "statistics: leave out objective, quantile, definition and pooled; list what is to be found"
+            )
         if self.coordinates > 1:
             raise InputError("coordinates: statistics are of columns; name them, in place of this")
         if any(one.weight != 1 for one in self.participants):
@@ -688,11 +690,11 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise InputError("objective, trim: these are of arrays; of numbers, give statistics, such as trimmed:0.1")
         if (self.objective == "quantile") != (self.quantile is not None):
             raise InputError('quantile: give it with objective = "quantile", and only then')
-        if self.objective in ("mean", "maximum", "minimum") and self.side != "low":
-            raise InputError(f"side chooses between two answers; there is only one {self.objective}")
+        if self.objective in ("mean", "maximum", "minimum") and self.definition != ENDS[0]:
+            raise InputError(f"definition chooses between two answers; there is only one {self.objective}")
         _under("quantile", lambda: self.goal)
-        if self.side == "midpoint" and (self.method != "search" or self.resolution is None):
-            raise InputError('side: the midpoint of two values needs method = "search" and a public resolution')
+        if self.definition == "averaged_inverted_cdf" and (self.method != "search" or self.resolution is None):
+            raise InputError('definition: the midpoint of two values needs method = "search" and a public resolution')
         if self.stop == "exact":
             self._check_search()
         if self.method == "search":
@@ -733,7 +735,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if count > _MOST_SEARCHERS:
             raise InputError(f"participants: a search has at most {_MOST_SEARCHERS:,}")
         if not self.statistics:
-            _under("objective, side", lambda: self.search_rules([1] * count))
+            _under("objective, definition", lambda: self.search_rules([1] * count))
         if self.noise is not None:
             _under("noise", self._check_size)
         if count * self.longest_statement > 8 * _MOST_TOLD:

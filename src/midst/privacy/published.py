@@ -273,9 +273,9 @@ class _SearchReader:
 
     def _ranks(self, trace: Trace) -> tuple[int, ...]:
         objective = trace.objective
-        if not isinstance(objective, Quantile) or (objective.side == "any" and not objective.is_one_value(self.total)):
-            return ()
-        return objective.ranks(self.total)
+        if isinstance(objective, Quantile) and (objective.definition != "any" or objective.is_one_value(self.total)):
+            return objective.ranks(self.total)
+        return ()
 
     def _edges(self) -> list[int]:
         """What places count: the edges of all probes and of the answer's own cell."""

@@ -36,7 +36,7 @@ class TraceReader:
         left, right, curvature = _slopes(objective, trace)
         numbers = {name: self._parameter(name) for name in ("c", "theta", "mu", "sigma")}
         total = int(trace.whole_weights.sum())
-        unique = isinstance(objective, Quantile) and (objective.exact_tau(total) * total).denominator != 1
+        unique = isinstance(objective, Quantile) and (objective.exact_q(total) * total).denominator != 1
         unit = trace.unit_weight * int(np.gcd.reduce(trace.whole_weights))
         title = title_of(objective, total)
         self.public = Public(

@@ -48,6 +48,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import TypeVar
 
 import numpy as np
@@ -205,16 +206,16 @@ def weights_needed(objective: Quantile | Mean, whole_weights: Ints) -> tuple[int
     """The weights, in units, that must lie at or below max x, and at or above min x; 0 and all of it for the mean."""
     # By fractions: ⌈τW⌉ of a float that is a little too large would ask for a unit more than there is.
     total = int(whole_weights.sum())
-    tau = objective.exact_tau(total) if isinstance(objective, Quantile) else 0
-    return int(-(-tau * total // 1)), int(-(-(1 - tau) * total // 1))
+    q = objective.exact_q(total) if isinstance(objective, Quantile) else 0
+    return ceil(q * total), ceil((1 - q) * total)
 
 
 def slack(objective: Quantile | Mean, whole_weights: Ints, unit_weight: float) -> float:
     """How small |Σ g_i| must be for a small spread to prove a quantile: half of what is exact, as room for rounding."""
     total = int(whole_weights.sum())
-    tau = objective.exact_tau(total) if isinstance(objective, Quantile) else Fraction(0)
+    q = objective.exact_q(total) if isinstance(objective, Quantile) else Fraction(0)
     needed = weights_needed(objective, whole_weights)
-    room = min(tau * total - needed[0], (1 - tau) * total - needed[1]) + 1
+    room = min(q * total - needed[0], (1 - q) * total - needed[1]) + 1
     return float(room) * unit_weight
 
 

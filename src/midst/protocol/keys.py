@@ -77,7 +77,7 @@ class Floats:
 
     def middle(self, twice: int) -> float:
         """The number halfway between two keys, from their sum; floats have none that two keys would tell."""
-        raise InputError("the midpoint of two values needs a public resolution; give one, or side low or high")
+        raise InputError("the midpoint of two values needs a public resolution; give one, or definition inverted_cdf")
 
 
 @dataclass(frozen=True)

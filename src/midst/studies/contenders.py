@@ -108,7 +108,7 @@ def make_case(problem: Problem, prior: Prior | None, seed: int) -> Case:
         InputError: the problem is not for all methods.
     """
     alike = problem.owners is None and problem.values.ndim == 1 and bool((problem.whole_weights == 1).all())
-    if not alike or not isinstance(problem.objective, Quantile) or problem.objective != Quantile(0.5, "low"):
+    if not alike or not isinstance(problem.objective, Quantile) or problem.objective != Quantile(0.5):
         raise InputError("methods are compared on the low median of one number a node, all of the same weight")
     if problem.bounds is None or not isinstance(problem.keys, Grid):
         raise InputError("methods are compared on values of public bounds and a public resolution; give both")

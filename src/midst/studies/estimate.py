@@ -28,7 +28,7 @@ from scipy.special import digamma
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.methods import Consensus
-from midst.objectives import median
+from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.observations import Branches
 from midst.privacy.priors import Normal, Prior
@@ -109,7 +109,7 @@ def estimate_information(
     values, ends, exposed = np.empty(runs), np.empty((runs, 2)), 0
     for run in range(runs):
         drawn = np.array([prior.quantile(level) for level in rng.random(graph.n)])
-        result = solve(Problem(graph, drawn, objective=median("any")), method, rng=rng, record="audit")
+        result = solve(Problem(graph, drawn, objective=Quantile(0.5, "any")), method, rng=rng, record="audit")
         observation = view(result.trace, Adversary()).observations[node]
         assert isinstance(observation, Branches)
         values[run], ends[run] = drawn[node], observation.ends

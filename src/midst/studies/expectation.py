@@ -155,7 +155,7 @@ def expect(
     whole_number("runs", runs)
     whole_number("repeats", repeats)
     who = Adversary(corrupt=(0,), eavesdrops=False) if adversary is None else adversary
-    sought = Quantile(0.5, "low") if objective is None else objective
+    sought = Quantile(0.5) if objective is None else objective
     seen: dict[str, list[_Seen]] = {method.name: [] for method in methods}
     for k in range(runs):
         drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))

@@ -203,7 +203,7 @@ def _observe(task: _Task) -> _Seen:
     setting, prior = task.setting, task.setting.prior
     drawn = streams(np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(task.k,))))
     values = [prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, setting.graph.n)]
-    problem = Problem(setting.graph, values, objective=Quantile(0.5, "low"), scale=prior.scale)
+    problem = Problem(setting.graph, values, objective=Quantile(0.5), scale=prior.scale)
     c = task.c / prior.scale
     method = Consensus(c, mu=-c * prior.quantile(0.5), sigma=task.sigma)
     results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(task.repeats)]

@@ -22,7 +22,7 @@ from midst.dp.mechanisms import Offset, privatise
 from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.errors import InputError
 from midst.methods import Certified, Consensus, Stop
-from midst.objectives import median
+from midst.objectives import Quantile
 from midst.plots.style import show_number
 from midst.problems import Problem
 from midst.recorder import Record
@@ -191,7 +191,7 @@ def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -
         values = np.repeat(values[:, None], copies, axis=1)
     shape = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
     graph = graphs.make(experiment.graph, experiment.n, rng=drawn.graph, **shape)
-    truth = Problem(graph, values, objective=median("any"))
+    truth = Problem(graph, values, objective=Quantile(0.5, "any"))
     problem = privatise(truth, Offset(experiment.offset), drawn.values) if experiment.offset else truth
     return Drawn(truth, problem, drawn.z0)
 

@@ -38,7 +38,7 @@ from midst.errors import InputError, closest
 from midst.graphs.generators import expected_edges
 from midst.graphs.graph import physical_memory, show_bytes
 from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_stop, rules_of
-from midst.objectives import TAUS, Mean, Objective, Quantile
+from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy.adversaries import Adversary, parse_adversary
 from midst.privacy.priors import parse_prior
 from midst.problems import Problem
@@ -131,7 +131,7 @@ class GridPoint:
         """What is to be found; where there are two answers, the lower."""
         if self.objective == "mean":
             return Mean()
-        return Quantile(TAUS.get(str(self.objective), self.objective), "low")  # type: ignore[arg-type]
+        return Quantile(LEVELS.get(str(self.objective), self.objective), "low")  # type: ignore[arg-type]
 
     def listener(self) -> Adversary | None:
         """Who listens."""
@@ -253,9 +253,9 @@ def _cell(
     for name, value in (("c", c), ("theta", theta), ("mu", mu), ("sigma", sigma)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise InputError(f"grid.{name} must be numbers")
-    if objective not in (*TAUS, "mean") and (isinstance(objective, bool) or not isinstance(objective, int | float)):
-        near = closest(objective, (*TAUS, "mean"))
-        raise InputError(f"grid.objective must be {', '.join(TAUS)}, mean, or a number for a quantile{near}")
+    if objective not in (*LEVELS, "mean") and (isinstance(objective, bool) or not isinstance(objective, int | float)):
+        near = closest(objective, (*LEVELS, "mean"))
+        raise InputError(f"grid.objective must be {', '.join(LEVELS)}, mean, or a number for a quantile{near}")
     if not isinstance(prior, str) or not isinstance(adversary, str):
         raise InputError("grid.prior and grid.adversary must be words, as for midst audit")
     searches = method == "search"
