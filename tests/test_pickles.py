@@ -144,7 +144,7 @@ SEARCHES: dict[str, tuple[Any, dict[str, Any]]] = {
     "a search": (VALUES, {}),
     "participants": (VALUES, {"engine": "reference"}),
     "weights": (VALUES, {"weights": np.arange(15) + 1}),
-    "a midpoint": (VALUES[:14], {"objective": Quantile(0.5, "midpoint"), **PUBLIC}),
+    "a midpoint": (VALUES[:14], {"objective": Quantile(0.5, "averaged_inverted_cdf"), **PUBLIC}),
     "rows": (ROWS, {}),
     "rows between bounds": (ROWS, PUBLIC),
     "lists": (LISTS, {"pooled": True}),
