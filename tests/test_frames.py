@@ -71,7 +71,8 @@ def test_names_of_nodes() -> None:
 @pytest.mark.parametrize("options", [{}, {"bounds": (-10, 10)}, {"resolution": 0.01, "bounds": (-10, 10)}])
 def test_a_cell_holds_as_many_values_as_it_says(options: dict[str, Any]) -> None:
     result = run(method="search", **options)
-    rounded = result._problem.keys.values(result._problem.value_keys)
+    problem = midst.Problem(graphs.ring(9), VALUES, **options)
+    rounded = problem.keys.values(problem.value_keys)
     frame = result.trace.to_pandas("probes")
     assert set(frame) <= documented(midst.Trace.to_pandas)
     for _, cell in frame.iterrows():

@@ -343,6 +343,10 @@ class _Known:
             each.setflags(write=False)
         return found
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The public state alone: the values may be those from before noise was added."""
+        return {"both": self.both}
+
 
 def _cross(is_beyond: Callable[[Array], Bools], low: Array, high: Array) -> tuple[Array, Array]:
     """Two floats next to each other, of each coordinate, the higher of which is beyond something and the lower not.

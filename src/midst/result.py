@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from midst.plots.style import Width
     from midst.privacy.priors import Prior
-    from midst.problems import Problem
+    from midst.problems import Bounds
 
 
 ResultPanel = Literal["course", "network"]
@@ -70,6 +70,8 @@ class NoiseKept:
 class Result:
     """The answer, whether it is proved, and who gave their value away on the way.
 
+    A pickle or a copy of it holds no private value, unless the trace holds them.
+
     Attributes:
         value: the answer: a number, or an array with one a coordinate.
         objective: what it is: "median", "low median", "quantile 0.9", "mean" …
@@ -97,9 +99,14 @@ class Result:
     standing: tuple[Standing, ...] | None
     error: float
     trace: Trace
-    _exposed: tuple[int, ...] = field(repr=False)
-    _problem: Problem = field(repr=False)
+    _exposed: tuple[int, ...]
+    _public: str
+    _bounds: Bounds | None
+    _values: Array | None
     noise: NoiseKept | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_values": self.trace.values}
 
     @property
     def exposed(self) -> tuple[int, ...]:
@@ -146,7 +153,7 @@ class Result:
             "error": self.error,
             "noise": None if self.noise is None else self.noise.to_dict(),
             "parameters": self.trace.parameters,
-            "public": self._problem.public,
+            "public": self._public,
             "seed": self.trace.seed,
             "versions": self.trace.versions,
         }
@@ -169,13 +176,13 @@ class Result:
             width: of the figure: "column" or "page" of a journal; for a screen if not given.
 
         Raises:
-            InputError: there is nothing to draw, or what is asked for is not there.
+            InputError: there is nothing to draw, or what is asked for is not there, as are values in a copy.
             MissingExtra: matplotlib is not installed.
         """
         from midst.plots.results import draw_result
 
-        shown = self._problem.values if values else None
-        picture: Figure | Axes = draw_result(self, shown, ax=ax, of=of, width=width)
+        self._check_values(values)
+        picture: Figure | Axes = draw_result(self, self._values if values else None, ax=ax, of=of, width=width)
         return picture
 
     def to_pandas(self) -> DataFrame:
@@ -202,7 +209,7 @@ class Result:
             "certified": self.certified,
             "exposed": len(self.exposed),
             "error": self.error,
-            "public": self._problem.public,
+            "public": self._public,
             "seed": self.trace.seed,
         }
         return make_frame(of_run)
@@ -223,20 +230,25 @@ class Result:
                 N(0, 1) where there are none.
 
         Raises:
-            InputError: there is more than a page holds, the record does not have what is to be shown, there was noise
-                on the totals, or no page can be written there.
+            InputError: there is more than a page holds, the record or this copy does not have what is to be shown,
+                there was noise on the totals, or no page can be written there.
         """
         from midst.explorer.page import check_page, make_page, save_page
         from midst.explorer.replay import check_shown, pack_result
 
-        check_shown(self._problem, values)
+        check_shown(self.trace, values)
+        self._check_values(values)
         if path is not None:
             check_page(path)
-        page = make_page([pack_result(self, self._problem, prior)], values=values)
+        page = make_page([pack_result(self, self._values, self._bounds, prior)], values=values)
         if path is None:
             return page
         save_page(page, path)
         return None
+
+    def _check_values(self, wanted: bool) -> None:
+        if wanted and self._values is None:
+            raise InputError("this copy of a result has no private values; try solve with keep_values")
 
     def rows(self) -> list[tuple[str, str]]:
         """The result as lines for people: (what, how much)."""
@@ -276,8 +288,9 @@ class Result:
 
     def _proof_in_words(self) -> str:
         if self.standing is not None:
-            probes, first = self.probes, self.standing[0]
-            between = "equal" if self._problem.has_one_value else "in the middle"
+            probes, first, sought = self.probes, self.standing[0], self.trace.objective
+            one_value = isinstance(sought, Quantile) and sought.is_one_value(self.trace.total)
+            between = "equal" if one_value else "in the middle"
             counts = f"{first.below} below, {first.equal} {between}, {first.above} above"
             where = "" if len(self.standing) == 1 else " in the first coordinate"
             return f"exact, by the totals of {probes} probe{'s' * (probes != 1)}: {counts}{where}"

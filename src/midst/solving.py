@@ -486,7 +486,9 @@ def _result(
         _exposed=exposed,
         error=float(np.max(problem.distance(value))),
         trace=trace,
-        _problem=problem,
+        _public=problem.public,
+        _bounds=problem.bounds,
+        _values=problem.values,
     )
 
 

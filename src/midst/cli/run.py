@@ -411,7 +411,11 @@ def _write_page(
     from midst.explorer.page import make_page, save_page
     from midst.explorer.replay import pack_result
 
-    runs = [pack_result(results[name], problem, prior, noise) for name in reversed(METHODS) if name in results]
+    runs = [
+        pack_result(results[name], problem.values, problem.bounds, prior, noise)
+        for name in reversed(METHODS)
+        if name in results
+    ]
     save_page(make_page(runs, values=show_values), path)
 
 

@@ -30,7 +30,7 @@ from midst.privacy.observations import Branches
 from midst.privacy.priors import Normal, Prior, Uniform
 from midst.privacy.trace_reader import TraceReader
 from midst.privacy.views import View
-from midst.problems import Problem
+from midst.problems import Bounds, Problem
 from midst.protocol.certificate import weights_needed
 from midst.protocol.step import next_sums
 from midst.result import Result
@@ -64,13 +64,18 @@ class Replay:
 
 
 def pack_result(
-    result: Result, problem: Problem, prior: Prior | None = None, noise: tuple[Mechanism, Array] | None = None
+    result: Result,
+    values: Array | None,
+    bounds: Bounds | None,
+    prior: Prior | None = None,
+    noise: tuple[Mechanism, Array] | None = None,
 ) -> Parts:
     """A result as a page has it: its first coordinate, the private values, and what an eavesdropper learns.
 
     Args:
         result: of a run.
-        problem: that it is of; before there was noise on its values.
+        values: the private ones, before there was noise on them; None where they are not known.
+        bounds: the public ones, likewise.
         prior: what is believed of a value before; uniform between the public bounds if not given, N(0, 1) where there
             are none.
         noise: on the values, and the values with it.
@@ -79,14 +84,14 @@ def pack_result(
         InputError: the record does not have what is to be shown, or there was noise on the totals.
     """
     if prior is None:
-        prior = Normal() if problem.bounds is None else Uniform(*(float(np.ravel(end)[0]) for end in problem.bounds))
+        prior = Normal() if bounds is None else Uniform(*(float(np.ravel(end)[0]) for end in bounds))
 
-    def first(values: Array) -> Array | None:
-        return None if problem.owners is not None else values.reshape(problem.graph.n, -1)[:, 0]
+    def first(held: Array | None) -> Array | None:
+        return None if held is None or result.trace.owners is not None else held.reshape(result.nodes, -1)[:, 0]
 
     told = f"bits are what is learnt by who believed before: {prior!r}"
-    values, stopped = first(problem.values), proof_that_ended(result)
-    made = Made(result.trace, Adversary(), prior, values=values, result=result, stopped=stopped, notes=(told,))
+    stopped = proof_that_ended(result)
+    made = Made(result.trace, Adversary(), prior, values=first(values), result=result, stopped=stopped, notes=(told,))
     if noise is not None:
         mechanism, held = noise
         notes = (told, tell_noise(mechanism, prior))
@@ -106,19 +111,19 @@ def pack_made(made: Made, name: str | None = None) -> Parts:
     return Parts(pack(to_json(story.facts), story.arrays), pack(to_json(facts), arrays))
 
 
-def check_shown(problem: Problem, values: bool) -> None:
+def check_shown(run: Problem | Trace, values: bool) -> None:
     """Refuse what a page cannot show.
 
     Args:
-        problem: of a run.
+        run: what is to be run, or its record.
         values: whether its private values are to be shown.
 
     Raises:
         InputError: it is too large, its nodes have more than a number each, or its objective is somebody's own.
     """
-    check_room(problem.graph)
-    built_in(problem.objective)
-    if values and problem.owners is not None:
+    check_room(run.graph)
+    built_in(run.objective)
+    if values and run.owners is not None:
         raise InputError("the page shows one number a node, and these have lists; leave the private values out of it")
 
 
