@@ -102,10 +102,8 @@ def solve(
     _check_engine(engine, chosen)
     if isinstance(chosen, Search):
         require_participants(problem.graph.n)
-        if record not in ("auto", "none"):
-            raise InputError(
-                f"record {record} keeps iterations; leave it out, or choose method consensus, which has them"
-            )
+        if record not in ("auto", "audit", "none"):  # a search always keeps what an audit needs
+            raise InputError(f"record {record} keeps iterations; leave it out, or choose method consensus")
     if engine in ("gpu", "float32"):
         built_in(problem.objective)
     with watch_run(progress) as told:
