@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from midst.cli import main
 
-RUN = ["run", "--graph", "complete", "--nodes", "7", "--seed", "3", "--c", "1"]
+RUN = ["run", "--graph", "complete", "--nodes", "7", "--seed", "3", "--method", "consensus", "--c", "1"]
 
 
 def midst(*args):
@@ -49,7 +49,7 @@ def test_a_noised_run_costs_epsilon(book):
 
 
 def test_both_methods_are_joined(book):
-    bounds = [*RUN[:-2], "--bounds", "-4:4", "--over-budget", "--ledger", book, "--ledger-node", "2"]
+    bounds = [*RUN[:-4], "--bounds", "-4:4", "--over-budget", "--ledger", book, "--ledger-node", "2"]
     bits = []
     for method in ("search", "search", "consensus"):
         assert midst(*bounds, "--method", method).exit_code == 0

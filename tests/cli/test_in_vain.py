@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from midst.cli import main
 
 FIVE = ("run", "--graph", "ring", "--nodes", "5")
+ITERATED = (*FIVE, "--method", "consensus")
 FILE = ("run", "--graph", "ring", "--values", "values.txt")
 LISTS = (*FILE, "--pooled", "--method", "search")
 MANY = (*FILE, "--statistics", "median")
@@ -25,18 +26,18 @@ VAIN = {
     "gaps in lists": ((*LISTS, "--missing", "drop"), "--missing is of a table"),
     "a column of lists": ((*LISTS, "--column", "a"), "--column is of a table"),
     "other nodes than lists": ((*LISTS, "--nodes", "9"), "5 lists for 9 nodes"),
-    "a tolerance of an exact answer": ((*FIVE, "--tolerance", "1e-3"), "--tolerance is of --stop"),
+    "a tolerance of an exact answer": ((*ITERATED, "--tolerance", "1e-3"), "--tolerance is of --stop"),
     "the same, in both ways": (
         (*FIVE, "--method", "both", "--tolerance", "1e-3"),
         "--tolerance is of --stop",
     ),
     "a tolerance of so many steps": (
-        (*FIVE, "--iterations", "9", "--tolerance", "1e-3"),
+        (*ITERATED, "--iterations", "9", "--tolerance", "1e-3"),
         "--tolerance says when",
     ),
-    "a stop and so many steps": ((*FIVE, "--iterations", "9", "--stop", "exact"), "--stop says when to end"),
-    "a limit of so many steps": ((*FIVE, "--iterations", "9", "--limit", "7"), "--limit says when to end"),
-    "an arity of an iteration": ((*FIVE, "--arity", "2"), "--arity is no option of --method consensus"),
+    "a stop and so many steps": ((*ITERATED, "--iterations", "9", "--stop", "exact"), "--stop says when to end"),
+    "a limit of so many steps": ((*ITERATED, "--iterations", "9", "--limit", "7"), "--limit says when to end"),
+    "an arity of an iteration": ((*ITERATED, "--arity", "2"), "--arity is an option of --method search"),
     "statistics of other nodes": ((*MANY, "--nodes", "9"), "5 values for 9 nodes"),
     "statistics of other files": (
         ("run", "--graph", "ring", "--values-dir", "sites", "--statistics", "mean", "--nodes", "9"),
@@ -48,11 +49,11 @@ VAIN = {
     ),
     "an arity of statistics by the iteration": (
         (*MANY, "--method", "consensus", "--arity", "2"),
-        "--arity is no option of --method consensus",
+        "--arity is an option of --method search",
     ),
     "noise of statistics": ((*MANY, "--dp", "offset:sigma=1"), "--dp is of a single answer"),
-    "an arity of a network's iteration": ((*UP, "--arity", "2"), "--arity is no option of --method consensus"),
-    "proofs of a network's iteration": ((*UP, "--verify"), "--verify is no option of --method consensus"),
+    "an arity of a network's iteration": ((*UP, "--method", "consensus", "--arity", "2"), "--arity is no option of --method consensus"),
+    "proofs of a network's iteration": ((*UP, "--method", "consensus", "--verify"), "--verify is no option of --method consensus"),
     "gaps in a network's draw": ((*UP, "--missing", "drop"), "--missing needs a file"),
     "statistics by a network's iteration": (
         ("up", "--graph", "ring", "--values", "values.txt", "--statistics", "mean", "--method", "consensus"),
@@ -88,10 +89,10 @@ def test_nothing_is_given_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     [
         (*FILE, "--nodes", "5", "--missing", "drop"),
         (*LISTS, "--nodes", "5"),
-        (*FIVE, "--stop", "certified", "--tolerance", "1e-3"),
-        (*FIVE, "--objective", "mean", "--tolerance", "1e-3"),
-        (*FIVE, "--limit", "100000"),
-        (*FIVE, "--iterations", "9"),
+        (*ITERATED, "--stop", "certified", "--tolerance", "1e-3"),
+        (*ITERATED, "--objective", "mean", "--tolerance", "1e-3"),
+        (*ITERATED, "--limit", "100000"),
+        (*ITERATED, "--iterations", "9"),
         (*MANY, "--nodes", "5", "--prior", "normal:3,2", "--arity", "2"),
         (*PLAN, "--runs", "2", "--adversary", "eavesdropper", "--init", "sealed"),
     ],

@@ -148,12 +148,11 @@ def test_a_simulated_search_with_noise(values: Path, tmp_path: Path) -> None:
 
 def test_what_run_refuses(values: Path, tmp_path: Path) -> None:
     line = ("run", "--graph", "ring", "--values", values, "--pooled", "--dp", f"joint:{SPEC}")
-    search = (*line, "--method", "search")
-    assert "give --method search" in refusal(*line, *PUBLIC)
-    assert "leave them out" in refusal(*search, *PUBLIC, "--plot", tmp_path / "a.png")
-    assert "noise needs public bounds and a resolution" in refusal(*search)
-    assert "noise needs public bounds and a resolution" in refusal(*search, "--bounds", "0:100")
-    assert "placed by key" in refusal(*search, *PUBLIC, "--spacing", "value")
+    assert "give --method search" in refusal(*line, "--method", "consensus", *PUBLIC)
+    assert "leave them out" in refusal(*line, *PUBLIC, "--plot", tmp_path / "a.png")
+    assert "noise needs public bounds and a resolution" in refusal(*line)
+    assert "noise needs public bounds and a resolution" in refusal(*line, "--bounds", "0:100")
+    assert "placed by key" in refusal(*line, *PUBLIC, "--spacing", "value")
     assert "among 15 values" in refusal(
         "run", "--graph", "ring", "--nodes", 15, "--method", "search", "--dp", f"joint:{SPEC}", "--bounds", "-9:9",
         "--resolution", 1,
@@ -188,5 +187,7 @@ def test_a_network_of_this_machine_adds_noise(values: Path, tmp_path: Path) -> N
     assert checked.exit_code == 0
     assert "nothing proves it; expect the answer's rank to be off by some 1.38% of all values" in checked.stdout
     assert "signed  by all 4" in checked.stdout
-    assert "give --method search" in refusal("up", "--graph", "ring", "--nodes", 4, "--dp", SPEC)
+    assert "give --method search" in refusal(
+        "up", "--graph", "ring", "--nodes", 4, "--method", "consensus", "--dp", SPEC
+    )
     assert "noise needs --bounds and --resolution" in refusal(*line)

@@ -27,7 +27,7 @@ from midst.engines import ENGINES
 from midst.errors import MissingExtra
 from midst.graphs import KINDS
 from midst.methods import METHODS
-from midst.objectives import LEVELS, Side
+from midst.objectives import LEVELS, Definition
 from midst.protocol.search import SPACING_ORDERS
 from midst.studies.paper.gallery import FIGURES
 from midst.studies.paper.runs import StudySettings
@@ -36,6 +36,7 @@ from midst.trace import load as load_trace
 
 SECRET = "31337.4242"
 RUN = ("run", "--graph", "ring", "--seed", "7")
+BY_ITERATION = ("--method", "consensus")
 
 
 def invoke(*arguments: str | Path, input: str | None = None) -> Result:
@@ -72,9 +73,10 @@ def test_it_is_what_the_library_computes() -> None:
     drawn = streams(7)
     graph = midst.graphs.make("rgg", 15, rng=drawn.graph)
     problem = midst.Problem(graph, drawn.values.standard_normal(15), objective=midst.Quantile(0.5))
-    assert answer("run", "--graph", "rgg", "--nodes", "15", "--seed", "7") == json.loads(
-        json.dumps(midst.solve(problem, rng=7).to_dict())
-    )
+    command = ("run", "--graph", "rgg", "--nodes", "15", "--seed", "7")
+    for method in METHODS:
+        solved = midst.solve(problem, method, rng=7).to_dict()
+        assert answer(*command, "--method", method) == json.loads(json.dumps(solved | {"seed": 7}))
 
 
 def test_a_run_without_a_seed_can_be_repeated() -> None:
@@ -93,15 +95,15 @@ def test_a_run_without_a_seed_can_be_repeated() -> None:
         (("--objective", "mean"), (3 + 1.5 + 31337.4242 - 2 + 4) / 5),
         (("--quantile", "0.25"), 1.5),
         (("--weights", "weights.txt"), 4),
-        (("--bounds", "-1e5:1e5", "--stop", "certified", "--tolerance", "1e-9"), 3),
-        (("--c", "0.5", "--theta", "0.4", "--mu", "-1", "--sigma", "0.3"), 3),
+        (("--bounds", "-1e5:1e5", *BY_ITERATION, "--stop", "certified", "--tolerance", "1e-9"), 3),
+        ((*BY_ITERATION, "--c", "0.5", "--theta", "0.4", "--mu", "-1", "--sigma", "0.3"), 3),
         (("--engine", "reference"), 3),
-        (("--engine", "reference", "--method", "search"), 3),
+        (("--engine", "reference", *BY_ITERATION), 3),
         (("--method", "search", "--arity", "7", "--spacing", "key"), 3),
         (("--method", "search", "--resolution", "2", "--bounds", "-1e5:1e5"), 4),
         (("--method", "search", "--weights", "weights.txt"), 4),
-        (("--engine", "edges", "--stop", "certified"), 3),
-        (("--stop", "exact"), 3),
+        ((*BY_ITERATION, "--engine", "edges", "--stop", "certified"), 3),
+        ((*BY_ITERATION, "--stop", "exact"), 3),
     ],
 )
 def test_answers(options: tuple[str, ...], value: float) -> None:
@@ -146,38 +148,39 @@ def test_graphs_from_files(name: str) -> None:
 
 
 def test_report_for_people() -> None:
-    done = invoke(*RUN, "--values", "values.txt")
+    done = invoke(*RUN, "--values", "values.txt", *BY_ITERATION)
     assert (done.exit_code, done.stderr) == (0, "")
     *lines, last = done.stdout.splitlines()
     rows = dict(line.strip().split("  ", 1) for line in lines)
-    assert list(rows) == ["median", "proof", "iterations", "rounds", "graph", "exposed", "error", "seed"]
+    assert list(rows) == ["median", "method", "proof", "iterations", "rounds", "graph", "exposed", "error", "seed"]
     assert rows["graph"] == "ring, 5 nodes, 5 edges"
     assert rows["seed"] == "7"
     assert re.fullmatch(r"[1-5] of 5 exposed; --method search exposes nobody", last)
 
 
 def test_report_of_a_search() -> None:
-    done = invoke(*RUN, "--values", "values.txt", "--method", "search")
+    done = invoke(*RUN, "--values", "values.txt")
     rows = dict(line.strip().split("  ", 1) for line in done.stdout.splitlines())
-    assert list(rows) == ["median", "proof", "rounds", "graph", "exposed", "error", "seed"]
+    assert list(rows) == ["median", "method", "proof", "rounds", "graph", "exposed", "error", "seed"]
     assert (rows["exposed"], rows["seed"]) == ("nobody", "7")
     assert re.fullmatch(r"exact, by the totals of \d+ probes: 2 below, 1 equal, 2 above", rows["proof"])
 
 
 def test_a_mean_is_not_told_of_the_search() -> None:
-    assert "--method" not in invoke(*RUN, "--values", "values.txt", "--objective", "mean").stdout
+    assert "--method" not in invoke(*RUN, "--values", "values.txt", "--objective", "mean", *BY_ITERATION).stdout
 
 
 # What it writes
 
 
 def test_save_leaves_the_values_out_unless_asked() -> None:
-    assert invoke(*RUN, "--values", "values.txt", "--save", "run.npz", "--record", "all").exit_code == 0
+    run = (*RUN, *BY_ITERATION, "--values", "values.txt", "--save", "run.npz")
+    assert invoke(*run, "--record", "all").exit_code == 0
     trace = load_trace("run.npz")
     assert trace.values is None
     assert len(trace.t) == trace.iterations
     kept = ("--keep-values", "--iterations", "25", "--record", "10")
-    assert invoke(*RUN, "--values", "values.txt", "--save", "run.npz", *kept).exit_code == 0
+    assert invoke(*run, *kept).exit_code == 0
     trace = load_trace("run.npz")
     assert trace.values is not None
     assert np.array_equal(trace.t, [0, 10, 20, 24])
@@ -202,7 +205,7 @@ def test_page_with_noise_on_the_values(shown: tuple[str, ...]) -> None:
 
 
 def test_no_proof_is_told_and_still_reported() -> None:
-    done = invoke(*RUN, "--nodes", "9", "--limit", "3", "--json", "--save", "run.npz")
+    done = invoke(*RUN, *BY_ITERATION, "--nodes", "9", "--limit", "3", "--json", "--save", "run.npz")
     assert done.exit_code == 3
     assert json.loads(done.stdout)["certified"] is False
     assert done.stderr.startswith("midst: error: ")
@@ -212,9 +215,9 @@ def test_no_proof_is_told_and_still_reported() -> None:
 
 
 def test_a_fixed_number_of_iterations_is_no_error() -> None:
-    found = answer(*RUN, "--nodes", "9", "--iterations", "3")
+    found = answer(*RUN, *BY_ITERATION, "--nodes", "9", "--iterations", "3")
     assert (found["certified"], found["iterations"]) == (False, 3)
-    assert answer(*RUN, "--nodes", "9", "--iterations", "3", "--theta", "1", "--force")["iterations"] == 3
+    assert answer(*RUN, *BY_ITERATION, "--nodes", "9", "--iterations", "3", "--theta", "1", "--force")["iterations"] == 3
 
 
 def test_a_full_disk_costs_the_file_and_not_the_answer(folder: Path) -> None:
@@ -227,7 +230,7 @@ def test_a_full_disk_costs_the_file_and_not_the_answer(folder: Path) -> None:
 
 def test_on_a_terminal_there_is_progress_and_a_table() -> None:
     screen, terminal = pty.openpty()
-    arguments = ["run", "--graph", "ring", "--nodes", "300", "--iterations", "12000", "--record", "audit"]
+    arguments = ["run", *BY_ITERATION, "--graph", "ring", "--nodes", "300", "--iterations", "12000", "--record", "audit"]
     with subprocess.Popen([sys.executable, "-m", "midst", *arguments], stdout=terminal, stderr=terminal) as process:
         os.close(terminal)
         shown = b""
@@ -275,6 +278,7 @@ def nothing() -> None:
 
 
 FIVE = ("--values", "values.txt")
+ITERATED = (*FIVE, *BY_ITERATION)
 BAD = ("--values", "bad.txt")
 WEIGHED = (*FIVE, "--weights", "weights.txt")
 FROM_TEXT = ("--graph", "graph.txt")
@@ -315,17 +319,17 @@ REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
     "graph of another size": (graph_file("0 1\n1 2"), (*FROM_TEXT, "--nodes", "4"), "graph.txt has 3 nodes, not 4"),
     "values of another size": (graph_file("0 1\n1 2"), (*FROM_TEXT, *FIVE), "graph.txt has 3 nodes, not 5"),
     # parameters
-    "c zero": (nothing, (*FIVE, "--c", "0"), "c must be positive"),
-    "c negative": (nothing, (*FIVE, "--c", "-1"), "c must be positive"),
-    "c nan": (nothing, (*FIVE, "--c", "nan"), "c must be finite"),
-    "theta zero": (nothing, (*FIVE, "--theta", "0"), "theta must be in (0, 1]"),
-    "theta above": (nothing, (*FIVE, "--theta", "1.5"), "theta must be in (0, 1]"),
-    "theta one": (nothing, (*FIVE, "--theta", "1"), "theta = 1 does not converge"),
-    "sigma": (nothing, (*FIVE, "--sigma", "-0.1"), "sigma must not be negative"),
-    "mu": (nothing, (*FIVE, "--mu", "inf"), "mu must be finite"),
-    "tolerance": (nothing, (*FIVE, "--tolerance", "0"), "tolerance must be a positive number"),
-    "iterations": (nothing, (*FIVE, "--iterations", "0"), "iterations must be a whole number of at least 1"),
-    "limit": (nothing, (*FIVE, "--limit", "-1"), "limit must be a whole number of at least 1"),
+    "c zero": (nothing, (*ITERATED, "--c", "0"), "c must be positive"),
+    "c negative": (nothing, (*ITERATED, "--c", "-1"), "c must be positive"),
+    "c nan": (nothing, (*ITERATED, "--c", "nan"), "c must be finite"),
+    "theta zero": (nothing, (*ITERATED, "--theta", "0"), "theta must be in (0, 1]"),
+    "theta above": (nothing, (*ITERATED, "--theta", "1.5"), "theta must be in (0, 1]"),
+    "theta one": (nothing, (*ITERATED, "--theta", "1"), "theta = 1 does not converge"),
+    "sigma": (nothing, (*ITERATED, "--sigma", "-0.1"), "sigma must not be negative"),
+    "mu": (nothing, (*ITERATED, "--mu", "inf"), "mu must be finite"),
+    "tolerance": (nothing, (*ITERATED, "--tolerance", "0"), "tolerance must be a positive number"),
+    "iterations": (nothing, (*ITERATED, "--iterations", "0"), "iterations must be a whole number of at least 1"),
+    "limit": (nothing, (*ITERATED, "--limit", "-1"), "limit must be a whole number of at least 1"),
     "seed": (nothing, (*FIVE, "--seed", "-1"), "-1 is not in the range x>=0"),
     "record": (nothing, (*FIVE, "--record", "0"), "record must be"),
     "record text": (nothing, (*FIVE, "--record", "some"), "record must be"),
@@ -338,18 +342,17 @@ REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
     "quantile below": (nothing, (*FIVE, "--quantile", "-0.1"), "quantile must be in [0, 1]"),
     "quantile nan": (nothing, (*FIVE, "--quantile", "nan"), "quantile must be a number in [0, 1]"),
     "two objectives": (nothing, (*FIVE, "--quantile", "0.9", "--objective", "mean"), "not both"),
-    "exact without a value": (nothing, ("--nodes", "4", "--stop", "exact", "--definition", "any"), "stop certified"),
-    "search for a mean": (nothing, (*FIVE, "--method", "search", "--objective", "mean"), "no mean"),
+    "exact without a value": (nothing, ("--nodes", "4", *BY_ITERATION, "--stop", "exact", "--definition", "any"), "stop certified"),
     "search for any": (
         nothing,
         ("--nodes", "4", "--method", "search", "--definition", "any"),
         "try definition inverted_cdf",
     ),
-    "search with c": (nothing, (*FIVE, "--method", "search", "--c", "1"), "--c is no option of --method search"),
-    "iteration with arity": (nothing, (*FIVE, "--arity", "3"), "--arity is no option of --method consensus"),
+    "search with c": (nothing, (*FIVE, "--c", "1"), "--c is an option of --method consensus"),
+    "iteration with arity": (nothing, (*ITERATED, "--arity", "3"), "--arity is an option of --method search"),
     "arity": (nothing, (*FIVE, "--method", "search", "--arity", "8"), "arity must be from 1 to 7"),
     "resolution": (nothing, (*FIVE, "--resolution", "0"), "resolution must be a positive number"),
-    "engine of a search": (nothing, (*FIVE, "--method", "search", "--engine", "edges"), "try one of arrays, reference"),
+    "engine of a search": (nothing, (*FIVE, "--engine", "edges"), "try arrays or reference"),
     "side of a mean": (
         nothing,
         (*FIVE, "--objective", "mean", "--definition", "inverted_cdf"),
@@ -379,7 +382,12 @@ REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
         "2,001 nodes and 2,001 edges are more than",
     ),
     "page by no prior": (nothing, (*FIVE, "--page", "run.html", "--prior", "normal:0"), "two numbers are needed"),
-    "page of a mean": (nothing, (*FIVE, "--page", "run.html", "--objective", "mean"), "try --record all"),
+    "page of a mean": (nothing, (*FIVE, "--page", "run.html", "--objective", "mean"), "cannot judge a masked sum yet"),
+    "page of an iterated mean": (
+        nothing,
+        (*ITERATED, "--page", "run.html", "--objective", "mean"),
+        "try --record all",
+    ),
     "page of lists": (
         nothing,
         (*FIVE, "--pooled", "--method", "search", "--page", "run.html", "--show-values"),
@@ -418,7 +426,7 @@ def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_options_offer_is_what_there_is() -> None:
     assert (*LEVELS, "mean") == run_module.OBJECTIVES
-    assert set(run_module.DEFINITIONS) == set(get_args(Side))
+    assert set(run_module.DEFINITIONS) == set(get_args(Definition))
     assert run_module.METHODS == METHODS
     assert tuple(SPACING_ORDERS) == run_module.SPACINGS
     assert tuple(ENGINES) == run_module.ENGINES

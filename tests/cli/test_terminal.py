@@ -75,15 +75,16 @@ def slow(where: str, name: str) -> str:
 
 
 RUN = ("run", "--graph", "rgg", "--nodes", "9", "--seed", "3")
+ITERATED = (*RUN, "--method", "consensus")
 
 
 @pytest.mark.parametrize(
     ("patch", "words", "phase"),
     [
         (slow("midst.graphs.generators", "_near"), RUN, "making the graph"),
-        (slow("midst.solving", "_by_search"), (*RUN, "--method", "search"), "searching"),
-        (slow("midst.solving", "_search"), RUN, "searching"),
-        ("import midst.solving\nmidst.solving._BETWEEN_REPORTS = 0.0", (*RUN, "--iterations", "300"), "iteration "),
+        (slow("midst.solving", "_by_search"), RUN, "searching"),
+        (slow("midst.solving", "_search"), ITERATED, "searching"),
+        ("import midst.solving\nmidst.solving._BETWEEN_REPORTS = 0.0", (*ITERATED, "--iterations", "300"), "iteration "),
         (slow("midst.privacy.audit", "audit"), ("audit", "run.npz"), "auditing"),
         (slow("midst.privacy.attack", "reconstruct"), ("attack", "run.npz"), "estimating every value"),
         (slow("midst.studies.expectation", "expect"), ("plan", *RUN[1:5], "--runs", "2"), "2 runs of each method"),

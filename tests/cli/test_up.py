@@ -105,14 +105,15 @@ def answer(folder: Path, *arguments: str, seconds: float = 120.0) -> dict[str, A
     [
         ((), 40.0),
         (("--transport", "zenoh"), 40.0),
-        (("--method", "search"), 40.0),
+        (("--method", "consensus"), 40.0),
         (("--method", "search", "--transport", "zenoh"), 40.0),
         (("--method", "search", "--transport", "udp"), 40.0),
         (("--method", "search", "--arity", "1", "--quantile", "0.7"), 66.75),
         (("--method", "search", "--resolution", "10"), 40.0),
         (("--objective", "maximum"), 71.5),
-        (("--objective", "minimum", "--transport", "zenoh"), 3.25),
-        (("--objective", "mean"), sum(VALUES) / 5),
+        (("--method", "consensus", "--objective", "minimum", "--transport", "zenoh"), 3.25),
+        (("--objective", "mean", "--bounds", "0:100", "--resolution", "0.005"), sum(VALUES) / 5),
+        (("--objective", "mean", "--method", "consensus"), sum(VALUES) / 5),
         (("--quantile", "0.25", "--bounds", "0:100"), 12.125),
     ],
 )
@@ -120,9 +121,9 @@ def test_answers(tmp_path: Path, arguments: tuple[str, ...], value: float) -> No
     found = answer(tmp_path, "--graph", "complete", "--values", "values.txt", *arguments)
     assert found["value"] == pytest.approx(value, abs=1e-4 if "mean" in arguments else 0)
     assert (found["certified"], found["nodes"]) == (True, 5)
-    assert found["method"] == ("search" if "search" in arguments else "consensus")
-    assert (found["probes"] > 0) == ("mean" not in arguments)
-    if "search" in arguments:
+    assert found["method"] == ("consensus" if "consensus" in arguments else "search")
+    assert (found["probes"] > 0) == (not {"mean", "consensus"} <= {*arguments})
+    if "consensus" not in arguments:
         assert found["exposed"] == []
 
 
@@ -169,7 +170,7 @@ def test_drawn_values_can_be_repeated(tmp_path: Path) -> None:
 
 
 def test_the_report_for_people(tmp_path: Path) -> None:
-    with up(tmp_path, "--graph", "ring", "--values", "values.txt") as one:
+    with up(tmp_path, "--graph", "ring", "--values", "values.txt", "--method", "consensus") as one:
         code, out, err = one.end()
     assert (code, err) == (0, "")
     rows = dict(line.split(maxsplit=1) for line in out.splitlines())
@@ -205,7 +206,8 @@ def test_live_progress_on_a_terminal(tmp_path: Path) -> None:
 
 
 # A thousand rounds: tens of seconds, if nobody interrupts them.
-SLOW = ("--graph", "path", "--nodes", "20", "--seed-values", "1", "--objective", "mean", "--deadline", "100")
+SLOW = ("--graph", "path", "--nodes", "20", "--seed-values", "1", "--objective", "mean", "--method", "consensus")
+SLOW = (*SLOW, "--deadline", "100")
 
 
 @pytest.mark.parametrize("everybody", [True, False], ids=["from the keyboard", "to it alone"])
@@ -257,7 +259,7 @@ def test_killed_it_leaves_nobody_behind(tmp_path: Path) -> None:
 
 def test_killed_while_it_does_not_listen_it_leaves_nobody_behind(tmp_path: Path) -> None:
     """Those who have more to say than its pipes hold wait for it; they must not wait for ever."""
-    with up(tmp_path, "--graph", "ring", "--nodes", "12", "--objective", "mean", "--explore") as one:
+    with up(tmp_path, "--graph", "ring", "--nodes", "12", "--objective", "mean", "--method", "consensus", "--explore") as one:
         one.until_running(12, rounds=3)
         one.process.send_signal(signal.SIGSTOP)
         time.sleep(2)
