@@ -33,7 +33,7 @@ def objectives(draw, definitions=("inverted_cdf", "inverted_cdf_high", "averaged
 @st.composite
 def searchable(draw, max_nodes=40):
     """A problem that a search can solve: ties, weights, lists, bounds, resolutions, midpoints."""
-    graph = draw(graph_of(max_nodes=max_nodes))
+    graph = draw(graph_of(3, max_nodes))
     objective, resolution = draw(objectives()), draw(st.sampled_from(RESOLUTIONS))
     lists = draw(st.booleans())
     values, weights = draw(data_for(3 * graph.n if lists else graph.n)), None
