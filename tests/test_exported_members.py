@@ -10,9 +10,9 @@ import pytest
 import midst
 
 NAMES = """
-    Aborted Adversary After Certified Consensus Exact Graph InputError Mean MidstError NotCertified Problem Quantile
-    Result Search Trace __version__ audit compare describe dp federated graphs max mean median min priors quantile solve
-    solve_ensemble
+    Aborted Adversary After Certified Consensus Exact Graph InputError Mean MidstError NotCertified Paper Problem
+    Quantile Result Search Trace __version__ audit compare describe dp federated graphs max mean median min priors
+    quantile solve solve_ensemble
 """.split()
 
 

@@ -15,6 +15,7 @@ from midst.methods import After as After
 from midst.methods import Certified as Certified
 from midst.methods import Consensus as Consensus
 from midst.methods import Exact as Exact
+from midst.methods import Paper as Paper
 from midst.methods import Search as Search
 from midst.objectives import Mean as Mean
 from midst.objectives import Quantile as Quantile

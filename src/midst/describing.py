@@ -25,7 +25,7 @@ from midst.disclosure import Disclosure, Shown
 from midst.engines import SEARCHES
 from midst.errors import InputError, closest
 from midst.graphs import Graph
-from midst.methods import Consensus, Method, MethodName, Search, make_method, require_participants
+from midst.methods import Consensus, Method, MethodName, Paper, Search, make_method, require_participants
 from midst.objectives import Quantile
 from midst.privacy.priors import Prior, Uniform
 from midst.privacy.published import Cell
@@ -261,6 +261,8 @@ def describe_columns(
     if engine not in SEARCHES:
         near = closest(engine, SEARCHES)
         raise InputError(f"there is no engine {engine!r} for a search; try one of {', '.join(SEARCHES)}{near}")
+    if isinstance(method, Paper):
+        raise InputError("the paper's algorithm finds no statistics; try method search")
     how = method if isinstance(method, Search) else Search()
     if isinstance(method, Search):
         require_participants(problem.graph.n)

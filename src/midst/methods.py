@@ -2,8 +2,10 @@
 
 - `Search`, the default: masked sums over public thresholds (`protocol/`). Nobody's value is sent and nobody is exposed.
   With noise, everything that is sent is differentially private, and the answer is near the right one.
-- `Consensus`: the paper's iteration. Nodes send their neighbours x until all agree; a node that sends its own value is
-  exposed. It ends by `Exact()` (the search, once the x are close), `Certified(tolerance)` or `After(iterations)`.
+- `Paper`: Algorithm 1 of the paper, as written. Nodes send their neighbours x until all agree; a node that sends its
+  own value is exposed. It ends by `Certified(tolerance)` or `After(iterations)`, and no search follows.
+- `Consensus`: the same iteration for every objective, with every option of midst. It also ends by `Exact()`: the
+  search, once the x are close.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, isfinite
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,9 +30,9 @@ from midst.protocol.search import MOST_THRESHOLDS, SPACING_ORDERS, Goal, Rules, 
 from midst.system import whole_number
 from midst.types import Array
 
-MethodName = Literal["consensus", "search"]
+MethodName = Literal["consensus", "search", "paper"]
 StopName = Literal["exact", "certified"]
-METHODS: tuple[MethodName, ...] = ("search", "consensus")
+METHODS: tuple[MethodName, ...] = ("search", "consensus", "paper")
 
 CLOSE = 0.3  # of the public scale: the exact finish searches once all x lie within this of each other
 _STEPS = 64  # of a scale: where the search begins is told no finer than this
@@ -71,7 +73,7 @@ Stop = Exact | Certified | After
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """The paper's iteration.
+    """The paper's iteration, with midst's options; `Paper` is the iteration as the paper has it.
 
     Attributes:
         c: the paper's convergence parameter on the data as given; chosen from the public scale if not given, and from
@@ -94,12 +96,67 @@ class Consensus:
     stop: Stop | None = None
     limit: int = 1_000_000
     force: bool = False
-    name = "consensus"
+    name: ClassVar[MethodName] = "consensus"
 
     def __post_init__(self) -> None:
         whole_number("limit", self.limit)
         if not isinstance(self.stop, Exact | Certified | After | None):
             raise InputError("stop must be midst.Exact(), midst.Certified(tolerance) or midst.After(iterations)")
+
+
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """Algorithm 1 of the paper as written: slopes ±1, θ = ½, one number a node, and no search.
+
+    It finds a median: for an even number of values any point between the two middle ones, as the paper's objective has
+    it. When it is certified, the nodes know besides the x how far apart the largest and the smallest x are, and how far
+    neighbours are from agreement.
+
+    Attributes:
+        c: convergence parameter, like mu, sigma and z0 as in `Consensus`.
+        mu: mean of z(0), times A_ij.
+        sigma: standard deviation of z(0).
+        z0: z(0) itself.
+        stop: `Certified(tolerance)`, once every x is proved to lie within it of a median, or `After(iterations)`.
+        limit: give up after so many iterations.
+    """
+
+    c: ArrayLike | None = None
+    mu: ArrayLike | None = None
+    sigma: ArrayLike | None = None
+    z0: ArrayLike | None = None
+    stop: Stop = Certified()
+    limit: int = 1_000_000
+    name: ClassVar[MethodName] = "paper"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.stop, Certified | After):
+            raise InputError("the paper's algorithm ends certified or after so many iterations; no search follows it")
+        self.iteration  # noqa: B018  (checks the rest)
+
+    @property
+    def iteration(self) -> Consensus:
+        """The iteration that this is."""
+        return Consensus(self.c, mu=self.mu, sigma=self.sigma, z0=self.z0, stop=self.stop, limit=self.limit)
+
+    def of(self, problem: Problem) -> Problem:
+        """The problem with the paper's objective: any median.
+
+        Raises:
+            InputError: the paper's algorithm does not find this.
+        """
+        sought, weights = problem.objective, problem.whole_weights
+        median = isinstance(sought, Quantile) and sought.q == Fraction(1, 2) and sought.definition in _MEDIANS
+        plain = median and problem.owners is None and problem.unit_weight == 1 and bool((weights == 1).all())
+        if not plain or isinstance(problem.keys, Grid):
+            raise InputError(
+                "the paper's algorithm finds the median of one number a node, all of weight 1 and none rounded, and "
+                f"not this {problem.title}; try method consensus"
+            )
+        return problem.seeking(Quantile(Fraction(1, 2), "any"))
+
+
+_MEDIANS = ("inverted_cdf", "any")  # the default, and the paper's
 
 
 @dataclass(frozen=True)
@@ -117,7 +174,7 @@ class Search:
     arity: int = 3
     spacing: Spacing | tuple[float, ...] = "rank"
     noise: JointNoise | None = None
-    name = "search"
+    name: ClassVar[MethodName] = "search"
 
     def __init__(
         self,
@@ -152,7 +209,7 @@ class Search:
         return () if isinstance(self.spacing, str) else self.spacing
 
 
-Method = Consensus | Search
+Method = Consensus | Search | Paper
 
 
 def make_method(method: MethodName | Method) -> Method:
@@ -161,12 +218,14 @@ def make_method(method: MethodName | Method) -> Method:
     Raises:
         InputError: there is none of that name.
     """
-    if isinstance(method, Consensus | Search):
+    if isinstance(method, Method):
         return method
     if method not in METHODS:
         near = closest(str(method), METHODS)
-        raise InputError(f"method must be 'search' or 'consensus', or one of midst's own, not {method!r}{near}")
-    return Search() if method == "search" else Consensus()
+        raise InputError(
+            f"method must be 'search', 'consensus' or 'paper', or one of midst's own, not {method!r}{near}"
+        )
+    return Search() if method == "search" else Consensus() if method == "consensus" else Paper()
 
 
 def choose_method(method: MethodName | Method | None, problems: Sequence[Problem]) -> Method:

@@ -231,6 +231,13 @@ class Problem:
         other.__dict__.pop("answer", None)
         return other
 
+    def seeking(self, objective: Quantile) -> Problem:
+        """The same problem with another quantile of the same level."""
+        other = copy(self)
+        other.objective = objective
+        other.__dict__.pop("answer", None)
+        return other
+
     @cached_property
     def answer(self) -> tuple[Array, Array]:
         """The lowest and highest right answer, by sorting all values: what only a simulation can know."""

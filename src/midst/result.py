@@ -75,7 +75,7 @@ class Result:
     Attributes:
         value: the answer: a number, or an array with one a coordinate.
         objective: what it is: "median", "low median", "quantile 0.9", "mean" …
-        method: how it was found: "consensus" or "search".
+        method: how it was found: "search", "consensus" or "paper".
         iterations: how many updates of x were made; 0 for a search.
         rounds: how many rounds of messages it took, whatever the method.
         probes: questions of a search, the sum that ends it included; 0 where there was none.
@@ -271,7 +271,7 @@ class Result:
         ]
 
     def _method_in_words(self) -> str:
-        if self.method == "search" or is_searchable(self.trace.objective, self.trace.total):
+        if self.method != "consensus" or is_searchable(self.trace.objective, self.trace.total):
             return self.method
         return f"{self.method}: no search finds a {self.objective}"
 

@@ -35,6 +35,7 @@ from midst.methods import (
     Exact,
     Method,
     MethodName,
+    Paper,
     Search,
     Stop,
     answers_of,
@@ -80,8 +81,9 @@ def solve(
 
     Args:
         problem: what is to be found, by whom.
-        method: `Search(…)`, by which nobody is exposed, or `Consensus(…)`, the paper's iteration; or the name of one.
-            If not given, the search, or the iteration where a search finds no answer.
+        method: `Search(…)`, by which nobody is exposed, `Consensus(…)`, the paper's iteration, or `Paper(…)`, that
+            iteration as the paper has it; or the name of one. If not given, the search, or the iteration where a
+            search finds no answer.
         engine: of the iteration "arrays" (node form), "float32" (the same in single precision), "edges" (z on every
             edge), "reference" (nodes and messages) or "gpu" (for large graphs; no iteration is recorded); of a search
             "arrays" or "reference" (participants, with masks).
@@ -100,6 +102,9 @@ def solve(
     """
     chosen, record = choose_method(method, [problem]), check_record(record)
     _check_engine(engine, chosen)
+    name = chosen.name
+    if isinstance(chosen, Paper):
+        problem, chosen = chosen.of(problem), chosen.iteration
     if isinstance(chosen, Search):
         require_participants(problem.graph.n)
         streams(rng)  # refuse a wrong seed, although a search draws nothing from it
@@ -116,6 +121,7 @@ def solve(
             result, missed = _by_device(problem, chosen, rng, run, record, keep_values)
         else:
             result, missed = _by_consensus(problem, chosen, engine, rng, run, record, keep_values, told)
+        result = replace(result, method=name)
     if throw and missed is not None:
         raise NotCertified(missed, result)
     return result

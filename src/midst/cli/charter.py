@@ -76,7 +76,7 @@ def command() -> None:
 @click.argument("certificates", nargs=-1, type=click.Path(), metavar="CERT[@HOST:PORT]...")
 @click.option("--out", type=_A_FILE, metavar="FILE", help="A new file. Default: to stdout.")
 @click.option("--session", required=True, help="The name of this one run.")
-@click.option("--method", type=click.Choice(["search", "consensus"]), help=_METHOD)
+@click.option("--method", type=click.Choice(["search", "consensus", "paper"]), help=_METHOD)
 @click.option("--from", "old", type=_A_FILE, metavar="FILE", help="Another charter to start from.")
 @click.option("--add", "added", multiple=True, metavar="CERT[@HOST:PORT]", help=_ADD)
 @click.option("--remove", "removed", multiple=True, metavar="NAME", help=_REMOVE)
@@ -611,7 +611,7 @@ def disclosures(charter: Charter) -> list[str]:
         )
     if charter.statistics:
         lines += _disclosed_by_statistics(charter)
-    if charter.method == "consensus":
+    if charter.method != "search":
         lines += _disclosed_by_iteration(charter)
     if charter.method == "search" and len({one.weight for one in charter.participants if one.weight}) > 1:
         lines.append("Weights differ: totals of weights can tell whose value lies where.")
@@ -623,7 +623,7 @@ def disclosures(charter: Charter) -> list[str]:
             if charter.is_verified
             else f"{UNVERIFIED}; --verify holds everybody to its vote."
         )
-    if charter.method == "consensus":
+    if charter.method != "search":
         lines.append("A neighbour that breaks the rules and sends what it likes can find out more, up to your value.")
     again = "" if charter.method == "search" else "Each further run on the same values tells more. "
     lines.append(
@@ -717,7 +717,7 @@ def _to_dict(charter: Charter) -> dict[str, Any]:
     import msgspec
 
     settled: dict[str, Any] = {"arity": charter.arity, "spacing": charter.spacing}
-    if charter.method == "consensus":
+    if charter.method != "search":
         parameters = charter.parameters.to_dict()
         settled |= {name: _one(parameters[name]) for name in ("c", "mu", "sigma", "scale")} | {"theta": charter.theta}
     return {

@@ -74,7 +74,7 @@ class NodeAccount:
             entry = self._entry_of_statistics(search)
         elif search is not None:
             entry = entry_of(trace_of(charter, search, sizes), self.setup.number, self.prior)
-        if charter.method == "consensus":
+        if charter.method != "search":
             entry = Entry(exposed=exposed, bits=self._bits_of_value() if exposed else entry.bits)
         self.ledger.finish(charter.digest.hex(), entry, state, self.prior)
 

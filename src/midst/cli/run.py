@@ -39,7 +39,7 @@ from midst.progress import phases, tell
 if TYPE_CHECKING:
     from midst.columns import Missing
     from midst.dp.joint import Claim
-    from midst.methods import Method, MethodName
+    from midst.methods import Method, MethodName, StopName
     from midst.objectives import Definition, Objective
     from midst.plots.style import Width
     from midst.privacy.priors import Prior
@@ -50,12 +50,14 @@ if TYPE_CHECKING:
 
 # What options offer, as the modules that mean it do, which take time to load (`tests/cli/test_run.py` compares them).
 OBJECTIVES = ("median", "maximum", "minimum", "mean")
-METHODS: tuple[MethodName, ...] = ("search", "consensus")
+METHODS: tuple[MethodName, ...] = ("search", "consensus", "paper")
+BOTH: tuple[MethodName, ...] = ("search", "consensus")
 SPACINGS = ("rank", "value", "key")
 ENGINES = ("arrays", "float32", "edges", "reference")
 
-_METHOD = """A search by masked sums, which exposes nobody; the paper's iteration, consensus, which exposes the nodes
-that send their own value; or both, to compare. Default: search."""
+_METHOD = """A search by masked sums, which exposes nobody; the paper's iteration, which exposes the nodes that send
+their own value: consensus, or paper, Algorithm 1 as written, which no search ends; or both, search and consensus, to
+compare. Default: search."""
 _STOP = """Of the iteration: when x are close enough for a search to find the exact answer, or when it is certified to
 within the tolerance. Default: exact where one value is the answer, else certified."""
 _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or laplace:eps=1,bounds=0:100, or the
@@ -81,6 +83,7 @@ Examples:
       --bounds 0:100 --resolution 1
   midst run --graph ring --values-dir sites --column los --statistics median,p95,mean --bounds 0:365"""
 _OF_SEARCH = ("arity", "spacing")
+_OF_CONSENSUS = ("theta", "force", "stop")  # and not of the paper's algorithm
 _A_FILE = click.Path(path_type=Path)
 
 
@@ -186,7 +189,11 @@ def command(
         say("reading")
         numbers = read_values(values, pooled, nodes, columns, missing)
         noiseless = _read_problem(graph, nodes, numbers, weights, seed, public, say)
-    names = METHODS if method == "both" else (method or _default_method(noiseless),)
+    names = BOTH if method == "both" else (method or _default_method(noiseless),)
+    if method == "paper":
+        from midst.methods import Paper
+
+        noiseless = Paper().of(noiseless)
     mechanism = _noise(dp, names, drawn=plot is not None or page is not None)
     noise = mechanism if isinstance(mechanism, JointNoise) else None
     problem = noiseless
@@ -318,21 +325,25 @@ def _method(
     name: MethodName, problem: Problem, parameters: dict[str, Any], noise: JointNoise | None, alone: bool
 ) -> Method:
     """The method with its parameters; where it is alone, those of the other one must not be given."""
-    from midst.methods import Consensus, Exact, Search, make_stop
+    from midst.methods import Consensus, Exact, Paper, Search, make_stop
 
     others = [each for each in parameters if (each in _OF_SEARCH) != (name == "search")]
+    if name == "paper":
+        refuse_given(_OF_CONSENSUS, "is an option of --method consensus; choose that method, or leave it out")
+        others += _OF_CONSENSUS
     if alone:
         other = "consensus" if name == "search" else "search"
         refuse_given(others, f"is an option of --method {other}; choose that method, or leave it out")
     own = {each: value for each, value in parameters.items() if each not in others and value is not None}
     if name == "search":
         return Search(**own, noise=noise)
-    stop = make_stop(problem, *(own.pop(each, None) for each in ("stop", "tolerance", "iterations")))
+    named: StopName | None = "certified" if name == "paper" else own.pop("stop", None)
+    stop = make_stop(problem, named, *(own.pop(each, None) for each in ("tolerance", "iterations")))
     if parameters["iterations"] is not None:
         refuse_given(("stop", "tolerance", "limit"), "says when to end, and so does --iterations; give one of them")
     if isinstance(stop, Exact):
         refuse_given(("tolerance",), "is of --stop certified; an exact answer has none")
-    return Consensus(**own, stop=stop)
+    return Paper(**own, stop=stop) if name == "paper" else Consensus(**own, stop=stop)
 
 
 def _read_problem(

@@ -65,7 +65,7 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
 @click.option("--quantile", type=float, metavar="Q", help="Find this quantile instead.")
 @click.option("--bounds", metavar="LO:HI", help="Public: where all values lie. Default: read off the values.")
-@click.option("--method", type=click.Choice(["search", "consensus"]), default="search", show_default=True)
+@click.option("--method", type=click.Choice(["search", "consensus", "paper"]), default="search", show_default=True)
 @click.option("--arity", type=int, help="Search: thresholds a probe, from 1 to 7. Default: 3; with --dp 1.")
 @click.option("--resolution", type=float, help="Public: values are told apart to this, as 0.01.")
 @click.option("--pooled", is_flag=True, help="Search: a line of --values is a participant's list, of any length.")
@@ -134,10 +134,10 @@ def command(
         raise InputError("--transport udp is for --method search, which repeats what was lost; leave it out")
     if pooled and method != "search":
         raise InputError("--pooled is for --method search: lists are searched together; leave it out, or choose that")
-    if method == "consensus":
-        refuse_given(("arity", "verify"), "is no option of --method consensus; leave it out, or choose --method search")
+    if method != "search":
+        refuse_given(("arity", "verify"), f"is no option of --method {method}; leave it out, or choose --method search")
     known = parse_bounds(bounds)
-    if known is None and method == "consensus" and not isinstance(numbers, list):
+    if known is None and method != "search" and not isinstance(numbers, list):
         known = _read_off(network, numbers)
     arity = arity if arity is not None else 3 if dp is None else 1
     if dp is not None:

@@ -6,7 +6,7 @@ ever. Runs are put together so that none is more than twice as large as another 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from midst.objectives import Mean, built_in
 from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
 from midst.protocol.step import Terms, make_terms
-from midst.system import RNG, Parameters, Sums, draw_z0, settle, streams, working_terms
+from midst.system import RNG, Parameters, Sums, draw_z0, settle, streams, whole_number, working_terms
 from midst.types import Array, Bools, Ints
 
 _PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product
@@ -160,6 +160,10 @@ class Together(NamedTuple):
         """The problems: this one."""
         return [self.problem]
 
+    def map(self, change: Callable[[Problem], Problem]) -> Together:
+        """The same runs of a changed problem."""
+        return Together(change(self.problem))
+
     def groups(self) -> list[Group]:
         """All of them go together."""
         return [Group(np.arange(self.runs), self.problem.graph.n)]
@@ -200,6 +204,10 @@ class Apart(NamedTuple):
         """The problems: one a run."""
         return self.problems
 
+    def map(self, change: Callable[[Problem], Problem]) -> Apart:
+        """The same runs of changed problems."""
+        return Apart([*map(change, self.problems)])
+
     def groups(self) -> list[Group]:
         """Those that go together, the largest first."""
         sizes = np.array([problem.graph.n for problem in self.problems])
@@ -230,20 +238,29 @@ class Apart(NamedTuple):
         return Stack([self.problems[k] for k in which.tolist()], group)
 
 
-def column_of(problem: Problem) -> Problem:
-    """A problem with a number a node as one with a coordinate."""
+def columns_of(problem: Problem, runs: int) -> Problem:
+    """A problem with a number a node as one with so many coordinates, all the same."""
+
+    def repeat(held: Array) -> Array:
+        return np.repeat(held[..., None], runs, axis=-1)
+
     part = copy(problem)
-    part.values, part.scale, part.centre = (held[..., None] for held in (part.values, part.scale, part.centre))
-    part.bounds = None if part.bounds is None else (part.bounds[0][..., None], part.bounds[1][..., None])
+    part.values, part.scale, part.centre = map(repeat, (part.values, part.scale, part.centre))
+    part.bounds = None if part.bounds is None else (repeat(part.bounds[0]), repeat(part.bounds[1]))
     part.__dict__.pop("answer", None)  # which would have another shape
     return part
 
 
-def source_of(problems: Problem | Sequence[Problem]) -> Together | Apart:
+def source_of(problems: Problem | Sequence[Problem], runs: int | None = None) -> Together | Apart:
     """The runs that were asked for, checked to go together."""
     if isinstance(problems, Problem):
         built_in(problems.objective)
-        return Together(column_of(problems) if problems.values.ndim == 1 else problems)
+        if problems.values.ndim == 1:
+            return Together(columns_of(problems, 1 if runs is None else whole_number("runs", runs)))
+    if runs is not None:
+        raise InputError("runs is for one problem with one number a node; these have a run each already")
+    if isinstance(problems, Problem):
+        return Together(problems)
     problems = list(problems)
     if not problems or not all(isinstance(problem, Problem) for problem in problems):
         raise InputError("an ensemble is a midst.Problem with a coordinate a run, or a sequence of problems")

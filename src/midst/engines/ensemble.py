@@ -47,6 +47,7 @@ from midst.methods import (
     Exact,
     Method,
     MethodName,
+    Paper,
     Search,
     Stop,
     choose_method,
@@ -161,6 +162,7 @@ def solve_ensemble(
     problems: Problem | Sequence[Problem],
     method: Method | MethodName | None = None,
     *,
+    runs: int | None = None,
     rng: RNG | Sequence[RNG] = None,
     first: int = 0,
     bounds: bool = True,
@@ -175,9 +177,10 @@ def solve_ensemble(
     Args:
         problems: one problem with a coordinate a run (its values are (n, runs)), or a sequence of problems with one
             number a node, on graphs of any size.
-        method: `midst.Consensus(…)`, whose c, mu and sigma may be one a run, `midst.Search(…)`, or the name of one;
-            the search if not given, or consensus where a search finds no answer. The stop of consensus, if not given:
-            exact where every run's answer is one of its values, else certified to 1e-6.
+        method: `midst.Search(…)`, or `midst.Consensus(…)` or `midst.Paper(…)`, whose c, mu and sigma may be one a run;
+            or the name of one. If not given, the search, or consensus where a search finds no answer. The stop of
+            consensus, if not given: exact where every run's answer is one of its values, else certified to 1e-6.
+        runs: how many runs of one problem with one number a node, each with a z(0) of its own.
         rng: a seed or a generator; or a sequence of one a run. Run k has the z(0) of `solve(…, rng=rng, run=k)`, or of
             `solve(…, rng=rng[k])`. A search has no use for it.
         first: the number of the first run, where these are a piece of a larger ensemble with one rng.
@@ -192,8 +195,10 @@ def solve_ensemble(
         InputError: the input is refused; nothing was run.
         MissingExtra: a device is asked for, and JAX is not installed.
     """
-    source = source_of(problems)
+    source = source_of(problems, runs)
     method = choose_method(method, source.different)
+    if isinstance(method, Paper):
+        source, method = source.map(method.of), method.iteration
     workers = whole_number("workers", cores() if workers is None else workers)
     normals = edge_normals(rng, source.runs, first)
     if isinstance(method, Search):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from midst.engines import gpu
-from midst.engines.batches import BatchSettings, column_of, make_batch
+from midst.engines.batches import BatchSettings, columns_of, make_batch
 from midst.errors import InputError
 from midst.methods import Consensus, Stop
 from midst.normals import EdgeNormals
@@ -50,7 +50,7 @@ class LargeRun:
         if method.z0 is not None:
             raise InputError("engine gpu draws z(0) by itself; leave z0 out, or try engine arrays")
         settings = BatchSettings.of(method, stop, runs=1, bounds=False)
-        batch = make_batch(column_of(problem), settings, np.arange(1), normals, draw=False)
+        batch = make_batch(columns_of(problem, 1), settings, np.arange(1), normals, draw=False)
         self._runs = gpu.DeviceRuns(batch, device, bounds=False)
         self._end = self._runs.run(settings.last, stop)
         self._unit = batch.unit[0]

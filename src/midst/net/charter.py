@@ -189,7 +189,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Attributes:
         midst: version of the format.
-        method: how the answer is found: "search" or "consensus".
+        method: how the answer is found: "search", "consensus" or "paper"; see `methods.py`.
         session: names this one run.
         participants: in the order that gives each its number.
         edges: pairs of names.
@@ -486,8 +486,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def stop(self) -> Literal["exact", "certified"]:
         """What ends the run: a search where the answer is one of the values, else the residual certificate."""
-        if self.method == "search":
-            return "exact"
+        if self.method != "consensus":
+            return "exact" if self.method == "search" else "certified"
         goal, total = self.goal, sum(one.weight for one in self.participants)
         return "exact" if isinstance(goal, Quantile) and goal.is_one_value(total) else "certified"
 
@@ -541,7 +541,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         plain: dict[str, Any] = msgspec.to_builtins(self)
         plain["verify"] = self.is_verified
         plain["edges"] = sorted(sorted(self._numbers[name] for name in edge) for edge in self.edges)
-        if self.method == "consensus":
+        if self.method != "search":
             for name in ("c", "mu", "sigma"):
                 plain[name] = float(getattr(self.parameters, name).flat[0])
         return {key: _spelled(value) for key, value in plain.items()}
@@ -608,7 +608,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _check_numbers(self) -> None:
         if self.bounds is not None and self.scale is not None:
             raise InputError("bounds, scale: give one of the two")
-        if self.method == "consensus" and self.bounds is None and self.scale is None:
+        if self.method != "search" and self.bounds is None and self.scale is None:
             raise InputError("bounds, scale: give exactly one of the two; everybody must know how large values are")
         if self.bounds is not None and not (all(map(isfinite, self.bounds)) and self.bounds[0] < self.bounds[1]):
             raise InputError("bounds must be two finite numbers, the lower first")
@@ -628,6 +628,12 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             if getattr(self, key) != default:
                 other = "consensus" if self.method == "search" else "search"
                 raise InputError(f'{key} is for method = "{other}"; leave it out, or choose that method')
+        if self.method == "paper":
+            as_written = (self.objective, self.definition, self.theta) == ("median", "any", 0.5)
+            if not as_written or any(one.weight != 1 for one in self.participants):
+                raise InputError(
+                    'method: "paper" is Algorithm 1 as written: objective "median", definition "any", theta 0.5'
+                )
         if self.pooled and self.coordinates > 1:
             raise InputError("pooled: lists of values have one coordinate; leave one of the two out")
         _under("arity, spacing", lambda: Search(self.arity, self.spacing))
@@ -764,6 +770,8 @@ def make_charter(plain: Mapping[str, Any], where: str) -> Charter:
     Raises:
         InputError: it is not a charter that can be run; names the file and the key.
     """
+    if plain.get("method") == "paper":
+        plain = {"definition": "any", **plain}
     try:
         return msgspec.convert(plain, Charter)
     except (msgspec.ValidationError, OverflowError) as error:

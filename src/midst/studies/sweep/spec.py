@@ -7,7 +7,7 @@
     [grid]                                       # a value, or a list of them; the cells are all combinations
     graph = ["ring", {kind = "rgg", radius = 0.4}]
     n = [15, 51]
-    method = ["consensus", "search"]
+    method = ["search", "consensus", "paper"]
     arity = [1, 3]                               # of a search; of an iteration c, theta, mu, sigma:
     c = [1.0, 10.0]                              # c, mu, sigma: chosen as in `solve` where not given
     sigma = 0.1
@@ -37,7 +37,7 @@ from midst import graphs
 from midst.errors import InputError, closest
 from midst.graphs.generators import expected_edges
 from midst.graphs.graph import physical_memory, show_bytes
-from midst.methods import METHODS, Consensus, Method, MethodName, Search, make_stop, rules_of
+from midst.methods import METHODS, Consensus, Method, MethodName, Paper, Search, StopName, make_stop, rules_of
 from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy.adversaries import Adversary, parse_adversary
 from midst.privacy.priors import parse_prior
@@ -74,7 +74,7 @@ class GridPoint:
         kind: of the graph.
         options: of the graph, by name.
         n: how many nodes.
-        method: "consensus" or "search".
+        method: "search", "consensus" or "paper".
         arity: of a search.
         c: convergence parameter, like all below `None` where it is to be chosen.
         theta: averaging constant; like the others, None of a search.
@@ -118,8 +118,11 @@ class GridPoint:
         """
         if self.method == "search":
             return Search(self.arity or 3)
-        stop = make_stop(problem, *(options.get(name) for name in ("stop", "tolerance", "iterations")))
+        named: StopName | None = "certified" if self.method == "paper" else options.get("stop")
+        stop = make_stop(problem, named, *(options.get(name) for name in ("tolerance", "iterations")))
         limit = {"limit": options["limit"]} if "limit" in options else {}
+        if self.method == "paper":
+            return Paper(self.c, self.mu, self.sigma, stop=stop, **limit)
         theta = 0.5 if self.theta is None else self.theta
         return Consensus(self.c, theta, self.mu, self.sigma, stop=stop, **limit)
 
@@ -244,7 +247,7 @@ def _cell(
     objective, prior, adversary = names
     if method not in METHODS:
         near = closest(str(method), METHODS)
-        raise InputError(f"grid.method must be search, in which nobody is exposed, or consensus{near}")
+        raise InputError(f"grid.method must be search, in which nobody is exposed, consensus or paper{near}")
     described = {"kind": graph} if isinstance(graph, str) else graph
     if not isinstance(described, dict) or not isinstance(described.get("kind"), str):
         raise InputError('grid.graph must be kinds such as "ring", or tables such as {kind = "rgg", radius = 0.4}')
@@ -268,7 +271,7 @@ def _cell(
         method=method,
         arity=_whole("grid.arity", arity, 1) if searches else None,
         c=None if searches else c,
-        theta=None if searches else theta,
+        theta=theta if method == "consensus" else None,
         mu=None if searches else mu,
         sigma=None if searches else sigma,
         objective=objective,
@@ -291,6 +294,8 @@ def _try(cell: GridPoint, options: Mapping[str, Any]) -> None:
         who.check(graph)
     problem = Problem(graph, np.arange(graph.n, dtype=float), objective=cell.find())
     method = cell.make_method(problem, options)
+    if isinstance(method, Paper):
+        problem, method = method.of(problem), method.iteration
     if isinstance(method, Search):
         rules_of(problem, method)
     else:
