@@ -142,7 +142,8 @@ def test_a_charter_in_which_ones_key_takes_no_part_is_refused(folder: Path, plac
     before = everything(folder)
     done = invoke("trust", pay, "--folder", place)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == f"midst: error: pay.toml: no key in {place} is a participant's; give the folder of yours with --folder\n"  # fmt: skip
+    told = f"no key in {place} is a participant's; give the folder of yours with --folder"
+    assert done.stderr == f"midst: error: pay.toml: {told}\n"
     assert everything(folder) == before
 
 
