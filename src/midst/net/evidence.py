@@ -9,6 +9,7 @@ Rules:
 from __future__ import annotations
 
 import json
+import struct
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,7 +79,7 @@ def verify_evidence(charter: Charter, file: EvidenceFile) -> tuple[tuple[str, ..
     try:
         evidence = _read(file)
         verdict = judge(evidence, charter.agreement(evidence.opening), partial(charter_verifier, charter))
-    except (ValueError, OverflowError, Malformed) as error:
+    except (ValueError, OverflowError, struct.error, Malformed) as error:
         reason = error if isinstance(error, Malformed) else "a number or a key in it is damaged"
         raise InputError(f"no evidence: {reason}") from None
     names = tuple(charter.names[i] for i in verdict.accused)
