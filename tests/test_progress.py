@@ -70,7 +70,9 @@ def test_nothing_elsewhere(progress: bool | None, capsys: pytest.CaptureFixture[
 
 def test_a_function_is_told_as_before() -> None:
     told: list[tuple[int, float | None]] = []
-    result = midst.median(np.arange(9.0), "ring", method="consensus", rng=1, progress=lambda t, spread: told.append((t, spread)))
+    result = midst.median(
+        np.arange(9.0), "ring", method="consensus", rng=1, progress=lambda t, spread: told.append((t, spread))
+    )
     assert told[-1] == (result.iterations - 1, None)
     for watch in (watch_tasks(told.append, "x", "runs"), watch_run(told.append)):  # type: ignore[arg-type]
         with watch as given:

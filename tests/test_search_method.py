@@ -343,7 +343,9 @@ def test_values_that_differ_in_their_last_digits_only(case, public):
 
 def test_engines_end_alike():
     problem = Problem(graphs.rgg(12, rng=3), np.random.default_rng(2).normal(size=12))
-    results = [solve(problem, "consensus", rng=5, engine=engine, record="all") for engine in ("arrays", "edges", "reference")]
+    results = [
+        solve(problem, "consensus", rng=5, engine=engine, record="all") for engine in ("arrays", "edges", "reference")
+    ]
     assert len({result.iterations for result in results}) == 1
     assert len({result.trace.probes for result in results}) == 1
     assert len({result.exposed for result in results}) == 1

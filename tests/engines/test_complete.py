@@ -108,7 +108,19 @@ def test_a_hundred_thousand_nodes():
 
 
 def test_command_line():
-    arguments = ["--graph", "complete", "--nodes", "20000", "--method", "consensus", "--c", "5e-4", "--seed", "3", "--json"]
+    arguments = [
+        "--graph",
+        "complete",
+        "--nodes",
+        "20000",
+        "--method",
+        "consensus",
+        "--c",
+        "5e-4",
+        "--seed",
+        "3",
+        "--json",
+    ]
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     report = json.loads(done.stdout)
     assert (report["certified"], report["edges"]) == (True, 20_000 * 19_999 // 2)

@@ -137,6 +137,8 @@ def command(
     if method == "consensus":
         refuse_given(("arity", "verify"), "is no option of --method consensus; leave it out, or choose --method search")
     known = parse_bounds(bounds)
+    if objective == "mean" and method == "search" and (known is None or resolution is None):
+        raise InputError("a mean by search needs --bounds and --resolution, such as --bounds=-3:3 --resolution 0.01")
     if known is None and method == "consensus" and not isinstance(numbers, list):
         known = _read_off(network, numbers)
     arity = arity if arity is not None else 3 if dp is None else 1
