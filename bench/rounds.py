@@ -82,7 +82,11 @@ def against_plain(runs: int) -> Iterator[dict[str, object]]:
     """One row a family: rounds of the search, of the exact finish, and of the plain iteration."""
     for family in FAMILIES:
         plain = float(np.median([plain_rounds(problem(family, seed), seed) for seed in range(runs)]))
-        found = {"plain to 1e-6": plain, "certified / exact": round(certified_over_exact(family, runs), 1), "runs": runs}
+        found = {
+            "plain to 1e-6": plain,
+            "certified / exact": round(certified_over_exact(family, runs), 1),
+            "runs": runs,
+        }
         yield exact_rounds(family, runs) | found
 
 

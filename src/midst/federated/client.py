@@ -156,6 +156,8 @@ class Client:
     def aggregate(self, update: Update, round: int | None = None, *, timeout: float | None = None) -> Round:
         """Take part in a round, and wait until its aggregate is certified by all.
 
+        All clients have the same one. That no client lied about its counts is not proved.
+
         Args:
             update: an array, or dictionaries, lists or tuples of arrays, as the charter lists them. A round that had
                 begun before this client was started again goes on with the update of then, and a warning says so.

@@ -531,7 +531,7 @@ def _notes(view: View) -> tuple[str, ...]:
 
 
 def _hides_sums(view: View) -> bool:
-    """Whether a sealed z(0) hides anything: it does in real numbers, while in floats what is rounded away may show it."""
+    """Say if z(0) is sealed: it hides sums of real numbers, but not how floats were rounded."""
     return any(isinstance(observation, Shifted) for observation in view.observations)
 
 
