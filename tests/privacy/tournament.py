@@ -147,7 +147,7 @@ def play(seed: int) -> list[tuple[str, str, str, float, float, float]]:
         allowed = best_beliefs(seen, priors, cells)
     except InputError:  # too short for a sealed audit, or weights that no audit weighs
         return []
-    exact = leak.kind in ("exact", "sampled")
+    exact = leak.kind != "upper bound"
     rows = []
     for name, attack in {**ATTACKS, **GUESSES}.items():
         beliefs = {i: each.posterior for i, each in allowed.items() if each.attack == name == "sides"}

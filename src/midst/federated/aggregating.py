@@ -6,7 +6,8 @@ Rules:
 - What is averaged is rounded to a public resolution first: floats cannot be added up behind masks. Totals are exact.
 - Everything is checked before the first coordinate is searched.
 - Who computes which chunk changes no result.
-- A client may attack by what it submits. How it takes part is another matter: all follow the protocol.
+- A client may attack by what it submits. How it takes part is another matter: all follow the protocol. Between real
+  clients, one that does not can put any coordinate anywhere (docs/federated.md).
 """
 
 from __future__ import annotations
@@ -110,6 +111,9 @@ def coordinate_median(
 ) -> Aggregate:
     """The median of every coordinate of the clients' updates.
 
+    While fewer than half of the clients submit bad updates, each median lies between two honest ones. On a network this
+    holds if all follow the protocol: a client that lies about its counts can put any coordinate anywhere.
+
     Args:
         updates: one a client: an array, or dictionaries, lists or tuples of arrays; all of one structure.
         definition: the low or the high of the two medians of an even number of clients. NumPy's is their mean.
@@ -158,6 +162,8 @@ def coordinate_quantile(
 
 def trimmed_mean(updates: Sequence[Update], trim: int, **options: Unpack[AggregateOptions]) -> Aggregate:
     """Of every coordinate, the mean of what is left without its smallest and its largest values.
+
+    It lies between two honest values if no more than `trim` clients are bad, and all follow the protocol.
 
     Args:
         updates: one a client; see `coordinate_median`.
