@@ -56,7 +56,7 @@ def draw_setting(seed: int) -> Setting:
     prior: Prior = [Normal(0, 1), Laplace(0, 1), Uniform(-2, 2)][rng.integers(3)]
     values = np.array([prior.quantile(level) for level in rng.uniform(1e-9, 1 - 1e-9, n)])
     weights = rng.integers(1, 4, n) if rng.random() < 0.2 else None
-    objective = Quantile(float(rng.choice([0.5, 0.5, 0.25, 0.8])), "low")
+    objective = Quantile(float(rng.choice([0.5, 0.5, 0.25, 0.8])), "inverted_cdf")
     bounds = (-30.0, 30.0) if not isinstance(prior, Uniform) else (-2.0, 2.0)
     problem = Problem(graph, values, weights=weights, objective=objective, scale=1.0, bounds=bounds)
     way = ("search", "exact", "after")[rng.choice(3, p=[0.3, 0.2, 0.5])]
