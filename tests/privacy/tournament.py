@@ -65,7 +65,9 @@ def draw_setting(seed: int) -> Setting:
     else:
         stop = Exact() if way == "exact" else After(int(rng.choice([6, 30, 100])))
         method = Consensus(float(rng.choice([0.3, 1, 3])), mu=0.0, sigma=float(rng.choice([0.1, 1, 3])), stop=stop)
-    trace = midst.solve(problem, method, rng=int(rng.integers(2**31)), record="all").trace
+    trace = midst.solve(
+        problem, method, rng=int(rng.integers(2**31)), record="all" if isinstance(method, midst.Consensus) else "audit"
+    ).trace
     corrupt = rng.choice(n, int(rng.integers(1, n)), replace=False).tolist() if rng.random() < 0.6 else []
     heard = not corrupt or rng.random() < 0.3
     adversary = Adversary(corrupt, bool(heard), str(rng.choice(["clear", "sealed"])))  # type: ignore[arg-type]
