@@ -178,12 +178,13 @@ def serve(feed: Feed, port: int = 0) -> Iterator[str]:
 def _told(end: End) -> dict[str, Any]:
     """How it ended, for the page."""
     answer = end.answer
-    found = "proved" if answer is None or answer.rank_error is None else "found, with noise; nothing proves it"
+    found = "" if answer is None else answer.standing(verified=True)[1]
     return {
         "node": end.node,
         "value": None if answer is None else [_finite(each) for each in answer.value[:MOST_COORDINATES]],
         "rounds": 0 if answer is None else answer.rounds,
         "exposed": None if answer is None else answer.exposed,
+        "proved": answer is not None and answer.rank_error is None,
         "text": (end.error or found)[:500],
     }
 
