@@ -145,7 +145,10 @@ def test_nothing_moves_for_who_wants_no_motion(visit: Visit, address: str) -> No
     page = visit(address, "a.n=70&a.graph=ba&a.method=consensus&a.stop=certified").page
     wait(page)
     page.get_by_role("button", name="Run", exact=True).click()
-    last = prepare(parse({"n": "70", "graph": "ba", "method": "consensus", "stop": "certified"})).run().trace.iterations - 1
+    last = (
+        prepare(parse({"n": "70", "graph": "ba", "method": "consensus", "stop": "certified"})).run().trace.iterations
+        - 1
+    )
     expect(page.locator("#status")).to_have_text("Done.")
     wait(page)
     expect(page.locator("output")).to_have_text(f"t = {last} of {last:,}")

@@ -16,7 +16,6 @@ from midst.studies.paper.choices import FAR, NEAR, perform_drawn
 from midst.studies.paper.runs import StudySettings as Series
 from midst.system import streams
 
-
 ITERATE = {"method": "consensus"}
 
 
@@ -81,6 +80,7 @@ def test_every_field_is_a_setting_with_a_default_that_can_be_read() -> None:
         ({"dp": "gaussian", "delta": "2"}, "delta", "between 0 and 1"),
         ({"dp": "laplace", "low": "4"}, "dp", "bounds"),
         ({"dp": "offset", "offset": "-1"}, "dp", "sigma"),
+        ({"data": "own", "numbers": "7919 2 3", "dp": "laplace"}, "low", "give them, or public bounds"),
         ({"data": "own", "numbers": "1.5\n2.5\nthree 7919"}, "numbers", "line 3: not a number"),
         ({"data": "own", "numbers": "7919,5\n7920,25"}, "numbers", "line 1: the comma may be"),
         ({"data": "own", "numbers": ""}, "numbers", "no link has them"),
@@ -108,6 +108,22 @@ def test_what_is_wrong_is_said_of_the_field(settings: dict[str, str], field: str
     assert words in found[field]
     assert "\n" not in found[field]
     assert "79" not in found[field]  # an own number is in no refusal
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"n": "2"}, "n"),
+        ({"data": "own", "numbers": "1 2"}, "numbers"),
+        ({"graph": "own", "edges": "ann bob"}, "edges"),
+        ({"graph": "own", "edges": "ann bob", "data": "own", "numbers": "1 2"}, "edges"),
+    ],
+)
+def test_two_do_not_search_and_the_refusal_is_that_of_solve(settings: dict[str, str], field: str) -> None:
+    with pytest.raises(midst.InputError) as caught:
+        midst.median([1.0, 2.0], "complete")
+    assert refused(**settings) == {field: str(caught.value)}
+    assert prepare(parse(ITERATE | settings)).run().result is not None
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -174,7 +190,9 @@ def test_of_own_numbers_what_is_public_is_believed() -> None:
 def test_the_same_numbers_typed_in_give_the_same_run() -> None:
     drawn = prepare(parse({"method": "consensus", "n": "9"})).run()
     typed = "\n".join(repr(value) for value in drawn.values.tolist())  # type: ignore[union-attr]
-    assert np.array_equal(prepare(parse({"method": "consensus", "data": "own", "numbers": typed})).run().trace.x, drawn.trace.x)
+    assert np.array_equal(
+        prepare(parse({"method": "consensus", "data": "own", "numbers": typed})).run().trace.x, drawn.trace.x
+    )
 
 
 @pytest.mark.parametrize(
@@ -267,15 +285,31 @@ def test_noise_is_on_what_is_held_and_not_on_what_is_known_to_be_true() -> None:
     assert "bits of the true ones" in made.notes[0]
 
 
+def test_noise_fits_the_numbers_that_it_is_put_on() -> None:
+    own = {"data": "own", "numbers": "50010 50020 50030", "least": "50000", "most": "50040"}
+    assert prepare(parse(own | {"dp": "laplace"})).mechanism == midst.dp.LaplaceNoise(1, (50000, 50040))
+    assert prepare(parse(own | {"dp": "laplace", "high": "50035"})).mechanism == midst.dp.LaplaceNoise(
+        1, (50000, 50035)
+    )
+    assert prepare(parse(own | {"dp": "offset"})).mechanism == midst.dp.Offset(1.0)  # a tenth of the public scale
+    assert prepare(parse({"dp": "offset"})).mechanism == midst.dp.Offset(0.1)
+    drawn = {"prior_a": "100", "prior_b": "5", "dp": "laplace"}
+    assert prepare(parse(drawn)).mechanism == midst.dp.LaplaceNoise(1, (85, 115))
+
+
 def test_a_run_that_is_too_long_ends_without_a_proof() -> None:
-    made = prepare(parse({"method": "consensus", "stop": "certified", "tolerance": "1e-300", "n": "1000", "graph": "path"})).run()
+    made = prepare(
+        parse({"method": "consensus", "stop": "certified", "tolerance": "1e-300", "n": "1000", "graph": "path"})
+    ).run()
     assert made.result is not None
     assert made.result.iterations == most_iterations(1000) == 2000
     assert made.stopped == "full"
 
 
 def test_a_file_is_read_again_for_every_look(saved) -> None:  # type: ignore[no-untyped-def]
-    midst.median(np.arange(10.0).reshape(5, 2), graph="ring", rng=1, method="consensus", record="all", keep_values=True).trace.save(saved)
+    midst.median(
+        np.arange(10.0).reshape(5, 2), graph="ring", rng=1, method="consensus", record="all", keep_values=True
+    ).trace.save(saved)
     made = open_file(saved, parse({"source": "file", "coordinate": "1"}, file=True))
     assert made.values is not None
     assert made.values.tolist() == [1, 3, 5, 7, 9]

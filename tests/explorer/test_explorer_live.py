@@ -178,7 +178,9 @@ def test_numbers_that_json_cannot_say_and_long_vectors_are_cut() -> None:
     feed.publish(End(0, None, "waited" * 100))
     found = everything(feed)
     assert found["rounds"][0][2] == [None] * MOST_COORDINATES
-    assert found["ends"] == [{"node": 0, "value": None, "rounds": 0, "exposed": None, "proved": False, "text": ("waited" * 100)[:500]}]
+    assert found["ends"] == [
+        {"node": 0, "value": None, "rounds": 0, "exposed": None, "proved": False, "text": ("waited" * 100)[:500]}
+    ]
     json.dumps(found, allow_nan=False)
 
 

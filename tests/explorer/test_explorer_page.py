@@ -621,6 +621,18 @@ def test_a_running_network_is_followed(visit: Visit) -> None:
     expect(page.locator("#status")).to_contain_text("ended")
 
 
+def test_an_answer_with_noise_is_not_called_the_median(visit: Visit) -> None:
+    feed = Feed()
+    feed.publish(Start(("ann", "ben", "cat"), [[0, 1], [1, 2]], "median", "search", all=True, own=None))
+    for i in range(3):
+        feed.publish(End(i, Answer((4.5,), (), None, rounds=9, exposed=False, rank_error=0.25)))
+    with serve(feed) as address:
+        page = visit(address).page
+        expect(page.locator(".outcome")).to_contain_text("With noise, 4.5 was found; nothing proves it")
+        expect(page.locator(".outcome")).not_to_contain_text("median")
+        expect(page.locator(".of-funnel canvas")).not_to_have_attribute("aria-label", re.compile("The median is"))
+
+
 def test_a_real_node_s_page_shows_that_node_only(visit: Visit) -> None:
     feed = Feed()
     drive(feed, everything=False, node=2)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import struct
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 
@@ -156,6 +157,56 @@ def test_with_noise_the_curve_goes_to_the_noised_answer_and_not_to_the_true_one(
     assert told.facts["title"] == "median of the noised numbers"
 
 
+@given(
+    values=st.lists(st.floats(-1e6, 1e6) | st.sampled_from([3.0, 4.0]), min_size=3, max_size=9),
+    power=st.sampled_from([1e-9, 1.0, 1e9]),
+    iterations=st.integers(1, 60),
+    of_file=st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_an_answer_is_told_only_where_it_is_proved(
+    values: list[float], power: float, iterations: int, of_file: bool
+) -> None:
+    numbers = " ".join(repr(value * power) for value in values)
+    made = prepare(
+        parse(
+            {
+                "method": "consensus",
+                "graph": "complete",
+                "data": "own",
+                "numbers": numbers,
+                "stop": "iterations",
+                "iterations": str(iterations),
+            }
+        )
+    ).run()
+    result = made.result
+    assert result is not None
+    told = replay(replace(made, values=None, result=None) if of_file else made).facts
+    x = made.trace.x[-1]
+    assert (told["proof"] is None) == (told["found"] is None) == (not result.certified)
+    if result.certified:
+        assert told["found"] == result.value
+        assert abs(told["found"] - sorted(made.values)[(len(values) - 1) // 2]) <= result.certificate.tolerance  # type: ignore[union-attr, arg-type]
+    else:
+        assert ("answer" in told) == (not of_file)
+        assert [float(end.replace("−", "-")) for end in told["between"]] == pytest.approx([x.min(), x.max()], rel=1e-9)
+
+
+@pytest.mark.parametrize("stop", [None, midst.Certified(), midst.After(3)])
+def test_a_file_says_what_it_proves(saved: Path, stop: Any) -> None:
+    values = streams(7).values.standard_normal(9)
+    result = midst.median(values, "ring", method=midst.Consensus(stop=stop), rng=7, record="all")
+    result.trace.save(saved)
+    facts = replay(open_file(saved, parse({"source": "file"}, file=True)), saved.name).facts
+    if stop is None:
+        assert facts["proof"] == f"exact, by the totals of {result.probes} probes"
+    elif result.certified:
+        spread = np.ptp(result.trace.x[-1])
+        assert facts["proof"] == f"certified to within {spread:.3g}"
+    assert facts["found"] == (result.value if result.certified else None)
+
+
 @pytest.mark.parametrize("record", ["audit", "auto", 7])
 def test_what_a_file_left_out_is_worked_out_again(saved: Path, record: Any) -> None:
     drawn = streams(7)
@@ -240,7 +291,9 @@ def test_a_worker_makes_one_run_after_the_other() -> None:
 
 def test_a_worker_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("midst.solving._BETWEEN_REPORTS", 0.0)
-    frames = talk({"settings": {"method": "consensus", "n": "5", "stop": "iterations", "iterations": "9"}, "file": None})
+    frames = talk(
+        {"settings": {"method": "consensus", "n": "5", "stop": "iterations", "iterations": "9"}, "file": None}
+    )
     messages = [json.loads(body) for letter, body in frames if letter == b"J"]
     assert [message["t"] for message in messages if message["kind"] == "progress"] == list(range(8))
     assert messages[0]["most"] == 9
@@ -311,7 +364,11 @@ def test_what_is_sent_is_the_number_clipped_to_the_interval(settings: dict[str, 
 def test_no_interval_is_told_where_there_is_none(saved: Path) -> None:
     assert "interval" not in story(method="consensus", n="5", objective="mean").arrays
     assert "interval" not in story(n="5", method="search").arrays
-    assert "interval" not in story(method="consensus", n="1000", graph="path", stop="iterations", iterations="600").arrays  # too many
-    midst.median(np.arange(5.0), graph="ring", rng=np.random.default_rng(1), method="consensus", record="auto").trace.save(saved)
+    assert (
+        "interval" not in story(method="consensus", n="1000", graph="path", stop="iterations", iterations="600").arrays
+    )  # too many
+    midst.median(
+        np.arange(5.0), graph="ring", rng=np.random.default_rng(1), method="consensus", record="auto"
+    ).trace.save(saved)
     made = open_file(saved, parse({"source": "file"}, file=True))
     assert "interval" not in replay(made).arrays
