@@ -195,10 +195,10 @@ export class Form {
     const count = own || graph === "own graph" ? (own ? "own numbers" : "") : `${words("n")} nodes`;
     const parts = [graph, count, words("objective")].filter(Boolean);
     const method = this.inputs.get("method").value;
-    parts.push(`by ${method}`);
     for (const name of ["c", "mu", "sigma"]) {
       if (method === "consensus" && words(name)) parts.push(`${{ c: "c", mu: "μ", sigma: "σ" }[name]} = ${words(name).replace("-", "−")}`);
     }
+    parts.push(`by ${method}`);
     if (words("dp") !== "none") parts.push(`noise: ${words("dp")}`);
     if (this.inputs.get("init").value === "sealed") parts.push("sealed");
     return parts.join(" · ");
