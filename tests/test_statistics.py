@@ -196,5 +196,5 @@ def test_what_there_are_too_few_values_for_is_refused():
 
 
 def test_sums_need_a_grid():
-    with pytest.raises(InputError, match="mean need public bounds and a public resolution"):
+    with pytest.raises(InputError, match="mean: public bounds and a public resolution are needed"):
         find(["median", "mean"], [1.0, 2.0, 3.0], resolution=None)

@@ -165,9 +165,7 @@ def make_method(method: MethodName | Method) -> Method:
         return method
     if method not in METHODS:
         near = closest(str(method), METHODS)
-        raise InputError(
-            f"method must be 'search' or 'consensus', or such as midst.Search(arity=7), not {method!r}{near}"
-        )
+        raise InputError(f"method must be 'search' or 'consensus', or one of midst's own, not {method!r}{near}")
     return Search() if method == "search" else Consensus()
 
 

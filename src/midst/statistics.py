@@ -340,7 +340,7 @@ def _read(plan: Plan, search: SearchState, statistic: Statistic, column: int) ->
     if statistic.kind == "trimmed":
         cut = statistic.cut(total)
         return _rounded((summed - cut * (low + high)) * step / (total - 2 * cut))
-    return _rounded(summed * step)
+    return _rounded(summed * step / (total if statistic.kind == "winsorised" else 1))
 
 
 def _above(plan: Plan, search: SearchState, goal: SumGoal) -> int:

@@ -195,12 +195,12 @@ def solve_ensemble(
     source = source_of(problems)
     method = choose_method(method, source.different)
     workers = whole_number("workers", cores() if workers is None else workers)
+    normals = edge_normals(rng, source.runs, first)
     if isinstance(method, Search):
         if device is not None:
             raise InputError("device is of method consensus; choose that method, or leave it out")
         return _search(source, method, workers)
-    settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs, first)
-    groups = source.groups()
+    settings, groups = _settings(source, method, bounds), source.groups()
     if device is not None:
         result, starts = _run_on_device(source, groups, settings, normals, device, dtype)
     else:
