@@ -175,11 +175,25 @@ def test_bits_are_by_the_public_bounds_unless_a_prior_is_given() -> None:
     assert f'"bits": {expected}'.encode() in parts(result.page(prior=normal))["a.audit"]
 
 
+@pytest.mark.parametrize("method", ["search", "consensus"])
+def test_without_bounds_bits_are_by_a_prior_of_the_numbers_own_size(method: str, file: Path) -> None:
+    salaries = np.array([52100.0, 65400.0, 40900.0, 84300.0, 71300.0, 58100.0, 57900.0])
+    (values := file.with_name("salaries.txt")).write_text("\n".join(map(str, salaries)))
+    for power in (1.0, 1e-10, -1.0):
+        result = midst.median(salaries * power, "ring", rng=7, method=method)
+        told = json.loads(json.dumps(unpack(parts(result.page())["a.audit"])[0]))["audit"]["nodes"]
+        assert all(0 <= node["bits"] < 60 for node in told)
+    write(file, "--graph", "ring", "--values", str(values), "--method", method)
+    assert b"Normal(mean=58100.0" in parts(file.read_text())["a.run"]
+    write(file, "--graph", "ring", "--nodes", "7", "--method", method)
+    assert b"Normal(mean=0.0, std=1.0)" in parts(file.read_text())["a.run"]
+
+
 # What is done with it
 
 
 def ready(page: Page, count: int = 1) -> None:
-    expect(page.locator(".panel[data-state=done]")).to_have_count(count)
+    expect(page.locator(".panel[data-state=done]")).to_have_count(count, timeout=20_000)
 
 
 def go_to(page: Page, t: int) -> None:

@@ -77,15 +77,18 @@ def pack_result(
         result: of a run.
         values: the private ones, before there was noise on them; None where they are not known.
         bounds: the public ones, likewise.
-        prior: what is believed of a value before; uniform between the public bounds if not given, N(0, 1) where there
-            are none.
+        prior: what is believed of a value before; uniform between the public bounds if not given, normal about the
+            result where there are none, as wide as the public scale, or else as the result is large.
         noise: on the values, and the values with it.
 
     Raises:
         InputError: the record does not have what is to be shown, or there was noise on the totals.
     """
-    if prior is None:
-        prior = Normal() if bounds is None else Uniform(*(float(np.ravel(end)[0]) for end in bounds))
+    if prior is None and bounds is not None:
+        prior = Uniform(*(float(np.ravel(end)[0]) for end in bounds))
+    elif prior is None:  # by nothing that the page does not tell anyway
+        middle = float(np.ravel(result.value)[0])
+        prior = Normal(middle, _one(result.trace.parameters.get("scale", abs(middle) or 1.0), 0))
 
     def first(held: Array | None) -> Array | None:
         return None if held is None or result.trace.owners is not None else held.reshape(result.nodes, -1)[:, 0]
@@ -169,7 +172,8 @@ def replay(made: Made, name: str | None = None) -> Replay:
         arrays |= {"at_or_below": weighed[0], "at_or_above": weighed[1]}
         met = weighed[0][-1] >= below and weighed[1][-1] >= above
     facts["proof"], facts["found"] = _proof(made, x[-1], met)
-    facts |= {"shown": _show(facts["found"]), "between": [_show(x[-1].min()), _show(x[-1].max())]}
+    few, all_digits = ([_show(end, digits) for end in (x[-1].min(), x[-1].max())] for digits in (10, 17))
+    facts |= {"shown": _show(facts["found"]), "between": few if few[0] != few[1] else all_digits}
     low, high = (facts["found"],) * 2 if held is None else _answer(trace, held)
     if low is not None and high is not None:
         facts["answer"] = {"low": low, "high": high}
@@ -356,8 +360,8 @@ def _proof(made: Made, x: Array, met: bool) -> tuple[str | None, float | None]:
     return (f"certified to within {spread:.3g}", middle) if met and spread <= tolerance else (None, None)
 
 
-def _show(found: float | None) -> str:
-    return "" if found is None else tidy_power(f"{found:.10g}")
+def _show(found: float | None, digits: int = 10) -> str:
+    return "" if found is None else tidy_power(f"{found:.{digits}g}")
 
 
 def _result(made: Made) -> Facts | None:
