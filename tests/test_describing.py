@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import midst
@@ -44,6 +47,25 @@ def test_participants_behind_masks_find_the_same(seed):
     public = {"bounds": (-100, 100), "resolution": "0.1"} if seed % 2 else {}
     one, other = (midst.describe(data, "star", names, engine=engine, **public) for engine in ("arrays", "reference"))
     assert one.to_dict() == other.to_dict()
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_histogram_is_that_of_numpy_of_the_rounded_values(data):
+    """On the grid, halfway and elsewhere, beyond the bounds, and where there is neither."""
+    resolution = data.draw(st.sampled_from((None, 1, "0.1", 0.1, "0.25", Fraction(1, 3))))
+    step = Fraction(str(resolution or "0.1"))
+    value = st.integers(-12, 12).map(lambda k: float(k * step / 2)) | st.floats(-5, 5)
+    lists = data.draw(st.lists(st.lists(value, min_size=1, max_size=4), min_size=3, max_size=5))
+    edge = st.integers(-30, 30).map(lambda k: k * step / 2) | st.decimals(-9, 9, places=2).map(Fraction)
+    words = [str(each) for each in sorted(data.draw(st.sets(edge, min_size=2, max_size=6)))]
+    name, pooled = "histogram:" + ",".join(words), np.concatenate(lists)
+    bounds = (pooled.min(), pooled.max() + 1) if data.draw(st.booleans()) else None
+    engine = data.draw(st.sampled_from(("arrays", "reference")))
+    found = midst.describe(lists, "complete", [name], resolution=resolution, bounds=bounds, engine=engine)
+    rounded = [float(round(Fraction(each) / step) * step) for each in pooled] if resolution else pooled
+    edges = [float(Fraction(word)) for word in words]
+    assert found[name].tolist() == np.histogram(rounded, edges)[0].tolist()
 
 
 def test_columns_have_their_own_answers():
