@@ -339,7 +339,8 @@ def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
 
     feed = Feed()
     edges = [[charter.number(a), charter.number(b)] for a, b in charter.edges]
-    feed.publish(Start(charter.names, edges, charter.title, charter.method, all=True, own=None))
+    start = Start(charter.names, edges, charter.title, charter.method, True, None, charter.is_verified)
+    feed.publish(start)
     with serve(feed) as address, pointer(address) as (file, shown):
         click.echo(f"midst: follow the network at {shown}", err=True)
         if sys.stderr.isatty():
