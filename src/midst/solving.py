@@ -541,7 +541,7 @@ def median(
 
     Args:
         values: one number, or one row of numbers, a node; or a list a node, with `pooled=True`. In the order of the
-            nodes, or by their names: {"anna": 3.0, …}.
+            nodes, or by their names: {"anna": 3.0, …}, or a pandas Series with the names as its index.
         graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
         definition: the answer that is meant where there are two, as for an even number of values; see `Quantile`.
         **options: of `Problem` (weights, weight_unit, scale, bounds, resolution, pooled) and of `solve` (method, rng,
