@@ -30,6 +30,7 @@ from midst.graphs.spanning import Tree, spanning_tree
 from midst.objectives import ENDS, Quantile
 from midst.privacy.priors import Prior
 from midst.privacy.vectors import LeakageCount, VectorLeakage, add_up_leakage, check_leakage
+from midst.problems import names_of
 from midst.progress import watch_tasks
 from midst.protocol.vectors.lanes import packed_bytes
 from midst.protocol.vectors.layout import Chunk, Layout
@@ -293,9 +294,10 @@ def _whole(weights: ArrayLike | None, clients: int) -> tuple[int, ...]:
     if weights is None:
         return (1,) * clients
     given = np.asarray(weights)
-    if given.shape != (clients,) or given.dtype.kind not in "iuf" or not (given == np.rint(given)).all():
-        raise InputError("weights must be one whole number a client")
-    whole = tuple(map(int, given))
+    odd = np.ma.is_masked(weights) or names_of(weights) not in (None, [*range(clients)])
+    if odd or given.shape != (clients,) or given.dtype.kind not in "iuf" or not (given == np.rint(given)).all():
+        raise InputError("weights must be one whole number a client, in their order, without a mask or names")
+    whole = tuple(map(int, np.array(weights, object)))  # a list of whole numbers and floats is no array of floats here
     if min(whole, default=0) < 0 or not 0 < sum(whole) < 2**62:
         raise InputError("weights must be whole numbers from 0 on, and not all of them 0")
     return whole
