@@ -94,6 +94,13 @@ def test_an_option_of_the_iteration_is_refused_by_the_search(options, words, met
         midst.median(VALUES, "ring", method=method, **options)
 
 
+@pytest.mark.parametrize("name", ["c", "theta", "mu", "sigma", "stop", "arity"])
+def test_an_option_of_a_method_names_the_method(name):
+    kind = "Search" if name == "arity" else "Consensus"
+    with pytest.raises(InputError, match=rf"{name} is an option of a method; give method=midst.{kind}\({name}=…\)"):
+        midst.median(VALUES, "ring", **{name: 1})
+
+
 @pytest.mark.parametrize(
     "option",
     ["--c=1", "--theta=0.4", "--mu=1", "--sigma=1", "--stop=exact", "--iterations=5", "--limit=9", "--force"],

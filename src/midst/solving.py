@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from inspect import Parameter, signature
 from secrets import token_bytes
@@ -598,6 +598,9 @@ def _find(values: Values, graph: Any, objective: Objective, options: Options) ->
     of_solve: dict[str, Any] = {}
     for name, option in options.items():
         (of_problem if name in ProblemOptions.__annotations__ else of_solve)[name] = option
+    for kind in (Consensus, Search):
+        for name in of_solve.keys() & {each.name for each in fields(kind)}:
+            raise InputError(f"{name} is an option of a method; give method=midst.{kind.__name__}({name}=…)")
     if isinstance(graph, str):
         held = list(values.values()) if isinstance(values, Mapping) else values
         nodes = int(check_lists(held)[1][-1]) + 1 if options.get("pooled") else len(check_values(held))
