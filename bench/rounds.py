@@ -5,17 +5,20 @@ swing through the median together, and are near it for a moment, long before the
 can tell such a moment.
 
 c = 1, sigma = 0.1, mu = 0, N(0, 1) data, public scale 1 and bounds ±10; medians over the runs.
+
+    python -m bench.rounds [--quick] [--out bench/results]
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import numpy as np
+from bench.tables import Row, run_parts
 
 from midst import After, Consensus, Problem, graphs, solve
 
+RUNS = 100
 FAMILIES = {
     "ring-15": lambda seed: graphs.ring(15),
     "rgg-15": lambda seed: graphs.rgg(15, rng=seed),
@@ -44,7 +47,7 @@ def plain_rounds(one: Problem, seed: int, tolerance: float = 1e-6) -> int:
         iterations *= 2
 
 
-def exact_rounds(family: str, runs: int) -> dict[str, object]:
+def exact_rounds(family: str, runs: int) -> Row:
     """Median rounds of both ways to the exact answer, and whom they expose."""
     exact, search, exposed = [], [], []
     for seed in range(runs):
@@ -62,13 +65,13 @@ def exact_rounds(family: str, runs: int) -> dict[str, object]:
     }
 
 
-def against_plain(runs: int) -> Iterator[dict[str, object]]:
+def against_plain(quick: bool) -> Iterator[Row]:
     """One row a family: rounds of the search, of the exact finish, and of the plain iteration."""
+    runs = 1 if quick else RUNS
     for family in FAMILIES:
         plain = float(np.median([plain_rounds(problem(family, seed), seed) for seed in range(runs)]))
-        yield exact_rounds(family, runs) | {"plain to 1e-6": plain, "runs": runs}
+        yield {**exact_rounds(family, runs), "plain to 1e-6": plain, "runs": runs}
 
 
 if __name__ == "__main__":
-    for row in against_plain(int(sys.argv[1]) if len(sys.argv) > 1 else 100):
-        print(row, flush=True)
+    run_parts("rounds", {"rounds": against_plain})
