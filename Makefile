@@ -53,7 +53,7 @@ linkcheck: $(VENV)/.dev  ## asks every outside link of the documentation; needs 
 torture: $(VENV)/.dev flower  ## the long runs of the test-suite, and those with Flower; RUNS=10000 for more
 	MIDST_RUNS=$(or $(RUNS),10000) $(BIN)/python -m pytest -n auto -m torture
 
-mutants: $(VENV)/.dev  ## plants bugs one at a time, which the tests must catch; PART=journal for some of them
+mutants: $(VENV)/.dev  ## plants attacks one at a time, which the tests must catch; PART=journal for some of them
 	$(BIN)/python tests/mutants/run_mutants.py --workers $(or $(WORKERS),2) $(PART)
 
 flower: .flower/.made  ## ten clients of Flower, three of them poisoned: its tests, and accuracy.png

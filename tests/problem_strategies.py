@@ -60,8 +60,8 @@ def weights_for(draw, n):
 
 
 @st.composite
-def problems(draw, max_nodes=60, objectives=None):
-    graph = draw(graph_of(max_nodes=max_nodes))
+def problems(draw, max_nodes=60, objectives=None, min_nodes=2):
+    graph = draw(graph_of(min_nodes, max_nodes))
     return Problem(
         graph,
         draw(data_for(graph.n)),

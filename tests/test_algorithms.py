@@ -72,7 +72,7 @@ def test_what_comes_out():
     assert run.estimates.shape == (41, 9)
     np.testing.assert_array_equal(run.estimates[0], problem.values)
     assert run.value == pytest.approx(problem.values.mean(), abs=1e-4)
-    assert run.error == abs(run.value - problem.values.mean())
+    assert run.error == abs(run.value - float(problem.answer[0]))
     assert run.errors[0] == np.abs(problem.values - problem.values.mean()).max()
     assert run.errors[-1] < 1e-3
     assert len(run.sent) == 40

@@ -46,7 +46,7 @@ def test_a_vector_is_a_row_a_coordinate() -> None:
 @pytest.mark.parametrize("coordinates", [None, 2])
 def test_a_trace_is_a_row_for_what_a_node_sent(coordinates: int | None) -> None:
     values = VALUES if coordinates is None else np.column_stack([VALUES, -VALUES])
-    trace = midst.median(values, "ring", rng=5, record="all", keep_values=True).trace
+    trace = midst.median(values, "ring", method="consensus", rng=5, record="all", keep_values=True).trace
     frame = trace.to_pandas()
     assert set(frame) == documented(midst.Trace.to_pandas) - {"step", "cell", "lowest", "highest", "total"}
     assert len(frame) == trace.x.size
@@ -60,11 +60,11 @@ def test_a_trace_is_a_row_for_what_a_node_sent(coordinates: int | None) -> None:
 
 
 def test_no_private_value_unless_the_trace_holds_them() -> None:
-    assert "private_value" not in run(record="all").trace.to_pandas()
+    assert "private_value" not in run(method="consensus", record="all").trace.to_pandas()
 
 
 def test_names_of_nodes() -> None:
-    trace = midst.median({"anna": 1.0, "bob": 2.0, "carl": 3.0}, "ring", rng=5).trace
+    trace = midst.median({"anna": 1.0, "bob": 2.0, "carl": 3.0}, "ring", method="consensus", rng=5).trace
     assert trace.to_pandas()["name"].tolist()[:3] == ["anna", "bob", "carl"]
 
 

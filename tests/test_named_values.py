@@ -71,7 +71,7 @@ def test_rows_and_lists_by_name() -> None:
             {**VALUES, 987.5: 1.0},
             "a value is given for what is no name: the graph has no such node; its nodes are anna",
         ),
-        ({**VALUES, "emil": "987.5?"}, "values must be numbers"),
+        ({**VALUES, "emil": "987.5?"}, "values, node 4: not a number"),
     ],
 )
 def test_what_does_not_fit_is_named_and_not_shown(given: dict[Any, Any], error: str) -> None:

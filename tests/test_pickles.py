@@ -167,6 +167,8 @@ ALL = SEARCHES | ITERATIONS
 def solved(name: str, **options: Any) -> Result:
     values, others = ALL[name]
     settings = {"method": "search"} | others | options
+    if name in SEARCHES:
+        settings["record"] = "auto"
     of_problem = {key: settings.pop(key) for key in tuple(settings) if key in PROBLEM_OPTIONS}
     graph = SMALL if of_problem.get("pooled") else GRAPH if len(values) == 15 else graphs.ring(len(values))
     return midst.solve(Problem(graph, values, **of_problem), rng=5, throw=False, **settings)

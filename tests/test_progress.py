@@ -21,7 +21,7 @@ import midst, midst.progress, midst.solving
 from midst.studies.sweep import run_sweep
 from midst.studies.sweep.spec import parse_spec
 midst.progress._BETWEEN = midst.solving._BETWEEN_REPORTS = 0.0
-result = midst.median(np.arange(31.0), "ring", rng=1, progress=True)
+result = midst.median(np.arange(31.0), "ring", method="consensus", rng=1, progress=True)
 run_sweep(parse_spec({"runs": 2, "grid": {"n": [5, 6, 7]}}), "sweep", progress=True).cells
 """
 
@@ -55,7 +55,7 @@ def test_a_bar_in_a_notebook(tmp_path: Path) -> None:
 def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    midst.median(np.arange(9.0), "ring", rng=1, progress=True)
+    midst.median(np.arange(9.0), "ring", method="consensus", rng=1, progress=True)
     make_plan(Setting(graphs.ring(5), Normal(), midst.Adversary()), 200, runs=2, cs=[1.0], sigmas=[0.1], progress=True)
     shown = capsys.readouterr().err
     assert "searching" in shown
@@ -64,13 +64,15 @@ def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("progress", [True, False, None])
 def test_nothing_elsewhere(progress: bool | None, capsys: pytest.CaptureFixture[str]) -> None:
-    midst.median(np.arange(9.0), "ring", rng=1, progress=progress)
+    midst.median(np.arange(9.0), "ring", method="consensus", rng=1, progress=progress)
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_function_is_told_as_before() -> None:
     told: list[tuple[int, float | None]] = []
-    result = midst.median(np.arange(9.0), "ring", rng=1, progress=lambda t, spread: told.append((t, spread)))
+    result = midst.median(
+        np.arange(9.0), "ring", method="consensus", rng=1, progress=lambda t, spread: told.append((t, spread))
+    )
     assert told[-1] == (result.iterations - 1, None)
     for watch in (watch_tasks(told.append, "x", "runs"), watch_run(told.append)):  # type: ignore[arg-type]
         with watch as given:

@@ -95,7 +95,7 @@ def walk(system, engine, iterations=60):
 @pytest.mark.parametrize("engine", ["arrays", "edges", "reference"])
 def test_lists_of_one_are_the_paper_to_the_last_bit(engine):
     graph, values = graphs.rgg(12, rng=2), np.random.default_rng(1).normal(size=12)
-    one = system_of(Problem(graph, values, objective=Quantile(0.5)), 3, c=0.7, mu=-1.0, sigma=1.0)
+    one = system_of(Problem(graph, values, objective=Quantile(0.5, "any")), 3, c=0.7, mu=-1.0, sigma=1.0)
     other = system_of(
         Problem(graph, values[:, None], objective=ListMedian(), pooled=True), 3, c=0.7, mu=-1.0, sigma=1.0
     )
@@ -230,7 +230,7 @@ LISTS = Problem(RING, [[1, 2], [3], [4, 5, 6], [7], [8]], objective=ListMedian()
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: solve(ONE, Search()), "finds quantiles, and no Huber location; try method consensus$"),
+        (lambda: solve(ONE, Search()), "finds quantiles and means, and no Huber location; try method consensus$"),
         (lambda: solve(LISTS, Search()), "try method consensus, or a quantile of the same lists$"),
         (lambda: solve(ONE, Consensus(stop=Exact())), "no search finds a Huber location; try stop certified"),
         (lambda: solve(ONE, Consensus(theta=1.0)), "theta = 1 need not converge for a Huber location"),

@@ -43,14 +43,14 @@ def test_a_trace(method: midst.Result) -> None:
 
 
 def test_a_trace_that_keeps_nothing_says_so() -> None:
-    assert cells(midst.median(VALUES, "ring", rng=5).trace._repr_html_())["kept besides"] == "nothing"
-    vectors = midst.median(np.column_stack([VALUES] * 6), "ring", rng=5).trace._repr_html_()
+    assert cells(midst.median(VALUES, "ring").trace._repr_html_())["kept besides"] == "nothing"
+    vectors = midst.median(np.column_stack([VALUES] * 6), "ring", method="consensus", rng=5).trace._repr_html_()
     assert cells(vectors)["found"].endswith(" …")
     assert cells(vectors)["c"] == "6, one a coordinate"
 
 
 def test_a_leakage() -> None:
-    trace = midst.median(VALUES, "ring", rng=5, record="audit").trace
+    trace = midst.median(VALUES, "ring", method="consensus", rng=5, record="audit").trace
     leakage = midst.audit(trace, midst.Adversary((2,), eavesdrops=False))
     shown = cells(leakage._repr_html_())
     assert shown["exposed"].startswith(f"{leakage.exposed_count} of 8 honest nodes")

@@ -158,12 +158,12 @@ def test_c_given_means_the_papers_c():
 
 
 def test_same_seed_same_run():
-    one, two = (midst.median(VALUES, "rgg", rng=5, record="all").trace for _ in range(2))
+    one, two = (midst.median(VALUES, "rgg", method="consensus", rng=5, record="all").trace for _ in range(2))
     np.testing.assert_array_equal(one.x, two.x)
     assert one.seed == 5
-    three = midst.median(VALUES, "rgg", rng=np.random.default_rng(5), record="all").trace
+    three = midst.median(VALUES, "rgg", method="consensus", rng=np.random.default_rng(5), record="all").trace
     assert three.seed is None
-    other = midst.median(VALUES, "rgg", rng=6, record="all").trace
+    other = midst.median(VALUES, "rgg", method="consensus", rng=6, record="all").trace
     assert other.x.shape != one.x.shape or (other.x != one.x).any()
 
 
@@ -177,7 +177,7 @@ def test_result_for_people_and_programs():
         midst.median(VALUES, "ring", method=midst.Consensus(stop=midst.Certified()), rng=1)
     )
     assert "<table>" in result._repr_html_()
-    assert "every node, to whoever knows z(0)" in repr(midst.mean(VALUES, "ring", rng=1))
+    assert "every node, to an observer of z(0)" in repr(midst.mean(VALUES, "ring", method="consensus", rng=1))
     assert "…" in repr(
         midst.median(np.arange(80.0), "complete", method=midst.Consensus(c=1, mu=-70, stop=midst.Certified()), rng=1)
     )
@@ -203,8 +203,8 @@ def test_progress_is_reported(monkeypatch):
     assert seen[0][1] > seen[-1][1]
 
 
-def test_mean_is_everywhere_exposed_to_whoever_knows_z0():
-    assert midst.mean(VALUES, "ring", rng=1).exposed == tuple(range(15))
+def test_a_mean_by_the_iteration_exposes_every_node_to_an_observer_of_z0():
+    assert midst.mean(VALUES, "ring", method="consensus", rng=1).exposed == tuple(range(15))
 
 
 @pytest.mark.parametrize(
@@ -238,8 +238,8 @@ def test_bad_parameters(options, match):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"engine": "warp"}, "no engine 'warp' for consensus"),
-        ({"method": "guess"}, "method must be 'consensus' or 'search'"),
+        ({"engine": "warp"}, "no engine 'warp' for search"),
+        ({"method": "guess"}, "method must be 'search' or 'consensus'"),
         ({"method": "search", "engine": "edges"}, "no engine 'edges' for search"),
         ({"rng": -1}, "rng must be"),
         ({"rng": "seven"}, "rng must be"),

@@ -227,7 +227,7 @@ class Result:
             path: where to write it; it is returned, as text, if not given.
             values: put the private values into it; they are not there unless asked for.
             prior: for bits: what is believed of a value beforehand; uniform between the public bounds if not given,
-                N(0, 1) where there are none.
+                normal about the result where there are none.
 
         Raises:
             InputError: there is more than a page holds, the record or this copy does not have what is to be shown,

@@ -52,8 +52,14 @@ VAIN = {
         "--arity is an option of --method search",
     ),
     "noise of statistics": ((*MANY, "--dp", "offset:sigma=1"), "--dp is of a single answer"),
-    "an arity of a network's iteration": ((*UP, "--method", "consensus", "--arity", "2"), "--arity is no option of --method consensus"),
-    "proofs of a network's iteration": ((*UP, "--method", "consensus", "--verify"), "--verify is no option of --method consensus"),
+    "an arity of a network's iteration": (
+        (*UP, "--method", "consensus", "--arity", "2"),
+        "--arity is no option of --method consensus",
+    ),
+    "proofs of a network's iteration": (
+        (*UP, "--method", "consensus", "--verify"),
+        "--verify is no option of --method consensus",
+    ),
     "gaps in a network's draw": ((*UP, "--missing", "drop"), "--missing needs a file"),
     "statistics by a network's iteration": (
         ("up", "--graph", "ring", "--values", "values.txt", "--statistics", "mean", "--method", "consensus"),

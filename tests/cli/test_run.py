@@ -217,7 +217,9 @@ def test_no_proof_is_told_and_still_reported() -> None:
 def test_a_fixed_number_of_iterations_is_no_error() -> None:
     found = answer(*RUN, *BY_ITERATION, "--nodes", "9", "--iterations", "3")
     assert (found["certified"], found["iterations"]) == (False, 3)
-    assert answer(*RUN, *BY_ITERATION, "--nodes", "9", "--iterations", "3", "--theta", "1", "--force")["iterations"] == 3
+    assert (
+        answer(*RUN, *BY_ITERATION, "--nodes", "9", "--iterations", "3", "--theta", "1", "--force")["iterations"] == 3
+    )
 
 
 def test_a_full_disk_costs_the_file_and_not_the_answer(folder: Path) -> None:
@@ -230,7 +232,18 @@ def test_a_full_disk_costs_the_file_and_not_the_answer(folder: Path) -> None:
 
 def test_on_a_terminal_there_is_progress_and_a_table() -> None:
     screen, terminal = pty.openpty()
-    arguments = ["run", *BY_ITERATION, "--graph", "ring", "--nodes", "300", "--iterations", "12000", "--record", "audit"]
+    arguments = [
+        "run",
+        *BY_ITERATION,
+        "--graph",
+        "ring",
+        "--nodes",
+        "300",
+        "--iterations",
+        "12000",
+        "--record",
+        "audit",
+    ]
     with subprocess.Popen([sys.executable, "-m", "midst", *arguments], stdout=terminal, stderr=terminal) as process:
         os.close(terminal)
         shown = b""
@@ -342,7 +355,11 @@ REFUSALS: dict[str, tuple[Callable[[], None], tuple[str, ...], str]] = {
     "quantile below": (nothing, (*FIVE, "--quantile", "-0.1"), "quantile must be in [0, 1]"),
     "quantile nan": (nothing, (*FIVE, "--quantile", "nan"), "quantile must be a number in [0, 1]"),
     "two objectives": (nothing, (*FIVE, "--quantile", "0.9", "--objective", "mean"), "not both"),
-    "exact without a value": (nothing, ("--nodes", "4", *BY_ITERATION, "--stop", "exact", "--definition", "any"), "stop certified"),
+    "exact without a value": (
+        nothing,
+        ("--nodes", "4", *BY_ITERATION, "--stop", "exact", "--definition", "any"),
+        "stop certified",
+    ),
     "search for any": (
         nothing,
         ("--nodes", "4", "--method", "search", "--definition", "any"),

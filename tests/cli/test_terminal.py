@@ -84,7 +84,11 @@ ITERATED = (*RUN, "--method", "consensus")
         (slow("midst.graphs.generators", "_near"), RUN, "making the graph"),
         (slow("midst.solving", "_by_search"), RUN, "searching"),
         (slow("midst.solving", "_search"), ITERATED, "searching"),
-        ("import midst.solving\nmidst.solving._BETWEEN_REPORTS = 0.0", (*ITERATED, "--iterations", "300"), "iteration "),
+        (
+            "import midst.solving\nmidst.solving._BETWEEN_REPORTS = 0.0",
+            (*ITERATED, "--iterations", "300"),
+            "iteration ",
+        ),
         (slow("midst.privacy.audit", "audit"), ("audit", "run.npz"), "auditing"),
         (slow("midst.privacy.attack", "reconstruct"), ("attack", "run.npz"), "estimating every value"),
         (slow("midst.studies.expectation", "expect"), ("plan", *RUN[1:5], "--runs", "2"), "2 runs of each method"),

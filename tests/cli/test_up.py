@@ -259,7 +259,9 @@ def test_killed_it_leaves_nobody_behind(tmp_path: Path) -> None:
 
 def test_killed_while_it_does_not_listen_it_leaves_nobody_behind(tmp_path: Path) -> None:
     """Those who have more to say than its pipes hold wait for it; they must not wait for ever."""
-    with up(tmp_path, "--graph", "ring", "--nodes", "12", "--objective", "mean", "--method", "consensus", "--explore") as one:
+    with up(
+        tmp_path, "--graph", "ring", "--nodes", "12", "--objective", "mean", "--method", "consensus", "--explore"
+    ) as one:
         one.until_running(12, rounds=3)
         one.process.send_signal(signal.SIGSTOP)
         time.sleep(2)

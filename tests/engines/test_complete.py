@@ -91,7 +91,7 @@ def test_a_given_z0_may_have_edges():
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_found_and_proved(objective):
-    result = solve(Problem(BARE, RNG.normal(size=30), objective=OBJECTIVES[objective]), rng=2)
+    result = solve(Problem(BARE, RNG.normal(size=30), objective=OBJECTIVES[objective]), Consensus(), rng=2)
     assert result.certified
     assert result.error <= (0 if result.certificate is None else result.certificate.tolerance)
 
@@ -108,12 +108,24 @@ def test_a_hundred_thousand_nodes():
 
 
 def test_command_line():
-    arguments = ["--graph", "complete", "--nodes", "20000", "--c", "5e-4", "--seed", "3", "--json"]
+    arguments = [
+        "--graph",
+        "complete",
+        "--nodes",
+        "20000",
+        "--method",
+        "consensus",
+        "--c",
+        "5e-4",
+        "--seed",
+        "3",
+        "--json",
+    ]
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     report = json.loads(done.stdout)
     assert (report["certified"], report["edges"]) == (True, 20_000 * 19_999 // 2)
     assert report["error"] == 0
-    small = ["--graph", "complete:listed=false", "--nodes", "9", "--seed", "3", "--json"]
+    small = ["--graph", "complete:listed=false", "--nodes", "9", "--method", "consensus", "--seed", "3", "--json"]
     assert json.loads(CliRunner().invoke(command, small, catch_exceptions=False).stdout)["error"] == 0
 
 
@@ -153,7 +165,7 @@ def test_trace_without_edges(tmp_path):
 )
 def test_what_needs_edges_is_refused(options, words):
     with pytest.raises(InputError, match=words) as caught:
-        solve(Problem(BARE, RNG.normal(size=30)), rng=1, **options)
+        solve(Problem(BARE, RNG.normal(size=30)), **{"method": "consensus", "rng": 1} | options)
     assert "\n" not in str(caught.value)
 
 

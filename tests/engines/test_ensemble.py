@@ -38,7 +38,7 @@ OBJECTIVES = {
     "mean": Mean(),
 }
 STOPS = {
-    "default": None,
+    "default": Consensus(),
     "certified": Consensus(stop=Certified()),
     "iterations": Consensus(stop=After(60)),
     "unfinished": Consensus(limit=9),
@@ -46,18 +46,19 @@ STOPS = {
 }
 
 
-def alone(problem, rng, method=None, run=0):
-    return solve(problem, method, rng=rng, run=run, record="all", throw=False)
+def alone(problem, rng, method, run=0):
+    record = "all" if isinstance(method, Consensus) else "auto"
+    return solve(problem, method, rng=rng, run=run, record=record, throw=False)
 
 
 def suits(objective, method):
-    """A search finds values, and no mean or point between two."""
-    return not isinstance(method, Search) or objective not in ("mean", "median")
+    """A search finds values and means, and no point between two."""
+    return not isinstance(method, Search) or objective != "median"
 
 
 def assert_same(result, k, run):
     """Row k of an ensemble is that run, and says nothing of nodes that it does not have."""
-    found = run.standing is not None
+    found = run.method == "search" or run.standing is not None
     size = max(np.abs(run.trace.x).max(initial=0), np.abs(run.value))
     np.testing.assert_allclose(result.value[k], run.value, rtol=0, atol=0 if found else 1e-12 * size)
     assert result.iterations[k] == run.iterations
@@ -139,7 +140,7 @@ METHODS = st.builds(Search, st.integers(1, 7), st.sampled_from(["rank", "value",
 
 
 @settings(max_examples=60)
-@given(problems(max_nodes=20), st.integers(0, 99), METHODS)
+@given(problems(max_nodes=20, min_nodes=3), st.integers(0, 99), METHODS)
 def test_every_search_is_the_plain_one(problem, seed, method):
     """Ties, weights, heavy tails, bounds, resolutions: as many probes, the same value, and what sorting gives."""
     several = several_of(problem, seed)
@@ -208,7 +209,7 @@ def test_lists():
     result = solve_ensemble(several, "search")
     assert result.value.tolist() == [5, 4, 1]
     with pytest.raises(InputError, match="lists are pooled by a search only"):
-        solve_ensemble(several)
+        solve_ensemble(several, "consensus")
 
 
 def test_bounds_a_run(monkeypatch):
@@ -218,7 +219,7 @@ def test_bounds_a_run(monkeypatch):
     ends = values.min(axis=0) - rng.random(50), values.max(axis=0) + rng.random(50)
     problem = Problem(graphs.rgg(7, rng=1), values, bounds=ends)
     monkeypatch.setattr(ensemble_search, "_NUMBERS", 7 * 8)
-    for method in ("search", "consensus"):
+    for method in (Search(), Consensus()):
         result = solve_ensemble(problem, method, rng=[*range(50)], workers=2)
         for k in range(50):
             own = Problem(problem.graph, values[:, k], bounds=(ends[0][k], ends[1][k]))
@@ -268,10 +269,10 @@ def test_blocks_of_runs_that_share_other_numbers(monkeypatch):
         np.testing.assert_array_equal(result.first_inside, at_once.first_inside)
         np.testing.assert_allclose(result.x, at_once.x, rtol=1e-12)
     for k in (0, 10, 29):
-        assert_same(at_once, k, alone(Problem(problem.graph, values[:, k]), 4, run=k))
+        assert_same(at_once, k, alone(Problem(problem.graph, values[:, k]), 4, Consensus(), run=k))
 
 
-SIZES = (12, 5, 30, 7, 2, 29, 13, 16, 8, 11, 31)  # so that some are padded, and none to more than twice its size
+SIZES = (12, 5, 30, 7, 3, 29, 13, 16, 8, 11, 31)  # so that some are padded, and none to more than twice its size
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -317,7 +318,8 @@ def test_a_run_without_a_proof_says_so():
 
 def test_without_bounds():
     problem = Problem(graphs.ring(9), np.arange(18.0).reshape(9, 2))
-    result, expected = solve_ensemble(problem, rng=1, bounds=False), solve_ensemble(problem, rng=1)
+    expected = solve_ensemble(problem, Consensus(), rng=1)
+    result = solve_ensemble(problem, Consensus(), rng=1, bounds=False)
     np.testing.assert_array_equal(result.x, expected.x)
     np.testing.assert_array_equal(result.first_inside, expected.first_inside)
 
@@ -360,18 +362,18 @@ def by(**options):
         ([1], {}, "sequence of problems"),
         ([SCALAR, Problem(graphs.ring(5), np.ones((5, 2)))], {}, "run 1 has coordinates"),
         ([SCALAR, Problem(graphs.ring(5), np.arange(5.0), objective=Mean())], {}, "run 1 seeks a mean"),
-        (SCALAR, {"method": "count"}, "method must be 'consensus' or 'search'"),
+        (SCALAR, {"method": "count"}, "method must be 'search' or 'consensus'"),
         ([SCALAR, EVEN], by(stop=Exact()), "is no one value to search for"),
         (AVERAGE, by(stop=Exact()), "is no one value to search for"),
         (EVEN, {"method": "search"}, "is no one value to search for"),
-        (AVERAGE, {"method": Search()}, "a search finds quantiles, and no mean"),
-        (SCALAR, {"method": Search(), "device": "cpu"}, "a search runs on the CPU; leave the device out"),
+        (SCALAR, {"method": Search(), "device": "cpu"}, "device is of method consensus"),
+        (SCALAR, {"method": Search(), "rng": -1}, "rng must be"),
         (SCALAR, by(z0=np.zeros(10)), "z0 is one run's; give it to midst.solve"),
         (SCALAR, {"workers": 1.5}, "workers must be"),
         (SCALAR, {"rng": -1}, "rng must be"),
         (SCALAR, {"rng": [1, 2]}, "2 generators for 1 runs"),
         (SCALAR, by(c=[1.0, 2.0]), "c must be a number, or one for each of the 1 runs"),
-        (SCALAR, by(c=-1.0), "c must be positive"),
+        (SCALAR, {"bounds": (0, 10)}, "bounds is True or False here"),
     ],
 )
 def test_bad_input(runs, options, words):
@@ -387,7 +389,7 @@ def test_runs_that_cannot_all_be_exact():
 
 
 @given(
-    st.integers(2, 16),
+    st.integers(3, 16),
     st.integers(1, 60),
     st.sampled_from(["none", "bounds", "of each"]),
     st.booleans(),

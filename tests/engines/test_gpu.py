@@ -143,7 +143,7 @@ def test_runs_that_do_not_come_close(case, limit):
 @pytest.mark.parametrize("case", ["one graph, in registers", "more nodes than registers"])
 def test_exact_in_single_precision(case):
     """What is searched for are the values themselves: exact whatever x was rounded to."""
-    found = solve_ensemble(SEARCHED[case], rng=5, device="cpu", dtype=np.float32)
+    found = solve_ensemble(SEARCHED[case], Consensus(), rng=5, device="cpu", dtype=np.float32)
     assert found.certified.all()
     assert not found.error.any()
 

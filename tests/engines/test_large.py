@@ -80,7 +80,7 @@ def test_who_does_not_come_to_an_end_says_so():
 )
 def test_what_is_not_for_a_device(problem, options, words):
     with pytest.raises(InputError, match=words):
-        solve(problem, engine="gpu", **options)
+        solve(problem, engine="gpu", **{"method": "consensus"} | options)
 
 
 def test_there_is_no_record_to_audit():

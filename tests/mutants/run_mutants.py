@@ -1,72 +1,79 @@
-"""Plants every bug of `bugs.py` by itself in a copy of the code and sees whether its tests catch it.
+"""Plant each attack of tests/mutants by itself in a copy of the code, and see that the tests it names catch it.
 
-    python tests/mutants/run_mutants.py            # all of them; what `make mutants` does
-    python tests/mutants/run_mutants.py journal    # those with this in their name or file
+    python tests/mutants/run_mutants.py            # all of them, as `make mutants` does
+    python tests/mutants/run_mutants.py journal    # those with this in the name of the patch or of a file it changes
+
+An attack is a patch that an adversary, or a subtle error, could be: `FOLDER/NAME.patch` holds a sentence that says what
+the attack does, a line `caught by TEST` for each test that may catch it (one of them must fail), and a unified diff.
 
 Rules:
-- The checkout is never written to: every worker has a copy of src and tests, and what tests leave behind stays there.
-- All selections must pass without a bug first, else their failing says nothing.
-- Caught means that a test failed. Tests that cannot be collected, or take too long, give no verdict, which is as bad as
-  a bug that survives.
+- The checkout is never written to: each worker has a copy of src and tests.
+- All named tests must pass without an attack first, else their failing says nothing.
+- Caught means that a test failed. Tests that cannot be collected or take too long give no verdict, and neither does a
+  patch that no longer applies. Both count as much as an attack that survives.
+- `git apply` plants a patch wherever its lines stand now. It needs only one line of context on each side of a change
+  (-C1), so that edits nearby do no harm, and it counts the lines itself (--recount), so that patches can be edited by
+  hand. Less context could plant an attack in the wrong place.
+
+To write a patch, or to renew one: change the code, write the head, append `git diff src`, and restore the code.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal, TypeVar
-
-from bugs import BUGS, SOURCE, Bug
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 600.0  # of one selection; the slowest takes half a minute
-_PASSED, _FAILED = 0, 1  # as pytest exits
-
-Outcome = Literal["caught", "survived", "no verdict"]
-T = TypeVar("T")
+LIMIT_S = 600.0  # of the tests of one attack; the slowest take half a minute
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What came of one bug, after how long, and what pytest said: which test failed."""
+class Attack:
+    """A patch: its file, its name, what it does, the tests that may catch it, and the files it changes."""
 
-    bug: Bug
-    outcome: Outcome
-    seconds: float
-    said: str
+    path: Path
+    name: str
+    does: str
+    tests: tuple[str, ...]
+    files: tuple[str, ...]
 
 
-def misplaced(bugs: Iterable[Bug], root: Path = ROOT) -> list[str]:
-    """What is wrong with the list itself, a line each: a bug must change one place, and have tests that exist."""
-    found, names = [], set()
-    for bug in bugs:
-        path = root / SOURCE / bug.file
-        places = path.read_text().count(bug.old) if path.is_file() else 0
-        if places != 1:
-            found.append(f"{bug.name}: its line is {places} times in {bug.file}")
-        if bug.old == bug.new or bug.name in names:
-            found.append(f"{bug.name}: changes nothing, or is there twice")
-        names.add(bug.name)
-        for selection in bug.tests:
-            file, _, test = selection.partition("::")
-            if not (root / file).is_file() or f"def {test.partition('[')[0]}" not in (root / file).read_text():
-                found.append(f"{bug.name}: there is no {selection}")
-    return found
+def read_attacks(folder: Path) -> list[Attack]:
+    """All patches of a folder and its folders, by name."""
+    attacks = []
+    for path in sorted(folder.rglob("*.patch")):
+        head, _, diff = path.read_text().partition("\n--- ")
+        tests = tuple(re.findall(r"^caught by (.+)$", head, re.MULTILINE))
+        files = tuple(re.findall(r"^\+\+\+ b/(.+)$", diff, re.MULTILINE))
+        if not (tests and files):
+            raise SystemExit(f"{path}: a patch needs a line 'caught by TEST', and a diff with a/ and b/")
+        name = str(path.relative_to(folder).with_suffix(""))
+        attacks.append(Attack(path, name, head.partition("\n")[0], tests, files))
+    return attacks
+
+
+def apply(attack: Attack, copy: Path, *options: str) -> tuple[int, str]:
+    """Apply a patch to a copy; how git exits (0, 1 if the patch does not fit, 128 if it is none) and what git says."""
+    line = ["git", "apply", "-C1", "--recount", "--whitespace=nowarn", *options, str(attack.path.resolve())]
+    apart = os.environ | {"GIT_CEILING_DIRECTORIES": str(copy.resolve().parent)}  # the copy is in no repository
+    done = subprocess.run(line, cwd=copy, env=apart, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr.strip()
 
 
 def run_tests(copy: Path, tests: Sequence[str]) -> tuple[int | None, str]:
-    """How pytest exits in a copy, None if it does not in time; and the first test that failed, or its last words."""
+    """Run tests in a copy; how pytest exits, None if not in time, and the first test that failed or the last words."""
     line = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
     line += ["--hypothesis-profile=mutants", *tests]  # that one example fails is enough
     kept = {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -81,47 +88,34 @@ def run_tests(copy: Path, tests: Sequence[str]) -> tuple[int | None, str]:
     return done.returncode, (failed or lines[-1:] or [""])[0]
 
 
-@contextmanager
-def planted(copy: Path, bug: Bug) -> Iterator[None]:
-    """A copy with the bug in it."""
-    path = copy / SOURCE / bug.file
-    text = path.read_text()
-    path.write_text(text.replace(bug.old, bug.new))
-    try:
-        yield
-    finally:
-        path.write_text(text)
+def judge(attack: Attack, copy: Path) -> tuple[str, str]:
+    """Plant an attack in a copy, run its tests, and restore the copy: "caught" or not, and what was said."""
+    texts = {copy / file: (copy / file).read_text() for file in attack.files if (copy / file).is_file()}
+    code, said = apply(attack, copy)
+    if code != 0:
+        return "no verdict", f"the patch no longer applies: {said}"
+    code, said = run_tests(copy, attack.tests)
+    for file, text in texts.items():
+        file.write_text(text)
+    return {0: "survived", 1: "caught"}.get(code, "no verdict"), said.partition(" - ")[0]  # as pytest exits
 
 
-def judge(copy: Path, bug: Bug) -> Verdict:
-    """Plant a bug in a copy and run its tests."""
-    start = time.monotonic()
-    with planted(copy, bug):
-        code, said = run_tests(copy, bug.tests)
-    outcome: Outcome = "caught" if code == _FAILED else "survived" if code == _PASSED else "no verdict"
-    return Verdict(bug, outcome, time.monotonic() - start, said)
-
-
-def make_copy(root: Path, folder: Path) -> Path:
-    """What the tests need of a checkout."""
+def in_copies(root: Path, workers: int, task: Callable[[Any, Path], None], over: Iterable[Any]) -> None:
+    """Do a task for each, so many at once, each worker in a copy of what the tests need of a checkout."""
     unwanted = shutil.ignore_patterns("__pycache__", ".hypothesis")
-    for part in ("src", "tests"):
-        shutil.copytree(root / part, folder / part, ignore=unwanted)
-    shutil.copy(root / "pyproject.toml", folder)
-    return folder
-
-
-def in_copies(root: Path, workers: int, task: Callable[[Path, T], None], over: Iterable[T]) -> None:
-    """Do a task for each, so many at once, each worker in a copy of its own."""
     with tempfile.TemporaryDirectory(prefix="midst-mutants-") as folder:
         free: SimpleQueue[Path] = SimpleQueue()
         for k in range(workers):
-            free.put(make_copy(root, Path(folder) / str(k)))
+            copy = Path(folder) / str(k)
+            for part in ("src", "tests"):
+                shutil.copytree(root / part, copy / part, ignore=unwanted)
+            shutil.copy(root / "pyproject.toml", copy)
+            free.put(copy)
 
-        def do(each: T) -> None:
+        def do(each: Any) -> None:
             copy = free.get()
             try:
-                task(copy, each)
+                task(each, copy)
             finally:
                 free.put(copy)
 
@@ -129,51 +123,39 @@ def in_copies(root: Path, workers: int, task: Callable[[Path, T], None], over: I
             list(pool.map(do, over))
 
 
-def failing(bugs: Iterable[Bug], root: Path, workers: int) -> list[str]:
-    """What does not even pass without a bug, a line for each file of tests."""
-    by_file: dict[str, list[str]] = {}
-    for selection in dict.fromkeys(each for bug in bugs for each in bug.tests):
-        by_file.setdefault(selection.partition("::")[0], []).append(selection)
-    found = []
-
-    def check(copy: Path, tests: list[str]) -> None:
-        code, said = run_tests(copy, tests)
-        if code != _PASSED:
-            found.append(f"does not pass without a bug: {said}")
-
-    in_copies(root, workers, check, by_file.values())
-    return found
-
-
-def judge_all(bugs: Sequence[Bug], root: Path, workers: int) -> list[Verdict]:
-    """Every bug by itself; each verdict is printed when it is there."""
-    verdicts: list[Verdict] = []
-
-    def one(copy: Path, bug: Bug) -> None:
-        verdict = judge(copy, bug)
-        verdicts.append(verdict)
-        said = verdict.said.partition(" - ")[0] if verdict.outcome == "caught" else verdict.said
-        print(f"{verdict.outcome:10}  {verdict.seconds:5.1f} s  {bug.file}: {bug.name}\n{'':12}{said}", flush=True)
-
-    in_copies(root, workers, one, bugs)
-    return verdicts
-
-
-def main(arguments: Sequence[str] | None = None, bugs: Sequence[Bug] = BUGS, root: Path = ROOT) -> int:
-    """The command; 1 if anything but "caught" came of a bug."""
-    parser = argparse.ArgumentParser(description="Plant bugs, one at a time; the tests must catch each.")
-    parser.add_argument("part", nargs="?", default="", help="only bugs with this in their name or file")
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """The command; 1 if anything but "caught" came of an attack, or if tests fail without one."""
+    parser = argparse.ArgumentParser(description="Plant attacks, one at a time; the tests must catch each.")
+    parser.add_argument("part", nargs="?", default="", help="only those with this in their name or a file they change")
     parser.add_argument("--workers", type=int, default=2, help="how many at once (default 2)")
     asked = parser.parse_args(arguments)
-    chosen = [bug for bug in bugs if asked.part in bug.name or asked.part in bug.file]
-    wrong = misplaced(chosen, root) or failing(chosen, root, asked.workers)
-    print(*wrong, sep="\n", end="\n" if wrong else "")
-    if wrong or not chosen:
+    attacks = read_attacks(root / "tests" / "mutants")
+    chosen = [each for each in attacks if any(asked.part in name for name in (each.name, *each.files))]
+    by_file: dict[str, list[str]] = {}
+    for test in dict.fromkeys(test for each in chosen for test in each.tests):
+        by_file.setdefault(test.partition("::")[0], []).append(test)
+    wrong, outcomes = [], []
+
+    def check(tests: list[str], copy: Path) -> None:
+        code, said = run_tests(copy, tests)
+        if code != 0:
+            wrong.append(f"does not pass without an attack: {said}")
+
+    def one(attack: Attack, copy: Path) -> None:
+        start = time.monotonic()
+        outcome, said = judge(attack, copy)
+        outcomes.append(outcome)
+        took = time.monotonic() - start
+        print(f"{outcome:10}  {took:5.1f} s  {attack.name}: {attack.does}\n{'':12}{said}", flush=True)
+
+    in_copies(root, asked.workers, check, by_file.values())
+    if wrong:
+        print(*wrong, sep="\n")
         return 1
-    verdicts = judge_all(chosen, root, asked.workers)
-    caught = sum(verdict.outcome == "caught" for verdict in verdicts)
-    print(f"{caught} of {len(verdicts)} planted bugs caught")
-    return 0 if caught == len(verdicts) else 1
+    in_copies(root, asked.workers, one, chosen)
+    caught = outcomes.count("caught")
+    print(f"{caught} of {len(chosen)} attacks caught")
+    return 0 if 0 < caught == len(chosen) else 1
 
 
 if __name__ == "__main__":

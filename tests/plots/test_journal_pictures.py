@@ -34,7 +34,7 @@ GRIDS: dict[str, dict[str, Any]] = {
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One of everything that can be drawn."""
     problem = midst.Problem(GRAPH, VALUES, bounds=(-4, 4))
-    consensus = midst.solve(problem, rng=7, record="all", keep_values=True)
+    consensus = midst.solve(problem, "consensus", rng=7, record="all", keep_values=True)
     search = midst.solve(problem, "search")
     runs = midst.Problem(GRAPH, np.random.default_rng(1).normal(size=(9, 30)))
     found = {
@@ -43,7 +43,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "trace": consensus.trace,
         "trace of a search": search.trace,
         "leakage": midst.audit(consensus.trace),
-        "ensemble": midst.solve_ensemble(runs, rng=1),
+        "ensemble": midst.solve_ensemble(runs, "consensus", rng=1),
         "ensemble of searches": midst.solve_ensemble(runs, "search"),
     }
     for name, grid in GRIDS.items():
@@ -166,7 +166,7 @@ def test_what_is_not_there_is_refused(drawn: dict[str, Any]) -> None:
 
 
 def test_a_run_without_a_record_is_refused() -> None:
-    result = midst.median(VALUES, GRAPH, rng=1)
+    result = midst.median(VALUES, GRAPH, rng=1, method="consensus")
     empty = {"t": result.trace.t[:0], "x": result.trace.x[:0], "branch": result.trace.branch[:0]}
     for name, array in empty.items():
         object.__setattr__(result.trace, name, array)

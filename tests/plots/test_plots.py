@@ -119,7 +119,7 @@ def test_plateaus_are_where_a_node_is_inside() -> None:
 @pytest.mark.parametrize(
     ("options", "title"),
     [
-        ({"rng": 7}, r"5 nodes agree on the median; (all|none|\d) sent (its|their) own value"),
+        ({"rng": 7, "method": "consensus"}, r"5 nodes agree on the median; (all|none|\d) sent (its|their) own value"),
         ({"method": midst.Consensus(stop=midst.After(2))}, "5 nodes have not yet agreed on the median; "),
         ({"method": "search"}, "5 nodes agree on the median; none sent its own value"),
     ],
@@ -142,7 +142,7 @@ def test_headline_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_mean_speaks_of_z0() -> None:
-    result = midst.mean([1.0, 2.0, 4.0], graph="complete", rng=7)
+    result = midst.mean([1.0, 2.0, 4.0], graph="complete", rng=7, method="consensus")
     assert results.headline(result) == "3 nodes agree on the mean; each value can be computed by whoever knows z(0)"
     assert legends(result.plot()) == ["its value follows from z(0)", "one node", "mean"]
 

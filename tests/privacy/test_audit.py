@@ -142,7 +142,8 @@ def test_a_coalition_that_does_not_eavesdrop_gets_an_upper_bound():
     assert report.kind == "upper bound"
     assert "upper bound" in report.notes[0]
     assert np.array_equal(report.bits, bound.bits, equal_nan=True)
-    mean = midst.solve(midst.Problem(graphs.ring(5), np.arange(5.0), objective=midst.Mean()), rng=1, record="all").trace
+    mean = midst.Problem(graphs.ring(5), np.arange(5.0), objective=midst.Mean())
+    mean = midst.solve(mean, midst.Consensus(), rng=1, record="all").trace
     assert audit(mean, Adversary((0,), eavesdrops=False), Normal(2, 2)).kind == "upper bound"
 
 
@@ -150,7 +151,7 @@ def test_means_are_exposed_by_clear_z0():
     values = np.random.default_rng(3).normal(size=7)
     weights = [1, 2, 1, 0, 3, 1, 1]
     problem = midst.Problem(graphs.ring(7), values, weights=weights, objective=midst.Mean())
-    trace = midst.solve(problem, rng=1, record="all").trace
+    trace = midst.solve(problem, midst.Consensus(), rng=1, record="all").trace
     report = audit(trace)
     counted = np.array(weights) > 0
     assert report.exposed.tolist() == counted.tolist()
@@ -158,7 +159,7 @@ def test_means_are_exposed_by_clear_z0():
     assert report.bits[3] == pytest.approx(0)
     np.testing.assert_allclose(reconstruct(view(trace, Adversary())).estimate[counted], values[counted], atol=1e-9)
     with pytest.raises(midst.InputError, match="record audit"):
-        audit(midst.solve(problem, rng=1, record="auto").trace)
+        audit(midst.solve(problem, midst.Consensus(), rng=1, record="auto").trace)
 
 
 def test_a_relay_of_weight_zero_tells_nothing():
@@ -214,7 +215,7 @@ def test_the_holder_of_an_odd_median_is_told():
     report = audit(midst.solve(problem, long, rng=1, record="audit").trace, prior=Uniform(-1, 5))
     assert report.exposed[2]
     assert any("always exposed" in note for note in report.notes)
-    short = audit(midst.solve(problem, rng=1, record="audit").trace, prior=Uniform(-1, 5))
+    short = audit(midst.solve(problem, "consensus", rng=1, record="audit").trace, prior=Uniform(-1, 5))
     assert not any("always exposed" in note for note in short.notes)
     even = midst.Problem(graphs.complete(4), np.arange(4.0), objective=midst.Quantile(0.5, "any"))
     notes = audit(midst.solve(even, midst.Consensus(stop=midst.After(50)), rng=1).trace, prior=Uniform(-1, 5)).notes

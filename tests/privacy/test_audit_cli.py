@@ -39,7 +39,8 @@ def test_audit_as_json_is_one_object(saved, who, init):
     assert len(told["nodes"]) == 9
     assert set(told["nodes"][0]) >= {"exposed", "exposed_at", "side", "lower", "upper", "bits"}
     assert told["totals"]["resolution"] == 0.001
-    assert told["kind"] in ("exact", "sampled", "upper bound")
+    assert told["kind"] in ("exact" if init == "clear" else "lower bound", "sampled", "upper bound")
+    assert any("rounding of floats" in note for note in told["notes"]) == (init == "sealed" or who == "passive:3")
 
 
 def test_audit_for_people(saved, tmp_path):

@@ -433,6 +433,6 @@ def test_refusals():
     fine = midst.Problem(graphs.ring(5), np.arange(5.0), weights=[1, 1, 1, 1, 1 + 1e-9], weight_unit=1e-9)
     with pytest.raises(midst.InputError, match="too fine"):
         audit(midst.solve(fine, midst.Consensus(stop=midst.After(10)), rng=1).trace, SEALED)
-    trace = midst.solve(midst.Problem(graphs.ring(5), np.arange(5.0), objective=midst.Mean()), rng=1).trace
+    trace = midst.solve(midst.Problem(graphs.ring(5), np.arange(5.0), objective=midst.Mean()), "consensus", rng=1).trace
     with pytest.raises(midst.InputError, match="mean"):
         audit(trace, SEALED)

@@ -205,7 +205,8 @@ def command(
         check_shown(problem, show_values)
         if isinstance(sought, Mean) and "search" not in names and record not in ("all", "audit"):
             raise InputError(f"--page of a mean shows what --record {record} leaves out; try --record all")
-        believed = parse_prior(prior) if is_given("prior") else None
+        drawn = values is None and known is None  # from N(0, 1)
+        believed = parse_prior(prior) if is_given("prior") or drawn else None
     if objective == "mean" and "search" in names:
         why = "cannot judge a masked sum yet; leave it out, or choose --method consensus"
         refuse_given(("plot", "page", "ledger"), why)

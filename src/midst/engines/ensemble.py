@@ -192,15 +192,17 @@ def solve_ensemble(
         InputError: the input is refused; nothing was run.
         MissingExtra: a device is asked for, and JAX is not installed.
     """
+    if not isinstance(bounds, bool):
+        raise InputError("bounds is True or False here, to keep `lower` and `upper`; give public bounds to the Problem")
     source = source_of(problems)
     method = choose_method(method, source.different)
     workers = whole_number("workers", cores() if workers is None else workers)
+    normals = edge_normals(rng, source.runs, first)
     if isinstance(method, Search):
         if device is not None:
             raise InputError("device is of method consensus; choose that method, or leave it out")
         return _search(source, method, workers)
-    settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs, first)
-    groups = source.groups()
+    settings, groups = _settings(source, method, bounds), source.groups()
     if device is not None:
         result, starts = _run_on_device(source, groups, settings, normals, device, dtype)
     else:

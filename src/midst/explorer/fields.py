@@ -107,7 +107,7 @@ _OBJECTIVES = _words("median the median", "quantile a quantile", "maximum the ma
 _OBJECTIVES += _words("mean the mean")
 _PRIORS = _words("normal normal", "uniform uniform", "laplace Laplace")
 _WHO = _words("eavesdropper an eavesdropper", "passive corrupt nodes", "both both of them")
-_METHODS = _words("consensus consensus", "search search")
+_METHODS = _words("search search", "consensus consensus")
 _STOPS = _words("exact exact, by a search", "certified certified", "iterations after so many")
 _NOISE = _words("none none", "offset an offset", "gaussian Gaussian", "laplace Laplace")
 _EDGES = "Two names a line; one for a node without edges."
@@ -136,7 +136,7 @@ FIELDS: tuple[Field, ...] = (
     _field("most", "high", "data", hint="none"),
     _field("objective", "find", "data", kind="choice", default="median", choices=_OBJECTIVES),
     _field("q", "quantile", "data", ("objective", ("quantile",)), default="0.9"),
-    _field("method", "by", "method", kind="choice", default="consensus", choices=_METHODS),
+    _field("method", "by", "method", kind="choice", default="search", choices=_METHODS),
     _field("arity", "thresholds", "method", _SEARCHES, kind="whole", default="3", help="Of a probe, from 1 to 7."),
     _field("resolution", "resolution", "method", _SEARCHES, hint="none", help="Public: values are rounded to it."),
     _field("c", "c", "iteration", _ITERATES, hint="auto", help="Larger: fewer are exposed, often in more time."),
@@ -153,11 +153,11 @@ FIELDS: tuple[Field, ...] = (
     Field("believes_a", "mean | low", "adversary", default="0", when=(("source", ("file",)),)),
     Field("believes_b", "spread | high", "adversary", default="1", when=(("source", ("file",)),)),
     _field("dp", "noise on the values", "defence", kind="choice", default="none", choices=_NOISE),
-    _field("offset", "std of the offset", "defence", ("dp", ("offset",)), default="0.1"),
+    _field("offset", "std of the offset", "defence", ("dp", ("offset",)), hint="auto"),
     _field("epsilon", "ε", "defence", ("dp", ("gaussian", "laplace")), default="1"),
     _field("delta", "δ", "defence", ("dp", ("gaussian",)), default="1e-5"),
-    _field("low", "clipped from", "defence", ("dp", ("gaussian", "laplace")), default="-3"),
-    _field("high", "to", "defence", ("dp", ("gaussian", "laplace")), default="3"),
+    _field("low", "clipped from", "defence", ("dp", ("gaussian", "laplace")), hint="bounds"),
+    _field("high", "to", "defence", ("dp", ("gaussian", "laplace")), hint="bounds"),
 )
 _BY_NAME = {field.name: field for field in FIELDS}
 
@@ -207,11 +207,11 @@ class Settings:
     believes_a: float
     believes_b: float
     dp: str
-    offset: float
+    offset: float | None
     epsilon: float
     delta: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
     @property
     def limit(self) -> int:

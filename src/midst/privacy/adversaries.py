@@ -27,7 +27,7 @@ class Adversary:
         corrupt: the corrupt nodes, in ascending order.
         eavesdrops: whether all broadcasts are heard, not only those sent to corrupt nodes.
         init: "clear" if z(0) travels where an eavesdropper hears it, "sealed" if it is encrypted between the two ends
-            of each edge.
+            of each edge. What a sealed one hides, the rounding of floats may yet tell.
     """
 
     corrupt: tuple[int, ...] = ()

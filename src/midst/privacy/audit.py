@@ -10,7 +10,7 @@ answer (`search_beliefs.py`), whoever hears what. Of both, an eavesdropper on cl
 after the iteration, and what the totals say comes on top; for all others that one is an upper bound.
 
 A coalition that does not eavesdrop, but has a member beside every honest node, hears every x all the same, and its
-report is as exact as an eavesdropper's on sealed z(0). Any other sees less than that one: whatever it computes is a
+report is as good as an eavesdropper's on sealed z(0). Any other sees less than that one: whatever it computes is a
 function of what that one sees. By the data-processing inequality the bits of that one bound its own from above, on
 average over runs; the report is then marked "upper bound", and `at_least` says what the best attack here makes of what
 the coalition did hear.
@@ -35,7 +35,7 @@ from midst.privacy.attack import best_beliefs
 from midst.privacy.beliefs import are_apart, has_totals, posteriors
 from midst.privacy.disclosed import see_together
 from midst.privacy.exposure import exposure
-from midst.privacy.observations import Heard, Unseen
+from midst.privacy.observations import Heard, Shifted, Unseen
 from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search
@@ -72,7 +72,8 @@ class Leakage:
 
     Attributes:
         adversary: who.
-        kind: "exact"; "sampled" (see `bits_error`); "upper bound", of a stronger adversary; or "lower bound", of lists.
+        kind: "exact"; "sampled" (see `bits_error`); "upper bound", of a stronger adversary; or "lower bound", of lists,
+            and of a sealed z(0), where the rounding of floats may tell more (see `notes`).
         exposed: whether the adversary knows the value for certain, or holds it for all but certain (1 − 1e-9).
         exposed_at: the first iteration in which the node is seen to send its value; −1 if none.
         side: "below", "at" or "above": where the value most probably lies, seen from what the node sent last; after a
@@ -476,7 +477,7 @@ def _with_iteration(leakage: Leakage, view: View, mixtures: dict[int, Mixture]) 
     sampled = any(mixture.sampled for mixture in mixtures.values())
     return replace(
         leakage,
-        kind="sampled" if sampled else "exact",
+        kind="sampled" if sampled else "lower bound" if _hides_sums(view) else "exact",
         exposed_at=np.where(
             leakage.exposed, np.maximum(seen.first, 0), -1
         ),  # an atom without a plateau is one of t = 0
@@ -524,7 +525,14 @@ def _notes(view: View) -> tuple[str, ...]:
         notes.append(f"one value is the {view.public.title}: its holder is always exposed once the run has converged")
     if view.adversary.eavesdrops and view.adversary.init == "sealed" and view.public.sigma == 0:
         notes.append("sigma is 0: z(0) is public, and sealing it hides nothing")
+    if _hides_sums(view):
+        notes.append("z(0) is sealed: figures are for real numbers; the rounding of floats can tell sides besides")
     return tuple(notes)
+
+
+def _hides_sums(view: View) -> bool:
+    """Say if z(0) is sealed: it hides sums of real numbers, but not how floats were rounded."""
+    return any(isinstance(observation, Shifted) for observation in view.observations)
 
 
 def resolutions(resolution: float | None, priors: list[Prior]) -> Array:
