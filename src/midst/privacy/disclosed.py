@@ -153,7 +153,7 @@ def weigh(disclosure: Disclosure, priors: list[Prior], resolution: Array) -> Lea
     Raises:
         InputError: the prior gives no mass to what was observed, or there is no theory for what is asked.
     """
-    before = {i: single(priors[i], i, *ends) for i, ends in (disclosure.bounds or {}).items()}
+    before = {i: single(priors[i], "a participant", *ends) for i, ends in (disclosure.bounds or {}).items()}
     bits = {i: posterior.bits(float(resolution[i])) for i, posterior in before.items()}
     if disclosure.published is None:
         return Learnt("exact", before, {}, bits, ())
@@ -164,17 +164,17 @@ def weigh(disclosure: Disclosure, priors: list[Prior], resolution: Array) -> Lea
 def _intersect(several: Sequence[Mapping[int, Ends]]) -> dict[int, Ends]:
     ends = np.array([list(each.values()) for each in several])
     slack = _ROUNDING * float(np.abs(ends, where=np.isfinite(ends), out=np.zeros_like(ends)).max(initial=0.0))
-    return {node: _cut(node, [each[node] for each in several], slack) for node in several[0]}
+    return {node: _cut([each[node] for each in several], slack) for node in several[0]}
 
 
-def _cut(node: int, several: Sequence[Ends], slack: float) -> Ends:
+def _cut(several: Sequence[Ends], slack: float) -> Ends:
     """Where a value lies by all bounds; itself, where any of them are that."""
     lower, upper = max(low for low, _ in several), min(high for _, high in several)
     known = [low for low, high in several if low == high]
     if known and lower - slack <= known[0] <= upper + slack:
         return known[0], known[0]
     if known or not lower < upper:
-        raise InputError(f"these runs contradict each other about node {node}; they are of different values")
+        raise InputError("these runs contradict each other; they are of different values")
     return lower, upper
 
 

@@ -34,6 +34,11 @@ export function number(value, digits = 4) {
   return plain.replaceAll("-", "−");
 }
 
+// The name of a node where there is little room: of a long one both ends.
+export function shorten(label, most) {
+  return label.length <= most ? label : `${label.slice(0, most - 5)}…${label.slice(-4)}`;
+}
+
 export function whole(value) {
   return value.toLocaleString("en-GB");
 }
