@@ -72,7 +72,7 @@ class Description:
     sizes: tuple[int, ...]
     rounds: int
     probes: int
-    exposed: tuple[int, ...]
+    exposed: tuple[int | str, ...]
     resolution: Fraction | None
     warnings: tuple[str, ...] = ()
     runs: Mapping[int, Result] = field(default_factory=dict)
@@ -292,7 +292,7 @@ def describe_columns(
         sizes=sizes,
         rounds=searched.rounds + sum(run.rounds for run in runs.values()),
         probes=len(searched.steps),
-        exposed=tuple(sorted({i for run in runs.values() for i in run.exposed})),
+        exposed=tuple(sorted({one for run in runs.values() for one in run.exposed}, key=problem.graph.index)),
         resolution=rules.grid.step if rules.grid is not None and rules.grid == problem.keys else None,
         warnings=tuple((disclosure or Disclosure()).refusals(wanted, sizes)),
         disclosure=disclosure or Disclosure(),

@@ -293,7 +293,7 @@ class Problem:
         if len(outside):
             node = outside[0] if self.owners is None else self.owners[outside[0]]
             why = "lies outside the public bounds" if self.bounds else "is too far from zero for so fine a resolution"
-            raise InputError(f"value of node {node} {why}")
+            raise InputError(f"value of node {self.graph.label(node)} {why}")
 
     def terms(self, unit: Array, c: Array) -> Terms:
         """All nodes' local objectives for the step, in working units.

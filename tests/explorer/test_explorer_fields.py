@@ -72,7 +72,7 @@ def test_every_field_is_a_setting_with_a_default_that_can_be_read() -> None:
         ({"least": "1", "most": "-1"}, "least", "below the upper"),
         ({"least": "1"}, "most", "both bounds"),
         ({"adversary": "both"}, "corrupt", "such as 3, 7"),
-        ({"adversary": "both", "corrupt": "3, x"}, "corrupt", "numbers"),
+        ({"adversary": "both", "corrupt": "3, x"}, "corrupt", "node x does not exist"),
         ({"adversary": "both", "corrupt": "99"}, "corrupt", "does not exist"),
         ({"adversary": "passive", "corrupt": ",".join(map(str, range(15)))}, "corrupt", "all nodes are corrupt"),
         ({"init": "open"}, "init", "clear, sealed"),

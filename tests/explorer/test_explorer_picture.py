@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -106,3 +107,17 @@ def test_why_a_run_stopped_stands_beside_its_answer(visit: Visit, address: str, 
     page = visit(address, f"a.method=consensus&a.n=5{settings}").page
     wait(page)
     expect(page.locator(".outcome")).to_have_text(re.compile(words))
+
+
+def test_nodes_have_their_names(visit: Visit, address: str) -> None:
+    edges = "anna bob\nbob carl\ncarl dora-of-the-hospital\ndora-of-the-hospital anna\n1000 anna"
+    settings = {"graph": "own", "edges": edges, "method": "consensus", "adversary": "both", "corrupt": "carl, 1000"}
+    page = visit(address, "&".join(f"a.{name}={quote(words)}" for name, words in settings.items())).page
+    wait(page)
+    words = words_of(download(page, "SVG"))
+    for name, times in (("anna", 2), ("bob", 2), ("carl", 2), ("1000", 2), ("dora-of-t…ital", 1), ("dor…ital", 1)):
+        assert words.count(name) == times
+    page.get_by_text("All nodes as a table").click()
+    rows = {row.locator("th").inner_text(): row.inner_text() for row in page.locator("tbody tr").all()}
+    assert list(rows) == ["anna", "bob", "carl", "dora-of-the-hospital", "1000"]
+    assert {name for name, row in rows.items() if "corrupt" in row} == {"carl", "1000"}

@@ -24,6 +24,7 @@ from midst.columns import parse_rows
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.graphs.reading import parse_edges
+from midst.privacy.adversaries import split_names
 
 MOST_NODES = 2_000
 MOST_CELLS = 2_000_000  # nodes times iterations of a run
@@ -201,7 +202,7 @@ class Settings:
     iterations: int
     tolerance: float
     adversary: str
-    corrupt: tuple[int, ...]
+    corrupt: tuple[str, ...]
     init: str
     believes: str
     believes_a: float
@@ -328,11 +329,8 @@ def _read_number(field: Field, text: str) -> float | int | None:
     return number
 
 
-def _read_nodes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(word) for word in text.replace(",", " ").split())
-    except ValueError:
-        raise InputError("corrupt nodes must be numbers, such as 3, 7") from None
+def _read_nodes(text: str) -> tuple[str, ...]:
+    return tuple(split_names(text if "," in text or '"' in text else ",".join(text.split())))
 
 
 def _ranges(read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

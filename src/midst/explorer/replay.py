@@ -228,7 +228,7 @@ def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
         "mean": isinstance(trace.objective, Mean),
         "coordinates": int(np.prod(trace.x.shape[2:])),
         "adversary": str(made.adversary),
-        "corrupt": list(made.adversary.corrupt),
+        "corrupt": made.adversary.check(graph),
         "seed": trace.seed,
     }
     once = graph.source < graph.target

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.frames import make_frame
+from midst.graphs import Graph
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import best_beliefs
@@ -92,6 +93,7 @@ class Leakage:
             whose value is not certain, after each step.
         searched: whether the answer was searched for, without any iteration.
         notes: what the reader should know besides.
+        graph: of the run; it has the names of the nodes.
     """
 
     adversary: Adversary
@@ -110,6 +112,7 @@ class Leakage:
     excess: Array
     share_over_time: Array
     notes: tuple[str, ...]
+    graph: Graph
     searched: bool = False
 
     def __repr__(self) -> str:
@@ -169,10 +172,11 @@ class Leakage:
         """The report as lines for people: (what, how much)."""
         error = float(np.nanmax(self.bits_error))
         bits = f"{self.mean_bits:.2f} in the mean{self.split}, {np.nanmax(self.bits):.2f} at most"
+        exposed = np.flatnonzero(self.exposed).tolist()
         lower = f"{self.mean_at_least:.2f}, by the best attack here"
         return [
             ("told to", self.audience),
-            ("exposed", count_named(map(str, np.flatnonzero(self.exposed)), self.honest, "honest nodes")),
+            ("exposed", count_named(map(self.graph.label, exposed), self.honest, "honest nodes")),
             ("bits a node", f"{bits}; {self.kind}" + (f", ± {2 * error:.2g}" if error else "")),
             *([("at least", lower)] if self.kind == "upper bound" and np.isfinite(self.at_least).any() else []),
             *(("note", note) for note in self.notes),
@@ -214,8 +218,8 @@ class Leakage:
         Raises:
             MissingExtra: pandas is not installed.
         """
-        node = np.arange(len(self.bits))
-        columns = {"node": node, "corrupt": np.isin(node, self.adversary.corrupt)}
+        node = range(len(self.bits))
+        columns = {"node": self.graph.names(node), "corrupt": np.isin(node, self.adversary.check(self.graph))}
         return make_frame(columns | {name: getattr(self, name) for name in _OF_NODES})
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,10 +227,11 @@ class Leakage:
 
         Nodes of which the trace has no record are left out.
         """
+        corrupt = self.adversary.check(self.graph)
         nodes = [
             {
-                "node": i,
-                "corrupt": i in self.adversary.corrupt,
+                "node": node,
+                "corrupt": i in corrupt,
                 "exposed": bool(self.exposed[i]),
                 "exposed_at": int(self.exposed_at[i]) if self.exposed_at[i] >= 0 else None,
                 "side": str(self.side[i]) or None,
@@ -239,13 +244,13 @@ class Leakage:
                 "excess": _number(self.excess[i]),
                 "bits_error": _number(self.bits_error[i]),
             }
-            for i in range(len(self.bits))
-            if i in self.adversary.corrupt or math.isfinite(self.bits[i])
+            for i, node in enumerate(self.graph.names(range(len(self.bits))))
+            if i in corrupt or math.isfinite(self.bits[i])
         ]
         same = bool(np.all(self.resolution == self.resolution[0]))
         return {
             "adversary": {
-                "corrupt": list(self.adversary.corrupt),
+                "corrupt": list(self.graph.names(corrupt)),
                 "eavesdrops": self.adversary.eavesdrops,
                 "init": self.adversary.init,
             },
@@ -319,7 +324,7 @@ def _audit_own(
         InputError: it is asked of one who hears less of this participant's iteration than all.
     """
     searched = is_search(trace)
-    if not (searched or (adversary.eavesdrops and adversary.init == "clear")) or own in adversary.corrupt:
+    if not (searched or (adversary.eavesdrops and adversary.init == "clear")) or own in adversary.check(trace.graph):
         raise InputError(
             "one participant's record shows what it told an eavesdropper, z(0) in the clear; for others simulate a run"
         )
@@ -353,7 +358,7 @@ def _achieve(trace: Trace, adversary: Adversary, coordinate: int | None, prior: 
     """Bits that the best attack achieves on what this adversary sees itself; NaN for corrupt nodes."""
     priors = prior_of_each(Normal() if prior is None else prior, trace.graph.n)
     bits = np.full(trace.graph.n, np.nan)
-    bits[[i for i in range(trace.graph.n) if i not in adversary.corrupt]] = 0.0
+    bits[~np.isin(range(trace.graph.n), adversary.check(trace.graph))] = 0.0
     try:
         beliefs = best_beliefs(view(trace, adversary, coordinate), priors, cells)
     except InputError:  # too short a run, or another theta: nothing is known to be achieved
@@ -454,6 +459,7 @@ def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
         bits - floor,
         np.ones(max(steps, 1)),
         (*_notes(view), *why),
+        graph=view.public.graph,
         searched=not view.public.iterations,
     )
 

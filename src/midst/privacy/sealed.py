@@ -196,7 +196,7 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
         add_first(observation.q1 - right, -math.inf, observation.low)
         add_first(observation.q1 + left, observation.high, math.inf)
     if not rows:
-        raise no_mass(i)
+        raise no_mass(f"node {public.graph.label(i)}")
     columns = np.array(rows).T
     return Hypotheses(columns[0], observation.held, *columns[1:])
 

@@ -40,6 +40,11 @@ export function labels(values) {
   return tries.find((texts) => new Set(texts).size === values.length) ?? tries[0];
 }
 
+// The name of a node where there is little room: of a long one both ends.
+export function shorten(label, most) {
+  return label.length <= most ? label : `${label.slice(0, most - 5)}…${label.slice(-4)}`;
+}
+
 export function whole(value) {
   return value.toLocaleString("en-GB");
 }

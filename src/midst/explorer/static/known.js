@@ -1,7 +1,7 @@
 // What the adversary knows by now: a bar a node between its bounds, and under it the bits. Many nodes stand in the order
 // of what is known of them: those with an upper bound alone, those that are known, those with a lower bound alone.
 
-import { MANY, el, fit, labels, number } from "./dom.js";
+import { MANY, el, fit, labels, number, shorten } from "./dom.js";
 import { EXPOSED, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
@@ -81,10 +81,10 @@ export class Known {
       pen.text(words, top.left + top.width / 2, height - 8, { fill: palette().faint, size: 10, align: "center" });
       return;
     }
-    const every = Math.ceil((this.run.n * (this.run.n > 100 ? 28 : 18)) / top.width);
+    const letters = Math.min(8, Math.max(...this.run.labels.map((label) => label.length)));
+    const every = Math.ceil((this.run.n * Math.max(18, 7 * letters)) / top.width);
     for (let i = 0; i < this.run.n; i += every) {
-      const words = this.run.labels[i].length <= 3 ? this.run.labels[i] : String(i);
-      pen.text(words, this.middle(top, i), height - 8, { fill: palette().faint, size: 10, align: "center" });
+      pen.text(shorten(this.run.labels[i], 8), this.middle(top, i), height - 8, { fill: palette().faint, size: 10, align: "center" });
     }
   }
 
