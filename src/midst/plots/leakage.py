@@ -16,7 +16,7 @@ import numpy as np
 
 from midst.errors import MissingExtra
 from midst.plots.picture import Picture, draw
-from midst.plots.style import BLUE, EXPOSED, GREEN, HIDDEN, LIGHT_GREY, ORANGE, PURPLE, SKY, Width
+from midst.plots.style import BLUE, EXPOSED, GREEN, HIDDEN, LIGHT_GREY, ORANGE, PURPLE, SKY, Width, short_name
 from midst.privacy.audit import Leakage
 
 try:
@@ -127,6 +127,10 @@ def _finish(axes: Axes, leakage: Leakage) -> None:
         axes.tick_params(axis="x", labelsize=8)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    names = [short_name(leakage.graph.label(i)) for i in range(count)]
+    axes.xaxis.set_major_formatter(lambda x, _: names[round(x)] if 0 <= x < count else "")
+    if leakage.graph.labels is not None and max(map(len, names)) > 3:
+        axes.tick_params(axis="x", rotation=90)
 
 
 def draw_plan(plan: Plan) -> Figure:

@@ -1,4 +1,4 @@
-"""Beyond the paper: what the same runs give away, by the exact audit.
+"""Beyond the paper: what the same runs give away, by the audit.
 
 Theorem 1 says that a node which never sends its own value gives nothing away: I(S_i; O) = 0. That does not hold. Step
 (c) of its proof computes x(0) and x(1) from z alone, but which of the three branches a node takes depends on s_i.
