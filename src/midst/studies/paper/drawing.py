@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,8 @@ try:
     from matplotlib.ticker import LogLocator
 except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
+
+_MOST_NAMED = 15  # nodes in a legend
 
 __all__ = ["Axes", "Figure", "LogLocator"]  # what the figures need of matplotlib, behind one guard
 
@@ -75,7 +78,7 @@ def draw_trajectories(axes: Axes, x: Array, inside: Bools, median: float, names:
         axes.plot(iteration, x[:, i], color=colour, linewidth=1.3, zorder=3)
     axes.axhline(median, color="black", linestyle=(0, (5, 3)), linewidth=1.1, zorder=4)
     if names:
-        for name, colour in zip(names, cycle(COLOURS), strict=False):
+        for name, colour in zip(names if len(names) <= _MOST_NAMED else (), cycle(COLOURS), strict=False):
             axes.plot([], [], color=colour, linewidth=1.3, label=name)
         axes.plot([], [], color=GREY, linewidth=9, alpha=0.3, label="while $i$ sends what it holds")
         axes.plot(
@@ -90,8 +93,16 @@ def draw_interval(axes: Axes, at: float, interval: Interval, colour: str = "blac
     axes.errorbar([at], [interval.value], yerr=reach, fmt="none", ecolor=colour, elinewidth=1.2, capsize=4, zorder=5)
 
 
+def draw_spread(axes: Axes, places: Sequence[float], draws: Array) -> None:
+    """Mean and standard deviation over draws of data and graph, a row each; nothing where there are none."""
+    if len(draws):
+        style: dict[str, Any] = {"color": GREY, "fmt": "D", "markersize": 4, "capsize": 2, "elinewidth": 1, "zorder": 4}
+        label = f"{len(draws)} draws: mean ± standard deviation"
+        axes.errorbar(places, draws.mean(axis=0), draws.std(axis=0, ddof=1), label=label, **style)
+
+
 def draw_ceiling(axes: Axes, n: int) -> None:
     """The share that no run with an odd number of nodes can exceed."""
-    axes.axhline(
-        1 - 1 / n, color="black", linestyle=(0, (1, 2)), linewidth=1.1, label="all but the median's holder", zorder=1
-    )
+    if n % 2:
+        line: dict[str, Any] = {"color": "black", "linestyle": (0, (1, 2)), "linewidth": 1.1, "zorder": 1}
+        axes.axhline(1 - 1 / n, label="all but the median's holder", **line)

@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
+from textwrap import fill
 from typing import Any, BinaryIO, Protocol
+
+import numpy as np
 
 from midst.errors import InputError
 from midst.files import check_writable, write_whole
+from midst.methods import After
 from midst.plots.picture import journal_fonts
-from midst.plots.style import show_number
+from midst.plots.style import GREY, show_number
 from midst.studies.paper import beyond, fig1, fig2, fig3, fig4
+from midst.studies.paper.choices import FAR, FIFTEEN, NEAR
 from midst.studies.paper.claims import Case, Claim
 from midst.studies.paper.drawing import Figure
-from midst.studies.paper.runs import StudySettings
+from midst.studies.paper.runs import StudySettings, perform
 from midst.types import Row
 
 CLAIMS = "claims.json"
@@ -47,6 +52,8 @@ class Chapter(Protocol):
 
 FIGURES: dict[str, Chapter] = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig4, "beyond": beyond}
 
+BASES = {"fig1": NEAR, "fig2": FAR, "fig3": FIFTEEN, "fig4": FIFTEEN}
+
 
 @dataclass(frozen=True, eq=False)
 class Plate:
@@ -55,12 +62,14 @@ class Plate:
     Attributes:
         name: of the figure.
         settings: how it was made.
+        caption: the same for people.
         claims: what it says.
         files: its files by name, `claims.json` apart.
     """
 
     name: str
     settings: StudySettings
+    caption: str
     claims: list[Claim]
     files: dict[str, bytes]
 
@@ -68,6 +77,7 @@ class Plate:
         """Its entry in `claims.json`."""
         return {
             "title": (FIGURES[self.name].__doc__ or "").partition("\n")[0],
+            "caption": self.caption,
             "runs": self.settings.runs,
             "runs_in_range": self.settings.runs_in_range,
             "seed": self.settings.seed,
@@ -80,11 +90,25 @@ def make(name: str, settings: StudySettings) -> Plate:
     figure = FIGURES[name]
     data = figure.run(settings)
     claims = figure.claims(data)
+    caption = _caption(name, settings)
     picture = figure.draw(data)
+    picture.supxlabel(fill(caption, int(13 * picture.get_figwidth())), fontsize=8, color=GREY)
     files = {f"{name}.{kind}": _picture(picture, kind) for kind in ("png", "pdf")}
     files[f"{name}.csv"] = _table(figure.rows(data)).encode()
-    files[f"{name}.claims.txt"] = tabulate(claims).encode()
-    return Plate(name, settings, claims, files)
+    files[f"{name}.claims.txt"] = f"{caption}\n\n{tabulate(claims)}".encode()
+    return Plate(name, settings, caption, claims, files)
+
+
+def check_figure(name: str, settings: StudySettings) -> None:
+    """Refuse a setting of one's own that cannot be run.
+
+    Raises:
+        InputError: it cannot.
+    """
+    for graph in fig3.TOPOLOGIES if name == "fig3" else (None,):
+        if settings.own:
+            own = dict(settings.own) if graph is None else {**settings.own, "graph": graph}
+            perform(replace(BASES[name], **own), settings.seed, 0, stop=After(1))
 
 
 def check_folder(folder: Path) -> dict[str, Any]:
@@ -122,27 +146,60 @@ def publish(plate: Plate, folder: Path) -> None:
 
 
 def tabulate(claims: list[Claim]) -> str:
-    """A table of claims, each followed over its range, in Markdown."""
-    lines = ["| | measured | 95% interval | holds |", "|---|---|---|---|"]
-    for claim in claims:
-        lines.append(_line(f"**{claim.text}**", claim))
-        lines += [_line(case.at, case) for case in claim.cases]
-    return "\n".join(lines) + "\n"
+    """Tables of the paper's claims and of ours, each followed over its range, in Markdown."""
+    parts = []
+    for heading, group in sort_claims(claims).items():
+        draws = next((len(each.found.draws) for each in group), 0)
+        columns = ["one draw", "95% interval", "holds", f"{draws} draws", "holds in"]
+        columns = columns if draws else ["measured", "95% interval", "holds"]
+        lines = [f"**{heading.capitalize()}**", "", f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+        for claim in group:
+            place = f" ({claim.place})" if claim.place else ""
+            lines.append(_line(f"**{claim.text}**{place}", claim.found))
+            lines += [_line(case.at, case) for case in claim.cases]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
 
 
-def show_measured(found: Claim | Case) -> tuple[str, str]:
+def sort_claims(claims: list[Claim]) -> dict[str, list[Claim]]:
+    """The paper's claims and ours, under their headings; without those that have none."""
+    ours = [claim for claim in claims if not claim.place]
+    groups = {"the paper's claims": [claim for claim in claims if claim.place], "beyond the paper": ours}
+    return {heading: group for heading, group in groups.items() if group}
+
+
+def show_measured(found: Case) -> tuple[str, str]:
     """Its value and its interval, to the three digits they bear at most; no interval where nothing was sampled."""
     value, low, high = (show_number(number, ".3g") for number in (found.value, found.low, found.high))
     return value, "" if found.low == found.high else f"{low} to {high}"
+
+
+def show_draws(found: Case) -> tuple[str, str]:
+    """Mean and standard deviation over the draws, and in how many of them it holds; empty where there are none."""
+    if not found.draws:
+        return "", ""
+    mean, spread = (show_number(float(number), ".3g") for number in (np.mean(found.draws), np.std(found.draws, ddof=1)))
+    return f"{mean} ± {spread}", "" if found.held is None else f"{found.held} of {len(found.draws)}"
+
+
+def _caption(name: str, settings: StudySettings) -> str:
+    """How many runs on how many draws; one's own setting in front."""
+    if name == "beyond":
+        return f"{settings.runs_in_range} runs at every point; each draws the data, the graph and z(0)."
+    redrawn = replace(BASES[name], **settings.own).redrawn
+    beside = f" Beside it {settings.draws} draws of {redrawn}: mean ± standard deviation over the draws."
+    as_drawn = f"{settings.runs} runs on one draw of the data and one graph, as in the paper: only z(0) is new in each."
+    return settings.setting + as_drawn + (beside if redrawn else "")
 
 
 def _write(content: bytes, file: BinaryIO) -> None:
     file.write(content)
 
 
-def _line(what: str, found: Claim | Case) -> str:
-    value, interval = show_measured(found)
-    return f"| {what} | {value} | {interval} | {'yes' if found.holds else '**no**'} |"
+def _line(what: str, found: Case) -> str:
+    verdict = {True: "yes", False: "**no**", None: ""}[found.holds]
+    cells = [what, *show_measured(found), verdict, *(show_draws(found) if found.draws else ())]
+    return f"| {' | '.join(cells)} |"
 
 
 def _picture(figure: Figure, kind: str) -> bytes:
