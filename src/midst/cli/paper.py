@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from midst.cli.options import GRAPH_HELP, KINDS, is_given, offer_graphs, read_graph, refuse_given
 from midst.cli.values import read_values
@@ -75,10 +74,8 @@ def command(
     names = _names(figures)
     settings = StudySettings(runs, seed, (os.cpu_count() or 1) if workers is None else workers)
     fields = _fields(seed=seed, **own)
-    wanted = {
-        name: replace(settings, own={key: value for key, value in fields.items() if key not in _VARIED.get(name, ())})
-        for name in names
-    }
+    owned = {name: {key: fields[key] for key in fields if key not in _VARIED.get(name, ())} for name in names}
+    wanted = {name: replace(settings, own=owned[name]) for name in names}
     for name, each in wanted.items():
         check_figure(name, each)
     check_folder(out)
@@ -101,49 +98,43 @@ def _names(asked: tuple[str, ...]) -> list[str]:
     for name in asked:
         if name not in FIGURES:
             raise InputError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}{closest(name, FIGURES)}")
-        refuse_given(
-            _VARIED.get(name, ())[: len(_OWN)], f"is not for {name}, which varies it itself; leave one of them out"
-        )
+        refuse_given(_VARIED.get(name, ()), f"is not for {name}, which varies it itself; leave one of them out")
     return list(dict.fromkeys(asked or [name for name in FIGURES if name != "beyond" or not any(map(is_given, _OWN))]))
 
 
-def _fields(
-    nodes: int | None, graph: str | None, values: str | None, seed: int, **numbers: float | None
-) -> dict[str, Any]:
+def _fields(nodes: int | None, graph: str | None, values: str | None, seed: int, **found: Any) -> dict[str, Any]:
     """What was given, as fields of an experiment."""
     from midst.system import streams
 
-    data = None if values is None else read_values(values, False, nodes)
-    if data is not None and np.ndim(data) > 1:
-        raise InputError(f"{values} has rows of several numbers; a figure needs one number a line")
-    n = nodes if data is None else len(data)
-    found: dict[str, Any] = {**numbers, "n": n, "values": None if data is None else tuple(data), "graph": graph}
+    found |= {"n": nodes, "graph": graph}
+    if values is not None:
+        data: Any = read_values(values, False, nodes)
+        if data.ndim > 1:
+            raise InputError(f"{values} has rows of several numbers; a figure needs one number a line")
+        found |= {"n": len(data), "values": tuple(data)}
     if graph is not None:
         found["own_graph"] = partial(read_graph, graph)
         if graph.partition(":")[0] not in KINDS:
-            found["own_graph"] = own = read_graph(graph, n, streams(seed).graph)
+            found["own_graph"] = own = read_graph(graph, found["n"], streams(seed).graph)
             found["n"] = own.n
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _report(plate: Plate) -> str:
-    """Under two headings a line a claim, and one for what other draws give, and for where in its range it fails."""
-    from midst.studies.paper.gallery import show_draws, show_measured, sort_claims
+    """Under two headings a line a claim, one for other draws, and one for where in its range it fails."""
+    from midst.studies.paper.gallery import show_measured, sort_claims
 
-    lines = [f"{plate.name}: {plate.entry()['title']}", f"  {plate.caption}"]
+    lines = [f"{plate.name}: {plate.entry()['title']}", f"  {plate.entry()['caption']}"]
     for heading, claims in sort_claims(plate.claims).items():
         lines.append(f"  {heading}")
         for claim in claims:
-            verdict = {True: "holds", False: "FAILS", None: ""}[claim.found.holds]
-            value, interval = show_measured(claim.found)
-            place = f"{claim.place}: " if claim.place else ""
-            lines.append(f"    {verdict:5}  {place}{claim.text} {value}{f' ({interval})' if interval else ''}")
-            if claim.found.draws:
-                mean, held = show_draws(claim.found)
-                lines.append(f"           other draws: {mean}{f'; holds in {held}' if held else ''}")
+            verdict = {True: "holds", False: "FAILS", None: "     "}[claim.found.holds]
+            value, interval, spread, held = show_measured(claim.found)
+            text = f"{claim.place}: {claim.text}" if claim.place else claim.text
+            lines.append(f"  {verdict}  {text} {value}{f' ({interval})' if interval else ''}")
+            if spread:
+                lines.append(f"         other draws: {spread}{f'; holds in {held}' if held else ''}")
             if claim.failing:
-                where = "; ".join(claim.failing)
-                lines.append(
-                    f"           fails at {len(claim.failing)} of {len(claim.cases)} settings of ours: {where}"
-                )
+                where = f"{len(claim.failing)} of {len(claim.cases)} other settings of ours"
+                lines.append(f"         not so at {where}: {'; '.join(claim.failing)}")
     return "\n".join(lines) + "\n"

@@ -31,7 +31,6 @@ from midst.studies.paper.choices import FIFTEEN
 from midst.studies.paper.claims import (
     Claim,
     Interval,
-    Measured,
     geometric_mean_of,
     is_everywhere,
     is_positive,
@@ -186,41 +185,42 @@ def observe_limits(experiment: Experiment, seed: int, k: int) -> EndPositions:
 
 def claims(data: Data) -> list[Claim]:
     """What the paper says, held against the audit; and what we add."""
+    bits, repeats, finish, limits = ({each: [seen] for each, seen in part.items()} for part in vars(data).values())
     return [
         judge(
             "“if node i never transmits s_i to its neighboring nodes, no information about s_i will be disclosed” "
             "(mean bits on such nodes, z(0) in the clear; up to 0.01, our threshold, counts as none).",
-            _over(data.bits, lambda bits: _mean_over_nodes(bits.clear)),
-            _is_nothing,
+            over(bits, lambda seen: _mean_over_nodes(seen.clear)),
+            lambda bits: bits.high <= _NOTHING,
             place="Theorem 1, Remark 1",
         ),
         judge(
             "The same where z(0) is sealed (mean bits on such nodes).",
-            _over(data.bits, lambda bits: _mean_over_nodes(bits.sealed)),
+            over(bits, lambda seen: _mean_over_nodes(seen.sealed)),
         ),
         judge(
             "Bits on such nodes that sealing z(0) saves (mean, run by run).",
-            _over(data.bits, lambda bits: _mean_over_nodes(bits.clear - bits.sealed)),
+            over(bits, lambda seen: _mean_over_nodes(seen.clear - seen.sealed)),
         ),
         judge(
             f"Repeats compose (gain in the share of exposed nodes from 1 run to {REPEATS[-1]} on the same data).",
-            _over(data.repeats, lambda repeats: mean_of(repeats.exposed[:, -1] - repeats.exposed[:, 0], within=(0, 1))),
+            over(repeats, lambda seen: mean_of(seen.exposed[:, -1] - seen.exposed[:, 0], within=(0, 1))),
             is_positive,
         ),
         judge(
             "The exact finish tells no more than running on (share of runs with no more bits, the search included).",
-            _over(data.finish, lambda finish: share_of(finish.bits[:, 0] <= finish.bits[:, 1] + _ROUNDING)),
+            over(finish, lambda seen: share_of(seen.bits[:, 0] <= seen.bits[:, 1] + _ROUNDING)),
             is_everywhere,
         ),
         judge(
             "It takes fewer rounds of messages (ratio, geometric mean).",
-            _over(data.finish, lambda finish: geometric_mean_of(finish.rounds[:, 0] / finish.rounds[:, 1])),
+            over(finish, lambda seen: geometric_mean_of(seen.rounds[:, 0] / seen.rounds[:, 1])),
             lambda ratio: ratio.high < 1,
         ),
         judge(
             "For an even number of nodes the answer depends on z(0) (range of the answers from 100 z(0) on the same "
             "data, as a share of the gap between the two middle values; our threshold is 0.01).",
-            _over(data.limits, lambda limits: mean_of(np.ptp(limits.position, axis=1), within=(0, 1))),
+            over(limits, lambda seen: mean_of(np.ptp(seen.position, axis=1), within=(0, 1))),
             lambda width: width.low > _TOLD_APART,
         ),
     ]
@@ -257,18 +257,9 @@ def rows(data: Data) -> list[Row]:
     ]
 
 
-def _over(measured: dict[Experiment, Measured], statistic: Callable[[Measured], Interval]) -> dict[str, list[Interval]]:
-    """A statistic of every experiment, whose runs are draws of everything."""
-    return over({each: [found] for each, found in measured.items()}, statistic)
-
-
 def _mean_over_nodes(bits: Array) -> Interval:
     """Of the nodes that count, in every run; then over the runs, which are independent as nodes are not."""
     return mean_of(np.nanmean(bits, axis=1))
-
-
-def _is_nothing(bits: Interval) -> bool:
-    return bits.high <= _NOTHING
 
 
 # Panels

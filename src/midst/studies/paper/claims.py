@@ -97,14 +97,12 @@ def judge(
         rule: by which an interval bears the claim out; none for a finding.
         place: where the paper says so.
     """
-    first, *others = (_judge_case(at, found, rule) for at, found in measured.items())
-    return Claim(text, place, first, tuple(others))
-
-
-def _judge_case(at: str, found: Sequence[Interval], rule: Callable[[Interval], bool] | None) -> Case:
-    verdicts = [None if rule is None else bool(rule(each)) for each in found]
-    draws = tuple(each.value for each in found[1:])
-    return Case(at, *found[0], verdicts[0], draws, None if rule is None else verdicts[1:].count(True))
+    cases = []
+    for at, found in measured.items():
+        holds, *others = (None if rule is None else rule(each) for each in found)
+        draws = tuple(each.value for each in found[1:])
+        cases.append(Case(at, *found[0], holds, draws, None if rule is None else others.count(True)))
+    return Claim(text, place, cases[0], tuple(cases[1:]))
 
 
 def over(

@@ -14,7 +14,7 @@ from midst.plots.style import BLUE, show_number
 from midst.studies.paper.choices import CLOSE, NEAR, drawn_run, perform_drawn
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes, span
 from midst.types import Array, Bools, Row
 
 RANGE = tuple(
@@ -30,14 +30,14 @@ class Data:
 
     Attributes:
         values: s_i of the draw that is shown.
-        median: of them.
+        median: of them; of an even number the two middle values.
         x: x_i(t), shape (iterations, n).
         inside: whether node i sent s_i itself, likewise.
         measured: the draw that is shown and many more, the paper's setting first.
     """
 
     values: Array
-    median: float
+    median: tuple[float, float]
     x: Array
     inside: Bools
     measured: dict[Experiment, list[Outcome]]
@@ -45,7 +45,7 @@ class Data:
     @property
     def error(self) -> Array:
         """Of the whole network, over t."""
-        return np.asarray(np.linalg.norm(self.x - self.median, axis=1))
+        return np.asarray(np.linalg.norm(self.x - self.x.clip(*self.median), axis=1))
 
 
 def run(settings: StudySettings) -> Data:
@@ -54,7 +54,7 @@ def run(settings: StudySettings) -> Data:
     truth, _, result = perform_drawn(next(iter(plan)), settings, shown)
     trace = result.trace
     measured = measure_outcomes(plan, settings, shown)
-    return Data(truth.values, float(truth.answer[0]), trace.x, trace.inside, measured)
+    return Data(truth.values, span(truth), trace.x, trace.inside, measured)
 
 
 def claims(data: Data) -> list[Claim]:

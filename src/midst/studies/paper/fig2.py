@@ -16,7 +16,7 @@ from midst.plots.style import COLOURS, GREY, show_number
 from midst.studies.paper.choices import CLOSE, FAR, drawn_run, perform_drawn
 from midst.studies.paper.claims import Claim, is_everywhere, is_positive, judge, mean_of, mean_share_of, over, share_of
 from midst.studies.paper.drawing import Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure_outcomes
+from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure_outcomes, span
 from midst.types import Array, Bools, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
@@ -37,13 +37,13 @@ class Shown:
         held: the values that went into the run.
         x: x_i(t), shape (iterations, n).
         inside: whether node i sent the value it held, likewise.
-        median: of the values held.
+        median: of the values held; of an even number the two middle values.
     """
 
     held: Array
     x: Array
     inside: Bools
-    median: float
+    median: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def draw(data: Data) -> Figure:
         enlarged = axes.inset_axes((0.47, 0.47, 0.52, 0.5))
         draw_trajectories(enlarged, shown.x, shown.inside, shown.median)
         _draw_values(enlarged, data.values)
-        above = data.values[data.values > shown.median]
+        above = data.values[data.values > shown.median[0]]
         enlarged.set(xlim=(passing.start, passing.stop), ylim=(above.min() - 0.4, above.max() + 0.4))
         enlarged.tick_params(labelsize=7)
         axes.indicate_inset_zoom(enlarged, edgecolor=GREY)
@@ -152,12 +152,12 @@ def rows(data: Data) -> list[Row]:
 
 def _shown(run: Run) -> Shown:
     trace = run.result.trace
-    return Shown(run.problem.values, trace.x, trace.inside, float(run.problem.answer[0]))
+    return Shown(run.problem.values, trace.x, trace.inside, span(run.problem))
 
 
 def _passage(values: Array, shown: Shown) -> range:
     """The iterations, counted from 1, in which the nodes come past the values above the median; from 0 if none does."""
-    t, _ = np.nonzero(shown.inside[:, values > shown.median])
+    t, _ = np.nonzero(shown.inside[:, values > shown.median[0]])
     return range(max(1, int(t.min()) - 2), int(t.max()) + 5) if t.size else range(len(shown.x) // 3)
 
 

@@ -16,7 +16,6 @@ from midst.studies.paper.choices import FIFTEEN
 from midst.studies.paper.claims import Claim, Interval, is_positive, judge, mean_of, mean_share_of, over
 from midst.studies.paper.drawing import Figure, draw_ceiling, draw_interval, draw_spread, legend_below, panels
 from midst.studies.paper.runs import Comparison, Outcome, StudySettings, compare
-from midst.types import Row
 
 TOPOLOGIES = {"ring": ORANGE, "rgg": BLUE, "complete": GREEN}  # from sparse to dense
 NAMES = {topology: replace(FIFTEEN, graph=topology).kind for topology in TOPOLOGIES}
@@ -59,10 +58,9 @@ def draw(data: Comparison) -> Figure:
         iteration = np.unique(np.geomspace(1, outcome.iterations.max(), 400).astype(np.int64))
         over_time = outcome.secure_over_time(iteration - 1).mean(axis=0)
         right.plot(iteration, over_time, drawstyle="steps-post", color=colour, linewidth=1.7, label=NAMES[topology])
-    draws = [data.shares(k).mean(axis=1) for k in range(1, len(data.measured[data.base]))]
-    draw_spread(left, [place + 0.2 for place in range(len(TOPOLOGIES))], np.array(draws))
+    draw_spread(left, np.arange(len(TOPOLOGIES)) + 0.2, data.means)
     left.set_xticks(range(len(TOPOLOGIES)), [NAMES[topology] for topology in TOPOLOGIES])
-    left.set(ylabel=f"one draw: mean over {outcome.secure_share.size} runs, 95% interval", ylim=(0, 1))
+    left.set(ylabel="one draw: mean over the runs, 95% interval", ylim=(0, 1))
     right.set(xlabel="iteration", ylabel="share of nodes that have not done so yet", xscale="log", ylim=(0, 1))
     right.set_xlim(left=1)
     right.xaxis.set_major_formatter("{x:,.0f}")
@@ -72,9 +70,7 @@ def draw(data: Comparison) -> Figure:
     return figure
 
 
-def rows(data: Comparison) -> list[Row]:
-    """A row a run: the share of secure nodes on each topology, under each setting."""
-    return data.rows()
+rows = Comparison.rows
 
 
 def _gain(sparse: str, dense: str) -> Callable[[dict[str, Outcome]], Interval]:

@@ -33,8 +33,7 @@ from midst.studies.paper.drawing import (
     legend_below,
     panels,
 )
-from midst.studies.paper.runs import Comparison, Outcome, StudySettings, compare
-from midst.types import Array, Row
+from midst.studies.paper.runs import Comparison, Outcome, StudySettings, compare, shares
 
 C = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 RANGE = (
@@ -53,8 +52,8 @@ def run(settings: StudySettings) -> Comparison:
 
 def claims(data: Comparison) -> list[Claim]:
     """What the paper says of the figure, and what we add."""
-    draws = range(len(data.measured[data.base]))
-    gains = [[mean_of(step, within=(-1, 1)) for step in np.diff(data.shares(k), axis=0)] for k in draws]
+    draws = data.measured[data.base]
+    gains = [[mean_of(step, within=(-1, 1)) for step in np.diff(shares(each), axis=0)] for each in draws]
     steps = {f"c = {low:g} → {high:g}": [each[k] for each in gains] for k, (low, high) in enumerate(pairwise(C))}
     return [
         judge(
@@ -72,8 +71,8 @@ def claims(data: Comparison) -> list[Claim]:
             place="Sec. IV-D",
         ),
         judge(
-            "The gain at every step of c (gain in the share of secure nodes, the least sure step first).",
-            {"the least sure step": [min(each, key=lambda step: step.low) for each in gains]} | steps,
+            "The least gain at a step of our c (gain in the share of secure nodes).",
+            {"the least": [min(each) for each in gains]} | steps,
         ),
     ]
 
@@ -84,18 +83,17 @@ def draw(data: Comparison) -> Figure:
     for (experiment, (shown, *_)), colour, marker in zip(data.measured.items(), _DRAWN, MARKERS, strict=False):
         name = experiment.apart_from(data.base) or experiment.kind
         style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
-        shares = [mean_share_of(row) for row in _shares(shown)]
-        left.plot(C, [share.value for share in shares], **style)
-        for c, share in zip(C, shares, strict=True):
+        means = [mean_share_of(row) for row in shares(shown)]
+        left.plot(C, [share.value for share in means], **style)
+        for c, share in zip(C, means, strict=True):
             draw_interval(left, c, share, colour)
         iterations = [outcome.iterations for outcome in shown.values()]
         low, middle, high = np.quantile(iterations, [0.25, 0.5, 0.75], axis=1)
         right.fill_between(C, low, high, color=colour, alpha=0.15, linewidth=0)
         right.plot(C, middle, **style)
-    draws = range(1, len(data.measured[data.base]))
-    draw_spread(left, C, np.array([data.shares(k).mean(axis=1) for k in draws]))
+    draw_spread(left, 1.12 * np.array(C), data.means)
     draw_ceiling(left, data.base.n)
-    left.set(ylabel=f"one draw: mean over {data.shares(0).shape[1]} runs, 95% interval", ylim=(0, 1))
+    left.set(ylabel="one draw: mean over the runs, 95% interval", ylim=(0, 1))
     right.set(ylabel="one draw: median and quartiles of the runs", yscale="log")
     right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     right.yaxis.set_major_formatter("{x:,.0f}")
@@ -107,21 +105,14 @@ def draw(data: Comparison) -> Figure:
     return figure
 
 
-def rows(data: Comparison) -> list[Row]:
-    """A row a run: the share of secure nodes and the iterations at each c, under each setting."""
-    return data.rows()
-
-
-def _shares(outcomes: dict[float, Outcome]) -> Array:
-    """The share of secure nodes, a row for each c and a column for each run."""
-    return np.array([outcome.secure_share for outcome in outcomes.values()])
+rows = Comparison.rows
 
 
 def _slope(outcomes: dict[float, Outcome]) -> Interval:
     """By how much the share grows when c grows tenfold: the straight line through each run's shares."""
     decades = np.log10(C) - np.log10(C).mean()
     steepest = np.abs(decades).sum() / 2 / (decades @ decades)  # from nobody secure to everybody, halfway
-    return mean_of(decades @ _shares(outcomes) / (decades @ decades), within=(-steepest, steepest))
+    return mean_of(decades @ shares(outcomes) / (decades @ decades), within=(-steepest, steepest))
 
 
 def _price(outcomes: dict[float, Outcome]) -> Interval:

@@ -62,14 +62,12 @@ class Plate:
     Attributes:
         name: of the figure.
         settings: how it was made.
-        caption: the same for people.
         claims: what it says.
         files: its files by name, `claims.json` apart.
     """
 
     name: str
     settings: StudySettings
-    caption: str
     claims: list[Claim]
     files: dict[str, bytes]
 
@@ -77,7 +75,7 @@ class Plate:
         """Its entry in `claims.json`."""
         return {
             "title": (FIGURES[self.name].__doc__ or "").partition("\n")[0],
-            "caption": self.caption,
+            "caption": write_caption(self.name, self.settings),
             "runs": self.settings.runs,
             "runs_in_range": self.settings.runs_in_range,
             "seed": self.settings.seed,
@@ -90,13 +88,13 @@ def make(name: str, settings: StudySettings) -> Plate:
     figure = FIGURES[name]
     data = figure.run(settings)
     claims = figure.claims(data)
-    caption = _caption(name, settings)
+    caption = write_caption(name, settings)
     picture = figure.draw(data)
     picture.supxlabel(fill(caption, int(13 * picture.get_figwidth())), fontsize=8, color=GREY)
     files = {f"{name}.{kind}": _picture(picture, kind) for kind in ("png", "pdf")}
     files[f"{name}.csv"] = _table(figure.rows(data)).encode()
     files[f"{name}.claims.txt"] = f"{caption}\n\n{tabulate(claims)}".encode()
-    return Plate(name, settings, caption, claims, files)
+    return Plate(name, settings, claims, files)
 
 
 def check_figure(name: str, settings: StudySettings) -> None:
@@ -105,10 +103,21 @@ def check_figure(name: str, settings: StudySettings) -> None:
     Raises:
         InputError: it cannot.
     """
-    for graph in fig3.TOPOLOGIES if name == "fig3" else (None,):
+    for fixed in [{"graph": each} for each in fig3.TOPOLOGIES] if name == "fig3" else [{}]:
         if settings.own:
-            own = dict(settings.own) if graph is None else {**settings.own, "graph": graph}
-            perform(replace(BASES[name], **own), settings.seed, 0, stop=After(1))
+            perform(replace(BASES[name], **settings.own | fixed), settings.seed, 0, stop=After(1))
+
+
+def write_caption(name: str, settings: StudySettings) -> str:
+    """How many runs on how many draws; one's own setting in front."""
+    few, many = settings.runs_in_range, settings.runs
+    if name == "beyond":
+        return f"{few} runs at every point, {many} in (e); each draws the data, the graph and z(0)."
+    redrawn = replace(BASES[name], **settings.own).redrawn
+    first = "Shown: the first run. Claims: " if name in ("fig1", "fig2") else ""
+    runs = f"{many} runs{'' if settings.own else f' ({few} at other settings)'} on one draw of the data and one graph"
+    beside = f" Beside it {settings.draws} draws of {redrawn}: mean ± standard deviation." if redrawn else ""
+    return f"{settings.setting}{first}{runs}, as in the paper: only z(0) is new in each.{beside}"
 
 
 def check_folder(folder: Path) -> dict[str, Any]:
@@ -147,49 +156,34 @@ def publish(plate: Plate, folder: Path) -> None:
 
 def tabulate(claims: list[Claim]) -> str:
     """Tables of the paper's claims and of ours, each followed over its range, in Markdown."""
-    parts = []
+    lines = []
     for heading, group in sort_claims(claims).items():
-        draws = next((len(each.found.draws) for each in group), 0)
-        columns = ["one draw", "95% interval", "holds", f"{draws} draws", "holds in"]
-        columns = columns if draws else ["measured", "95% interval", "holds"]
-        lines = [f"**{heading.capitalize()}**", "", f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+        draws = len(group[0].found.draws)
+        columns = ["", "one draw", "95% interval", "holds", f"{draws} draws", "holds in"]
+        columns = columns if draws else ["", "measured", "95% interval", "holds"]
+        lines += [f"**{heading.capitalize()}**", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for claim in group:
             place = f" ({claim.place})" if claim.place else ""
             lines.append(_line(f"**{claim.text}**{place}", claim.found))
             lines += [_line(case.at, case) for case in claim.cases]
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+        lines.append("")
+    return "\n".join(lines)
 
 
 def sort_claims(claims: list[Claim]) -> dict[str, list[Claim]]:
     """The paper's claims and ours, under their headings; without those that have none."""
-    ours = [claim for claim in claims if not claim.place]
-    groups = {"the paper's claims": [claim for claim in claims if claim.place], "beyond the paper": ours}
-    return {heading: group for heading, group in groups.items() if group}
+    ours, quoted = ([claim for claim in claims if bool(claim.place) is has_place] for has_place in (False, True))
+    return {name: group for name, group in (("the paper's claims", quoted), ("beyond the paper", ours)) if group}
 
 
-def show_measured(found: Case) -> tuple[str, str]:
-    """Its value and its interval, to the three digits they bear at most; no interval where nothing was sampled."""
-    value, low, high = (show_number(number, ".3g") for number in (found.value, found.low, found.high))
-    return value, "" if found.low == found.high else f"{low} to {high}"
-
-
-def show_draws(found: Case) -> tuple[str, str]:
-    """Mean and standard deviation over the draws, and in how many of them it holds; empty where there are none."""
-    if not found.draws:
-        return "", ""
-    mean, spread = (show_number(float(number), ".3g") for number in (np.mean(found.draws), np.std(found.draws, ddof=1)))
-    return f"{mean} ± {spread}", "" if found.held is None else f"{found.held} of {len(found.draws)}"
-
-
-def _caption(name: str, settings: StudySettings) -> str:
-    """How many runs on how many draws; one's own setting in front."""
-    if name == "beyond":
-        return f"{settings.runs_in_range} runs at every point; each draws the data, the graph and z(0)."
-    redrawn = replace(BASES[name], **settings.own).redrawn
-    beside = f" Beside it {settings.draws} draws of {redrawn}: mean ± standard deviation over the draws."
-    as_drawn = f"{settings.runs} runs on one draw of the data and one graph, as in the paper: only z(0) is new in each."
-    return settings.setting + as_drawn + (beside if redrawn else "")
+def show_measured(found: Case) -> tuple[str, str, str, str]:
+    """To three digits at most: value, interval, mean and spread over the draws, and in how many of these it holds."""
+    numbers = [found.value, found.low, found.high]
+    numbers += [float(np.mean(found.draws)), float(np.std(found.draws, ddof=1))] if found.draws else []
+    value, low, high, *spread = (show_number(number, ".3g") for number in numbers)
+    interval = "" if found.low == found.high else f"{low} to {high}"
+    held = "" if found.held is None or not found.draws else f"{found.held} of {len(found.draws)}"
+    return value, interval, " ± ".join(spread), held
 
 
 def _write(content: bytes, file: BinaryIO) -> None:
@@ -197,9 +191,9 @@ def _write(content: bytes, file: BinaryIO) -> None:
 
 
 def _line(what: str, found: Case) -> str:
+    value, interval, *draws = show_measured(found)
     verdict = {True: "yes", False: "**no**", None: ""}[found.holds]
-    cells = [what, *show_measured(found), verdict, *(show_draws(found) if found.draws else ())]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join([what, value, interval, verdict, *(draws if found.draws else ())])} |"
 
 
 def _picture(figure: Figure, kind: str) -> bytes:

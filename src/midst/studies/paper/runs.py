@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 
@@ -59,7 +60,7 @@ class StudySettings:
     seed: int = 1
     workers: int = 1
     progress: TaskProgress | None = None
-    own: Mapping[str, Any] = field(default_factory=dict)
+    own: dict[str, Any] = field(default_factory=dict)
     draws: int = 24
 
     def __post_init__(self) -> None:
@@ -77,7 +78,7 @@ class StudySettings:
     def setting(self) -> str:
         """One's own in a sentence; empty if there is none."""
         named = {name: value for name, value in self.own.items() if name not in ("values", "own_graph")}
-        words = [f"{_LETTERS.get(name, name)} = {str(value).replace('-', '−')}" for name, value in named.items()]
+        words = [f"{_LETTERS.get(name, name)} = {value}" for name, value in named.items()]
         departs = " (Algorithm 1 has θ = ½)" if self.own.get("theta", 0.5) != 0.5 else ""
         return f"Own setting: {', '.join(words)}{departs}. " if words else ""
 
@@ -114,7 +115,7 @@ class Experiment:
     sigma: float = 0.1
     offset: float = 0.0
     values: tuple[float, ...] | None = None
-    own_graph: Graph | Callable[[int, np.random.Generator], Graph] | None = None
+    own_graph: Graph | Callable[..., Graph] | None = None
 
     def apart_from(self, other: Experiment) -> str:
         """In what it differs from another one, for people; empty if in nothing."""
@@ -153,6 +154,12 @@ class Run(NamedTuple):
     truth: Problem
     problem: Problem
     result: Result
+
+
+def span(problem: Problem) -> tuple[float, float]:
+    """The median, twice; or the two middle values."""
+    low, high = problem.answer
+    return float(low), float(high)
 
 
 class Outcome(NamedTuple):
@@ -215,17 +222,10 @@ def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -
     values = drawn.values.standard_normal(experiment.n) if experiment.values is None else np.array(experiment.values)
     if copies is not None:
         values = np.repeat(values[:, None], copies, axis=1)
-    graph = _make_graph(experiment, drawn.graph)
+    shape: dict[str, Any] = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
+    make = experiment.own_graph or partial(graphs.make, experiment.graph, **shape)
+    graph = make if isinstance(make, Graph) else make(experiment.n, rng=drawn.graph)
     return Drawn(Problem(graph, values, objective=Quantile(0.5, "any")), drawn.values, drawn.z0)
-
-
-def _make_graph(experiment: Experiment, rng: np.random.Generator) -> Graph:
-    if isinstance(experiment.own_graph, Graph):
-        return experiment.own_graph
-    if experiment.own_graph is not None:
-        return experiment.own_graph(experiment.n, rng)
-    shape = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
-    return graphs.make(experiment.graph, experiment.n, rng=rng, **shape)
 
 
 def perform(
@@ -284,9 +284,9 @@ def _outcomes(task: tuple[Experiment, int, tuple[int, ...], int]) -> list[Outcom
 
 
 def _outcome(truth: Problem, first_inside: Ints, iterations: Ints, x: Array) -> Outcome:
-    low, high = truth.answer
+    low, high = span(truth)
     side = np.sign(np.sign(truth.values - low) + np.sign(truth.values - high)).astype(np.int64)
-    error = np.maximum(low - x, x - high).clip(0).max(axis=1)
+    error = np.abs(x - x.clip(low, high)).max(axis=1)
     return Outcome(first_inside, np.broadcast_to(side, x.shape), iterations, error)
 
 
@@ -308,9 +308,10 @@ class Comparison:
         """The paper's setting, or one's own."""
         return next(iter(self.measured))
 
-    def shares(self, k: int) -> Array:
-        """The share of secure nodes there, in draw k of the list: a row for each level and a column for each run."""
-        return np.array([outcome.secure_share for outcome in self.measured[self.base][k].values()])
+    @property
+    def means(self) -> list[list[float]]:
+        """There, the mean share of secure nodes at each level: a row for each draw but the one that is shown."""
+        return [shares(outcomes).mean(axis=1).tolist() for outcomes in self.measured[self.base][1:]]
 
     def rows(self) -> list[Row]:
         """A row a run."""
@@ -324,13 +325,18 @@ class Comparison:
         ]
 
 
+def shares(outcomes: Mapping[Any, Outcome]) -> Array:
+    """The share of secure nodes, a row for each level and a column for each run."""
+    return np.array([outcome.secure_share for outcome in outcomes.values()])
+
+
 def compare(name: str, levels: Collection[Any], plan: Mapping[Experiment, int], settings: StudySettings) -> Comparison:
     """Each experiment at every level of one of its fields."""
-    each = {experiment: [replace(experiment, **{name: level}) for level in levels] for experiment in plan}
-    found = measure_outcomes({one: plan[key] for key, ones in each.items() for one in ones}, settings)
-    draws = {key: zip(*(found[one] for one in ones), strict=True) for key, ones in each.items()}
+    keys = {(each, level): replace(each, **{name: level}) for each in plan for level in levels}
+    found = measure_outcomes({key: plan[each] for (each, _), key in keys.items()}, settings)
+    draws = range(min(map(len, found.values())))
     return Comparison(
-        {key: [dict(zip(levels, outcomes, strict=True)) for outcomes in drawn] for key, drawn in draws.items()}, name
+        {each: [{level: found[keys[each, level]][k] for level in levels} for k in draws] for each in plan}, name
     )
 
 
