@@ -128,13 +128,13 @@ def _report(plate: Plate) -> str:
     for heading, claims in sort_claims(plate.claims).items():
         lines.append(f"  {heading}")
         for claim in claims:
-            verdict = {True: "holds", False: "FAILS", None: "     "}[claim.found.holds]
-            value, interval, spread, held = show_measured(claim.found)
+            verdict, value, interval, spread, held = show_measured(claim.found)
+            verdict = {"yes": "holds", "no": "FAILS"}.get(verdict, verdict)
             text = f"{claim.place}: {claim.text}" if claim.place else claim.text
-            lines.append(f"  {verdict}  {text} {value}{f' ({interval})' if interval else ''}")
+            lines.append(f"    {verdict:6}  {text} {value}{f' ({interval})' if interval else ''}")
             if spread:
-                lines.append(f"         other draws: {spread}{f'; holds in {held}' if held else ''}")
+                lines.append(f"            other draws: {spread}{f'; holds in {held}' if held else ''}")
             if claim.failing:
                 where = f"{len(claim.failing)} of {len(claim.cases)} other settings of ours"
-                lines.append(f"         not so at {where}: {'; '.join(claim.failing)}")
+                lines.append(f"            not so at {where}: {'; '.join(claim.failing)}")
     return "\n".join(lines) + "\n"

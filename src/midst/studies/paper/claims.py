@@ -5,6 +5,7 @@ Rules:
 - The value of a claim is what was measured as the paper does: one draw of the data, one graph, z(0) new in every run.
   Beside it stand the mean and the standard deviation over other draws, and in how many of them the claim holds.
 - The cases follow it over a range that is ours, each judged by the same rule. Where there is no rule it is a finding.
+- A claim holds where its whole interval bears it out, and fails where not even the value does; else it is left open.
 - low and high are the ends of a 95% confidence interval over the runs; they equal the value where nothing was sampled.
 - Runs that all agree prove nothing of the next one: an interval of what has bounds has a width also then.
 """
@@ -46,9 +47,9 @@ class Case:
         value: what was measured on the draw that is shown.
         low: lower end of its confidence interval.
         high: upper end.
-        holds: whether the claim does, there; None where there is no rule.
+        holds: whether the claim does, there; None where the interval leaves it open, or there is no rule.
         draws: the values on other draws of data and graph.
-        held: in how many of these the claim holds.
+        held: in how many of these the claim holds; None where there is no rule.
     """
 
     at: str
@@ -99,10 +100,17 @@ def judge(
     """
     cases = []
     for at, found in measured.items():
-        holds, *others = (None if rule is None else rule(each) for each in found)
+        holds, *others = (_verdict(rule, each) for each in found)
         draws = tuple(each.value for each in found[1:])
         cases.append(Case(at, *found[0], holds, draws, None if rule is None else others.count(True)))
     return Claim(text, place, cases[0], tuple(cases[1:]))
+
+
+def _verdict(rule: Callable[[Interval], bool] | None, found: Interval) -> bool | None:
+    """By the interval; open where that does not bear the claim out, and its middle would."""
+    if rule is None or (not rule(found) and rule(exactly(found.value))):
+        return None
+    return bool(rule(found))
 
 
 def over(

@@ -26,8 +26,6 @@ try:
 except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
 
-_MOST_NAMED = 15  # nodes in a legend
-
 __all__ = ["Axes", "Figure", "LogLocator"]  # what the figures need of matplotlib, behind one guard
 
 
@@ -63,7 +61,7 @@ def legend_below(axes: Axes, columns: int = 3) -> None:
 
 
 def draw_trajectories(
-    axes: Axes, x: Array, inside: Bools, median: tuple[float, float], names: Sequence[str] = ()
+    axes: Axes, x: Array, inside: Bools, median: tuple[float, ...], names: Sequence[str] = ()
 ) -> None:
     """x_i over the iterations, a broad shade behind each stretch in which a node sends the value it holds.
 
@@ -83,7 +81,7 @@ def draw_trajectories(
     for level in median:
         axes.axhline(level, zorder=4, **style)
     if names:
-        for name, colour in zip(names if len(names) <= _MOST_NAMED else (), cycle(COLOURS), strict=False):
+        for name, colour in zip(names if len(names) <= 15 else (), cycle(COLOURS), strict=False):
             axes.plot([], [], color=colour, linewidth=1.3, label=name)
         axes.plot([], [], color=GREY, linewidth=9, alpha=0.3, label="while $i$ sends what it holds")
         ends = dict.fromkeys(show_number(level, ".3f") for level in median)
@@ -108,5 +106,4 @@ def draw_spread(axes: Axes, places: ArrayLike, draws: ArrayLike) -> None:
 def draw_ceiling(axes: Axes, n: int) -> None:
     """The share that no run with an odd number of nodes can exceed."""
     if n % 2:
-        line: dict[str, Any] = {"color": "black", "linestyle": (0, (1, 2)), "linewidth": 1.1, "zorder": 1}
-        axes.axhline(1 - 1 / n, label="all but the median's holder", **line)
+        axes.axhline(1 - 1 / n, color="black", ls=(0, (1, 2)), lw=1.1, label="all but the median's holder", zorder=1)

@@ -14,7 +14,7 @@ from midst.plots.style import BLUE, show_number
 from midst.studies.paper.choices import CLOSE, NEAR, drawn_run, perform_drawn
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes, span
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
 from midst.types import Array, Bools, Row
 
 RANGE = tuple(
@@ -37,7 +37,7 @@ class Data:
     """
 
     values: Array
-    median: tuple[float, float]
+    median: tuple[float, ...]
     x: Array
     inside: Bools
     measured: dict[Experiment, list[Outcome]]
@@ -45,7 +45,7 @@ class Data:
     @property
     def error(self) -> Array:
         """Of the whole network, over t."""
-        return np.asarray(np.linalg.norm(self.x - self.x.clip(*self.median), axis=1))
+        return np.asarray(np.linalg.norm(self.x - self.x.clip(min(self.median), max(self.median)), axis=1))
 
 
 def run(settings: StudySettings) -> Data:
@@ -54,7 +54,7 @@ def run(settings: StudySettings) -> Data:
     truth, _, result = perform_drawn(next(iter(plan)), settings, shown)
     trace = result.trace
     measured = measure_outcomes(plan, settings, shown)
-    return Data(truth.values, span(truth), trace.x, trace.inside, measured)
+    return Data(truth.values, tuple(map(float, truth.answer)), trace.x, trace.inside, measured)
 
 
 def claims(data: Data) -> list[Claim]:
@@ -68,7 +68,7 @@ def claims(data: Data) -> list[Claim]:
         ),
         judge(
             "“all nodes, except for the one holding the median value, satisfy x_i(t) ≠ s_i for all t” "
-            "(how many others send their own value, in the first run of a draw; the draw shown was chosen for it).",
+            "(how many others send their own value in a draw's first run; the draw shown was chosen for it).",
             over(data.measured, lambda found: exactly((found.exposed & (found.side != 0))[0].sum())),
             lambda count: count.value == 0,
             place="Sec. IV-A, Fig. 1(b)",

@@ -16,7 +16,7 @@ from midst.plots.style import COLOURS, GREY, show_number
 from midst.studies.paper.choices import CLOSE, FAR, drawn_run, perform_drawn
 from midst.studies.paper.claims import Claim, is_everywhere, is_positive, judge, mean_of, mean_share_of, over, share_of
 from midst.studies.paper.drawing import Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure_outcomes, span
+from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure_outcomes
 from midst.types import Array, Bools, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
@@ -43,7 +43,7 @@ class Shown:
     held: Array
     x: Array
     inside: Bools
-    median: tuple[float, float]
+    median: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def rows(data: Data) -> list[Row]:
 
 def _shown(run: Run) -> Shown:
     trace = run.result.trace
-    return Shown(run.problem.values, trace.x, trace.inside, span(run.problem))
+    return Shown(run.problem.values, trace.x, trace.inside, tuple(map(float, run.problem.answer)))
 
 
 def _passage(values: Array, shown: Shown) -> range:

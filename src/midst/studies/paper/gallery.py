@@ -98,11 +98,7 @@ def make(name: str, settings: StudySettings) -> Plate:
 
 
 def check_figure(name: str, settings: StudySettings) -> None:
-    """Refuse a setting of one's own that cannot be run.
-
-    Raises:
-        InputError: it cannot.
-    """
+    """Refuse a setting of one's own that cannot be run, by one iteration of it."""
     for fixed in [{"graph": each} for each in fig3.TOPOLOGIES] if name == "fig3" else [{}]:
         if settings.own:
             perform(replace(BASES[name], **settings.own | fixed), settings.seed, 0, stop=After(1))
@@ -176,14 +172,15 @@ def sort_claims(claims: list[Claim]) -> dict[str, list[Claim]]:
     return {name: group for name, group in (("the paper's claims", quoted), ("beyond the paper", ours)) if group}
 
 
-def show_measured(found: Case) -> tuple[str, str, str, str]:
-    """To three digits at most: value, interval, mean and spread over the draws, and in how many of these it holds."""
+def show_measured(found: Case) -> tuple[str, str, str, str, str]:
+    """Verdict; value, interval, mean and spread over draws, to three digits at most; in how many of these it holds."""
     numbers = [found.value, found.low, found.high]
     numbers += [float(np.mean(found.draws)), float(np.std(found.draws, ddof=1))] if found.draws else []
-    value, low, high, *spread = (show_number(number, ".3g") for number in numbers)
+    value, low, high, *spread = (show_number(round(number, 12) + 0.0, ".3g") for number in numbers)
     interval = "" if found.low == found.high else f"{low} to {high}"
     held = "" if found.held is None or not found.draws else f"{found.held} of {len(found.draws)}"
-    return value, interval, " ± ".join(spread), held
+    verdict = "" if found.held is None else {True: "yes", False: "no", None: "unsure"}[found.holds]
+    return verdict, value, interval, " ± ".join(spread), held
 
 
 def _write(content: bytes, file: BinaryIO) -> None:
@@ -191,8 +188,8 @@ def _write(content: bytes, file: BinaryIO) -> None:
 
 
 def _line(what: str, found: Case) -> str:
-    value, interval, *draws = show_measured(found)
-    verdict = {True: "yes", False: "**no**", None: ""}[found.holds]
+    verdict, value, interval, *draws = show_measured(found)
+    verdict = verdict.replace("no", "**no**")
     return f"| {' | '.join([what, value, interval, verdict, *(draws if found.draws else ())])} |"
 
 

@@ -77,9 +77,12 @@ class StudySettings:
     @property
     def setting(self) -> str:
         """One's own in a sentence; empty if there is none."""
-        named = {name: value for name, value in self.own.items() if name not in ("values", "own_graph")}
-        words = [f"{_LETTERS.get(name, name)} = {value}" for name, value in named.items()]
-        departs = " (Algorithm 1 has θ = ½)" if self.own.get("theta", 0.5) != 0.5 else ""
+        shown = {
+            _LETTERS.get(name, name): value for name, value in self.own.items() if name not in ("values", "own_graph")
+        }
+        words = [f"{name} = {each if isinstance(each, str) else show_number(each)}" for name, each in shown.items()]
+        words += ["data as given"] * ("values" in self.own)
+        departs = "; θ = ½ in Algorithm 1" if shown.get("θ", 0.5) != 0.5 else ""
         return f"Own setting: {', '.join(words)}{departs}. " if words else ""
 
     def plan(self, base: Experiment, others: tuple[Experiment, ...] = ()) -> dict[Experiment, int]:
@@ -154,12 +157,6 @@ class Run(NamedTuple):
     truth: Problem
     problem: Problem
     result: Result
-
-
-def span(problem: Problem) -> tuple[float, float]:
-    """The median, twice; or the two middle values."""
-    low, high = problem.answer
-    return float(low), float(high)
 
 
 class Outcome(NamedTuple):
@@ -284,7 +281,7 @@ def _outcomes(task: tuple[Experiment, int, tuple[int, ...], int]) -> list[Outcom
 
 
 def _outcome(truth: Problem, first_inside: Ints, iterations: Ints, x: Array) -> Outcome:
-    low, high = span(truth)
+    low, high = truth.answer
     side = np.sign(np.sign(truth.values - low) + np.sign(truth.values - high)).astype(np.int64)
     error = np.abs(x - x.clip(low, high)).max(axis=1)
     return Outcome(first_inside, np.broadcast_to(side, x.shape), iterations, error)
