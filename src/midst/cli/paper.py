@@ -3,7 +3,6 @@
 Rules:
 - Everything is checked before the first run; each figure is written when it is finished, whole or not at all.
 - A claim that fails is a result, not an error: the exit code is 0.
-- A figure that is named refuses an option that it varies itself; where all are made, it keeps what it varies.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def _report(plate: Plate) -> str:
     for heading, claims in sort_claims(plate.claims).items():
         lines.append(f"  {heading}")
         for claim in claims:
-            verdict, value, interval, spread, held = show_measured(claim.found)
+            verdict, value, interval, spread, held = show_measured(claim)
             verdict = {"yes": "holds", "no": "FAILS"}.get(verdict, verdict)
             text = f"{claim.place}: {claim.text}" if claim.place else claim.text
             lines.append(f"    {verdict:6}  {text} {value}{f' ({interval})' if interval else ''}")

@@ -62,19 +62,17 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A claim.
+class Claim(Case):
+    """A claim at the paper's own setting, and elsewhere.
 
     Attributes:
         text: the claim and what its value is, in one sentence.
         place: where the paper says so; empty if it does not.
-        found: at the paper's own setting.
         cases: the same over a range of what the paper leaves open.
     """
 
-    text: str
-    place: str
-    found: Case
+    text: str = ""
+    place: str = ""
     cases: tuple[Case, ...] = ()
 
     @property
@@ -103,7 +101,7 @@ def judge(
         holds, *others = (_verdict(rule, each) for each in found)
         draws = tuple(each.value for each in found[1:])
         cases.append(Case(at, *found[0], holds, draws, None if rule is None else others.count(True)))
-    return Claim(text, place, cases[0], tuple(cases[1:]))
+    return Claim(**vars(cases[0]), text=text, place=place, cases=tuple(cases[1:]))
 
 
 def _verdict(rule: Callable[[Interval], bool] | None, found: Interval) -> bool | None:

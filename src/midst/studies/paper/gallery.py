@@ -100,8 +100,7 @@ def make(name: str, settings: StudySettings) -> Plate:
 def check_figure(name: str, settings: StudySettings) -> None:
     """Refuse a setting of one's own that cannot be run, by one iteration of it."""
     for fixed in [{"graph": each} for each in fig3.TOPOLOGIES] if name == "fig3" else [{}]:
-        if settings.own:
-            perform(replace(BASES[name], **settings.own | fixed), settings.seed, 0, stop=After(1))
+        perform(replace(BASES.get(name, FIFTEEN), **settings.own | fixed), settings.seed, 0, stop=After(1))
 
 
 def write_caption(name: str, settings: StudySettings) -> str:
@@ -154,13 +153,13 @@ def tabulate(claims: list[Claim]) -> str:
     """Tables of the paper's claims and of ours, each followed over its range, in Markdown."""
     lines = []
     for heading, group in sort_claims(claims).items():
-        draws = len(group[0].found.draws)
+        draws = len(group[0].draws)
         columns = ["", "one draw", "95% interval", "holds", f"{draws} draws", "holds in"]
         columns = columns if draws else ["", "measured", "95% interval", "holds"]
         lines += [f"**{heading.capitalize()}**", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for claim in group:
             place = f" ({claim.place})" if claim.place else ""
-            lines.append(_line(f"**{claim.text}**{place}", claim.found))
+            lines.append(_line(f"**{claim.text}**{place}", claim))
             lines += [_line(case.at, case) for case in claim.cases]
         lines.append("")
     return "\n".join(lines)
@@ -189,8 +188,9 @@ def _write(content: bytes, file: BinaryIO) -> None:
 
 def _line(what: str, found: Case) -> str:
     verdict, value, interval, *draws = show_measured(found)
-    verdict = verdict.replace("no", "**no**")
-    return f"| {' | '.join([what, value, interval, verdict, *(draws if found.draws else ())])} |"
+    return (
+        f"| {' | '.join([what, value, interval, verdict.replace('no', '**no**'), *(draws if found.draws else ())])} |"
+    )
 
 
 def _picture(figure: Figure, kind: str) -> bytes:

@@ -1,11 +1,9 @@
 """Experiments by the hundred.
 
 Rules:
-- Draw k has its values and its graph from child k of the seed, each from a stream of its own. All runs of a draw share
-  them, as in the paper; z(0) and the offsets are new in each. What an experiment changes, such as c, leaves the draws
-  as they are: experiments are compared run by run, on the same data.
-- A run depends on its experiment, the seed, the draw and its number there, and on nothing else: any number of workers
-  gives the same numbers.
+- Draw k has its values and its graph from child k of the seed, each from a stream of its own. All its runs share them,
+  as in the paper; z(0) and offsets are new in each. Experiments have the same draws, and are compared run by run.
+- A run depends on its experiment, the seed, the draw and its number there: any number of workers gives the same.
 - Where no trace is asked for, all runs of an experiment are one ensemble: the same runs in a tenth of the time, but for
   a last bit of x.
 - Exposure is told by the branch, never by comparing x with s.
@@ -77,12 +75,10 @@ class StudySettings:
     @property
     def setting(self) -> str:
         """One's own in a sentence; empty if there is none."""
-        shown = {
-            _LETTERS.get(name, name): value for name, value in self.own.items() if name not in ("values", "own_graph")
-        }
-        words = [f"{name} = {each if isinstance(each, str) else show_number(each)}" for name, each in shown.items()]
+        shown = {name: value for name, value in self.own.items() if name not in ("values", "own_graph")}
+        words = [f"{_LETTERS.get(k, k)} = {v if isinstance(v, str) else show_number(v)}" for k, v in shown.items()]
         words += ["data as given"] * ("values" in self.own)
-        departs = "; θ = ½ in Algorithm 1" if shown.get("θ", 0.5) != 0.5 else ""
+        departs = "; θ = ½ in Algorithm 1" if shown.get("theta", 0.5) != 0.5 else ""
         return f"Own setting: {', '.join(words)}{departs}. " if words else ""
 
     def plan(self, base: Experiment, others: tuple[Experiment, ...] = ()) -> dict[Experiment, int]:
@@ -255,11 +251,6 @@ def measure_outcomes(
     """Each experiment so many times on each draw, until certified, and what is kept of its runs.
 
     Of each a list: the draw that is shown; then all of them from the first on, unless nothing is redrawn.
-
-    Args:
-        plan: how many runs of which experiment.
-        settings: seed, draws, workers and progress.
-        shown: the number of the draw that is shown.
     """
     numbers = (shown, *range(settings.draws if any(each.redrawn for each in plan) else 0))
     tasks = [(each, settings.seed, numbers, runs) for each, runs in plan.items()]
