@@ -15,7 +15,7 @@ from midst.engines.ensemble import NEVER
 from midst.errors import InputError
 from midst.solving import solve
 from midst.studies.paper.beyond import EndPositions, observe_limits
-from midst.studies.paper.choices import FAR, NEAR, drawn_run, perform_drawn
+from midst.studies.paper.choices import FAR, NEAR, perform_drawn
 from midst.studies.paper.runs import (
     Experiment,
     Outcome,
@@ -152,8 +152,7 @@ def test_copies_are_runs_of_their_own() -> None:
 
 
 def test_the_draw_shown_is_the_same_in_both_figures() -> None:
-    shown = drawn_run(StudySettings())
-    near, far = (perform_drawn(each, StudySettings(), shown) for each in (NEAR, replace(FAR, offset=0.1)))
+    near, far = (perform_drawn(each, StudySettings()) for each in (NEAR, replace(FAR, offset=0.1)))
     assert np.array_equal(near.truth.values, far.truth.values)
     assert len(near.result.exposed) == 1
 

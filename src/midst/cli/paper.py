@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from midst.cli.options import GRAPH_HELP, KINDS, is_given, offer_graphs, read_graph, refuse_given
-from midst.cli.values import read_values
 from midst.errors import InputError, closest
 from midst.progress import task_bar
 
@@ -103,6 +102,7 @@ def _names(asked: tuple[str, ...]) -> list[str]:
 
 def _fields(nodes: int | None, graph: str | None, values: str | None, seed: int, **found: Any) -> dict[str, Any]:
     """What was given, as fields of an experiment."""
+    from midst.cli.values import read_values
     from midst.system import streams
 
     found |= {"n": nodes, "graph": graph}

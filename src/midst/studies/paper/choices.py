@@ -40,6 +40,6 @@ def drawn_run(settings: StudySettings) -> int:
     return int(np.argmin([each.exposed.sum() for each in found[1:] or found]))
 
 
-def perform_drawn(experiment: Experiment, settings: StudySettings, shown: int) -> Run:
+def perform_drawn(experiment: Experiment, settings: StudySettings) -> Run:
     """The run that is shown, recorded in full and run on until its error is too small to draw."""
-    return perform(experiment, settings.seed, shown, stop=Certified(CLOSER), record="all")
+    return perform(experiment, settings.seed, drawn_run(settings), stop=Certified(CLOSER), record="all")

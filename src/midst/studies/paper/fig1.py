@@ -50,10 +50,10 @@ class Data:
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, and many more."""
-    shown, plan = drawn_run(settings), settings.plan(NEAR, RANGE)
-    truth, _, result = perform_drawn(next(iter(plan)), settings, shown)
+    plan = settings.plan(NEAR, RANGE)
+    truth, _, result = perform_drawn(next(iter(plan)), settings)
     trace = result.trace
-    measured = measure_outcomes(plan, settings, shown)
+    measured = measure_outcomes(plan, settings, drawn_run(settings))
     return Data(truth.values, tuple(map(float, truth.answer)), trace.x, trace.inside, measured)
 
 

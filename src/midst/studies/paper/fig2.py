@@ -67,9 +67,9 @@ class Data:
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, without and with an offset, and many more."""
-    shown, plans = drawn_run(settings), (settings.plan(FAR, RANGE), settings.plan(BLURRED, BLURS))
-    plain, blurred = (perform_drawn(next(iter(plan)), settings, shown) for plan in plans)
-    measured = (measure_outcomes(plan, settings, shown) for plan in plans)
+    plans = (settings.plan(FAR, RANGE), settings.plan(BLURRED, BLURS))
+    plain, blurred = (perform_drawn(next(iter(plan)), settings) for plan in plans)
+    measured = (measure_outcomes(plan, settings, drawn_run(settings)) for plan in plans)
     return Data(plain.truth.values, _shown(plain), _shown(blurred), *measured)
 
 
