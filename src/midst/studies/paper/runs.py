@@ -24,7 +24,7 @@ from midst.dp.mechanisms import Offset, privatise
 from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.methods import Certified, Consensus, Stop
+from midst.methods import Certified, Consensus, Method, Paper, Stop
 from midst.objectives import Quantile
 from midst.plots.style import show_number
 from midst.problems import Problem
@@ -124,8 +124,10 @@ class Experiment:
             for name in names
         )
 
-    def method(self, stop: Stop = CERTIFIED) -> Consensus:
+    def method(self, stop: Stop = CERTIFIED) -> Method:
         """How its runs find their answers."""
+        if self.theta == 0.5:
+            return Paper(self.c, self.mu, self.sigma, stop=stop)
         return Consensus(self.c, self.theta, self.mu, self.sigma, stop=stop)
 
     @property
