@@ -152,3 +152,17 @@ def test_the_commands(tmp_path: Any) -> None:
     spec.write_text('runs = 5\nseed = 1\n[grid]\ngraph = "ring"\nn = [5, 6]\nmethod = "paper"\nc = [0.5, 1.0]\n')
     done = CliRunner().invoke(main, ["sweep", str(spec), "--out", str(tmp_path / "out"), "--workers", "1"])
     assert done.exit_code == 0, done.output
+
+
+def test_the_smallest_counterexample_to_theorem_1() -> None:
+    """Node 0 never sends its value, nothing but its value differs, and its neighbour sees 3 or 5: one bit."""
+    sent = {}
+    for s in (2.5, 6.0):
+        problem = Problem(graphs.path(2), [s, 0.0])
+        run = midst.solve(problem, Paper(c=1.0, z0=[-4.0, -4.0], stop=After(50)), record="all", throw=False)
+        assert 0 not in run.exposed
+        sent[s] = run.trace.x
+    assert sent[2.5][:5].tolist() == [[3, -3], [2, 0], [2, 0], [1, 1], [1, 1]]
+    assert sent[6.0][:4].tolist() == [[5, -3], [2, 0], [1, 1], [1, 1]]
+    bits = midst.audit(run.trace, midst.Adversary(corrupt=(1,), eavesdrops=False), midst.priors.Uniform(0, 8)).bits
+    assert bits[0] >= 1
