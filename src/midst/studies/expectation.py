@@ -186,8 +186,8 @@ def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
 
 
 def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
-    corrupt = {str(name) for name in who.corrupt}
-    sent = [sum(str(name) not in corrupt for name in one.result.exposed) for one in seen]
+    corrupt = set(map(str, who.corrupt))
+    sent = [len(set(map(str, one.result.exposed)) - corrupt) for one in seen]
     once = [one.once for one in seen if one.once is not None]
     together = [one.together for one in seen if one.together is not None]
     bits, floor, joint = (
