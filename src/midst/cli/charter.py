@@ -34,8 +34,7 @@ _RENEW = "With --from: another certificate, or address, of a participant. Repeat
 _METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
 _GRAPH = "A kind of graph, or a file of edges, as for midst run."
 _TOTALS = (100, 1000, 10_000)  # values in all, of which is said what to expect
-_RUNS = 5  # simulated of each method for what is expected
-_MOST_EXPECTED = 200  # participants up to which it is
+_MOST_EXPECTED, _MOST_ITERATING = 200, 50  # participants up to which it is; without a search, iterations are many
 _APART = 3  # participants: a run that differs from another by fewer tells about those
 _MOST_EDGES = 20  # shown to people
 _EXAMPLES = """\b
@@ -254,49 +253,51 @@ def show(file: Path, as_json: bool) -> None:
 
 
 def expectations(charter: Charter, spread: float | None) -> list[str]:
-    """What to expect of this charter by either method, in lines; none where there is nothing to compare."""
+    """What sessions of this charter take and reveal, in lines, or that it is not known; none with noise or arrays."""
     from midst.errors import InputError
-    from midst.objectives import ENDS, Mean
-    from midst.studies.expectation import assumed_prior, expect, in_words
 
     if spread is not None and not 0 < spread < float("inf"):
         raise InputError("--spread must be a positive number")
-    if charter.statistics:
-        return _expect_of_statistics(charter, spread)
-    if charter.arrays:
+    if charter.arrays or charter.noise is not None:
         return []
-    if (
-        isinstance(charter.goal, Mean)
-        or charter.bounds is None
-        or charter.has_lists  # of how many values is not known yet
-        or charter.noise is not None  # `_rows` says what is promised, and how far off answers are
-        or len(charter.names) > _MOST_EXPECTED
-    ):
-        return []
-    if charter.definition not in ENDS:
-        return []
-    prior = assumed_prior(charter.bounds, spread)
-    middle, width = prior.quantile(0.5), prior.scale
-    found = expect(charter.graph, charter.bounds, prior, objective=charter.goal, runs=_RUNS)
-    disclosures = f"if values lie about {middle:g}, {width:.3g} apart (--spread), to one curious participant"
-    return [f"What to expect, {disclosures}:", *in_words(found)]
-
-
-def _expect_of_statistics(charter: Charter, spread: float | None) -> list[str]:
-    """Bits about one value, for several numbers of values that there may be in all; none without bounds."""
-    from midst.studies.expectation import expect_statistics
-
+    count = len(charter.names)
+    most = _MOST_ITERATING if charter.stop == "certified" else _MOST_EXPECTED
+    if count > most:
+        return [f"What to expect: there is no forecast for more than {most} participants"]
     if charter.bounds is None and not (charter.columns and all(one.bounds for one in charter.columns)):
-        return []
-    lines, count = [], len(charter.names)
-    for total in sorted({max(charter.disclosure.values, count), *_TOTALS}):
+        return ["What to expect: without bounds there is no forecast of rounds, bytes and bits"]
+    lines = []
+    for total in sorted({max(charter.disclosure.values, count), *_TOTALS} if charter.has_lists else {count}):
         share, rest = divmod(total, count)
-        if charter.refusal([share + (i < rest) for i in range(count)]) is None:
-            found = expect_statistics(charter.plan(total), charter.search_rules([total]), charter.column_ranges, spread)
-            told = ", ".join(f"{name} {bits:.2f}" for name, bits in zip(charter.column_names, found, strict=True))
-            lines.append(f"  {total:,} values in all: {told} bits")
-    about = "about each value, if they lie in the middle of the bounds, a tenth of their width apart (--spread)"
-    return [f"What to expect {about}:", *lines]
+        sizes = [share + (i < rest) for i in range(count)]
+        if charter.refusal(sizes) is None:
+            of = f"{total:,} values in all: " if charter.has_lists else ""
+            lines.append(f"  {of}{_foretell(charter, sizes, spread)}")
+    whom = "one curious participant that knew only the bounds"
+    return [f"What to expect, whatever the shape of the values (bits: what is revealed to {whom}):", *lines]
+
+
+def _foretell(charter: Charter, sizes: Sequence[int], spread: float | None) -> str:
+    """What sessions with so many values of each participant take and reveal."""
+    from midst.studies.expectation import forecast
+
+    found = forecast(charter, sizes, spread)
+
+    def span(name: str, form: str = ",.0f") -> str:
+        low, high = (format(end, form) for end in found[name])
+        return low if low == high else f"{low} to {high}"
+
+    probes = [f"{span('probes')} probe{'s' * (found['probes'][1] > 1)}"] if found["probes"][1] else []
+    proofs = f", proofs {'included' if charter.is_verified else 'left out'}" * bool(probes)
+    words = [*probes, f"{span('rounds')} rounds", f"{span('kB')} kB a node (over TLS{proofs})"]
+    words.append(f"{span('exposed')} exposed" if found["exposed"][1] else "nobody exposed")
+    for name in charter.column_names:
+        if f"bits of {name}" in found:
+            sign = "≤ " if charter.method == "consensus" else "≈ " if charter.has_lists else ""
+            words.append(f"{sign}{span(f'bits of {name}', '.1f')} bits about {name if charter.columns else 'a value'}")
+        if f"floor of {name}" in found:
+            words[-1] += f" ({span(f'floor of {name}', '.1f')} by the answer alone)"
+    return ", ".join(words)
 
 
 def differencing(before: Charter, after: Charter) -> str | None:
