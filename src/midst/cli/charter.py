@@ -31,10 +31,10 @@ _DEADLINES = ("start", "wait", "total", "linger")
 _ADD = "With --from: one more participant; join it by --add-edge, or give --graph. Repeat."
 _REMOVE = "With --from: leaves, with all its edges. Repeat."
 _RENEW = "With --from: another certificate, or address, of a participant. Repeat."
-_METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
+_METHOD = "How the answer is found. There is no default: with real data, choose."
 _GRAPH = "A kind of graph, or a file of edges, as for midst run."
 _TOTALS = (100, 1000, 10_000)  # values in all, of which is said what to expect
-_MOST_EXPECTED, _MOST_ITERATING = 200, 50  # participants up to which it is; without a search, iterations are many
+_MOST_EXPECTED = 200  # participants up to which it is
 _APART = 3  # participants: a run that differs from another by fewer tells about those
 _MOST_EDGES = 20  # shown to people
 _EXAMPLES = """\b
@@ -113,7 +113,7 @@ def command() -> None:
 @click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1; see midst plan.")
 @click.option("--tolerance", type=float, help="Where no search ends the run, relative to the scale. Default: 1e-6.")
 @click.option("--rounds", type=int, metavar="N", help="The most there may be. Default: 100000.")
-@click.option("--spread", type=float, help="For what is expected: the values' own. Default: a tenth of the bounds.")
+@click.option("--spread", type=float, help="For what is expected: the values' own. Default: several.")
 @click.option("--start", type=float, metavar="S", help="Seconds until every neighbour must be heard. Default: 300.")
 @click.option("--wait", type=float, metavar="S", help="Seconds without progress of a neighbour. Default: 60.")
 @click.option("--total", type=float, metavar="S", help="Seconds for the whole run. Default: 3600.")
@@ -260,12 +260,13 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
         raise InputError("--spread must be a positive number")
     if charter.arrays or charter.noise is not None:
         return []
-    count = len(charter.names)
-    most = _MOST_ITERATING if charter.stop == "certified" else _MOST_EXPECTED
-    if count > most:
-        return [f"What to expect: there is no forecast for more than {most} participants"]
-    if charter.bounds is None and not (charter.columns and all(one.bounds for one in charter.columns)):
-        return ["What to expect: without bounds there is no forecast of rounds, bytes and bits"]
+    count, bounded = (
+        len(charter.names),
+        charter.bounds or (charter.columns and all(one.bounds for one in charter.columns)),
+    )
+    if not bounded or count > _MOST_EXPECTED or charter.stop == "certified":
+        limits = f"bounds, at most {_MOST_EXPECTED} participants and an answer that a search finds"
+        return [f"What to expect: a forecast of rounds, bytes and bits needs {limits}"]
     lines = []
     for total in sorted({max(charter.disclosure.values, count), *_TOTALS} if charter.has_lists else {count}):
         share, rest = divmod(total, count)
@@ -273,8 +274,9 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
         if charter.refusal(sizes) is None:
             of = f"{total:,} values in all: " if charter.has_lists else ""
             lines.append(f"  {of}{_foretell(charter, sizes, spread)}")
-    whom = "one curious participant that knew only the bounds"
-    return [f"What to expect, whatever the shape of the values (bits: what is revealed to {whom}):", *lines]
+    apart = "" if spread is None else f", about {spread:g} apart"
+    told = "(bits: what one curious participant that knew only the bounds learns)"
+    return [f"What to expect, whatever the shape of the values{apart} {told}:", *lines]
 
 
 def _foretell(charter: Charter, sizes: Sequence[int], spread: float | None) -> str:
@@ -287,17 +289,17 @@ def _foretell(charter: Charter, sizes: Sequence[int], spread: float | None) -> s
         low, high = (format(end, form) for end in found[name])
         return low if low == high else f"{low} to {high}"
 
-    probes = [f"{span('probes')} probe{'s' * (found['probes'][1] > 1)}"] if found["probes"][1] else []
-    proofs = f", proofs {'included' if charter.is_verified else 'left out'}" * bool(probes)
-    words = [*probes, f"{span('rounds')} rounds", f"{span('kB')} kB a node (over TLS{proofs})"]
-    words.append(f"{span('exposed')} exposed" if found["exposed"][1] else "nobody exposed")
+    proofs = "included" if charter.is_verified else "left out"
+    words = f"{span('probes')} probe{'s' * (found['probes'][1] > 1)}, {span('rounds')} rounds"
+    words += f", {span('kB')} kB a node (over TLS, proofs {proofs}), "
+    words += f"{span('exposed')} exposed" if found["exposed"][1] else "nobody exposed"
+    sign = "≤ " if charter.method == "consensus" else "≈ " if charter.has_lists else ""
     for name in charter.column_names:
         if f"bits of {name}" in found:
-            sign = "≤ " if charter.method == "consensus" else "≈ " if charter.has_lists else ""
-            words.append(f"{sign}{span(f'bits of {name}', '.1f')} bits about {name if charter.columns else 'a value'}")
+            words += f", {sign}{span(f'bits of {name}', '.1f')} bits about {name if charter.columns else 'a value'}"
         if f"floor of {name}" in found:
-            words[-1] += f" ({span(f'floor of {name}', '.1f')} by the answer alone)"
-    return ", ".join(words)
+            words += f" ({span(f'floor of {name}', '.1f')} by the answer alone)"
+    return words
 
 
 def differencing(before: Charter, after: Charter) -> str | None:

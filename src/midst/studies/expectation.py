@@ -8,28 +8,27 @@ Rules:
 - The adversary is one curious participant, unless another is named. Of an iteration its bits are an upper bound.
 - Repeated runs are on the same values, each with its own z(0), and audited together. The thresholds of a search are
   deterministic, so a search again tells nothing new.
-- Bytes are those that a node counts, over TLS, with handshakes and proofs. What is asked for again, on a slow network,
-  comes on top.
+- Bytes are those that a node counts, over TLS, with handshakes and proofs, where nothing is asked for a second time.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, floor, isfinite, log10, sqrt
+from math import floor, isfinite, log10, sqrt
 
 import numpy as np
 
 from midst.engines.searching import search_values
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.methods import Certified, Consensus, Exact, Method, Search
+from midst.methods import Consensus, Method, Search
 from midst.net.charter import MOST_VERIFIED, Charter
 from midst.net.sizes import carried_by_each, step_bytes
-from midst.objectives import Objective, Quantile
+from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import FigureKind, Leakage, audit, audit_together
 from midst.privacy.priors import Normal, Prior, Uniform, Within
@@ -43,9 +42,8 @@ from midst.system import streams, whole_number
 from midst.types import Array
 
 _CURIOUS = Adversary(corrupt=(0,), eavesdrops=False)
-_NUMBER, _NAME = 224, 5  # bytes of a number that is proved, and letters of a name, about
-_SESSIONS = 72  # of values, simulated for a forecast; of lists, which differ less, a third as many
-_SHAPES = 6
+_CELLS, _PROVED, _NAME = 4, 224.0, 5  # of a probe; bytes of a number with its proof; letters of a name
+_RUNS, _SHAPES = 20, 6  # simulated of each shape of values; of large networks a third as many
 _WIDTHS = 0.3, 0.1, 0.03, 0.003  # of shapes, in shares of the bounds, where no spread is given
 _OFF = 0.05  # by which share bytes may be off: statements that travel together, longer certificates
 _SPREADS = 10  # the bounds are taken to be so many spreads wide, where no spread is given
@@ -107,24 +105,21 @@ def assumed_prior(bounds: tuple[float, float], spread: float | None) -> Prior:
     return Within(Normal(low / 2 + high / 2, spread or (high / _SPREADS - low / _SPREADS)), low, high)
 
 
-def forecast(
-    charter: Charter, sizes: Sequence[int], spread: float | None = None, *, seed: int = 0
-) -> dict[str, tuple[float, float]]:
+def forecast(charter: Charter, sizes: Sequence[int], spread: float | None = None) -> dict[str, tuple[float, float]]:
     """The least and the most of sessions of a charter: "probes", "rounds", "exposed", "kB", and "bits of" each column.
 
     Args:
-        charter: with bounds, and without noise or arrays.
+        charter: with bounds, a search in the end, and without noise or arrays.
         sizes: how many values each participant has.
         spread: of the values, about; several are tried if not given.
-        seed: of everything random.
     """
     seen = defaultdict(list)
-    runs = _SESSIONS // _SHAPES // (3 if charter.has_lists or len(sizes) > _LARGEST else 1)
-    for run, shape in product(range(runs), range(_SHAPES)):
-        rng, width = np.random.default_rng([seed, run, shape]), _WIDTHS[run % len(_WIDTHS)]
+    for run, shape in product(range(_RUNS if len(sizes) <= _LARGEST else _RUNS // 3), range(_SHAPES)):
+        rng, width = np.random.default_rng([run, shape]), _WIDTHS[run % len(_WIDTHS)]
         columns = [_draw(shape, width, spread, ends, sum(sizes), rng) for ends in charter.column_ranges]
         for name, figure in _simulate(charter, sizes, np.stack(columns, axis=1), rng):
-            seen[name].append(figure)
+            if isfinite(figure):  # a floor is not always known
+                seen[name].append(figure)
     return {name: (min(figures), max(figures)) for name, figures in seen.items()}
 
 
@@ -150,44 +145,38 @@ def _simulate(
 ) -> Iterator[tuple[str, float]]:
     """The figures of a session by their names."""
     graph, weights = charter.graph, [one.weight for one in charter.participants]
-    says: list[float] = []
-    rounds = iterations = exposed = probes = 0
+    rounds = iterations = exposed = 0
     opening: tuple[tuple[int, ...], ...] = ()
     if not (charter.has_lists or charter.is_masked_sum):
-        stop = Exact() if charter.stop == "exact" else Certified(charter.tolerance)
         method: Method = Search(charter.arity, charter.spacing)
         if charter.method == "consensus":
-            method = Consensus(charter.c, charter.theta, charter.mu, charter.sigma, None, stop, charter.rounds)
+            method = Consensus(charter.c, charter.theta, charter.mu, charter.sigma, limit=charter.rounds)
         problem = charter.problem(rows if charter.coordinates > 1 else rows[:, 0])
         result = solve(problem, method, rng=rng, record="audit", throw=False)
         iterations, exposed = result.iterations, len(result.exposed)
-        rounds = result.rounds - (result.probes + 2) * graph.diameter() * (charter.stop == "exact")
+        rounds = result.rounds - (result.probes + 2) * graph.diameter()  # the search is by the charter's rules
         if iterations:
             opening = tuple(probe.edges[1:-1] for probe in result.trace.probes if probe.step == 0)
-        if graph.n <= _LARGEST and isinstance(charter.goal, Quantile):
-            with suppress(InputError):  # what no audit can judge has no bits
+        with suppress(InputError):  # what no audit can judge has no bits
+            if graph.n <= _LARGEST:
                 prior, coordinate = Uniform(*charter.value_range), 0 if charter.coordinates > 1 else None
                 leak = audit(result.trace, _CURIOUS, prior, coordinate=coordinate, attacks=False)
-                yield "bits of value", leak.mean_bits
-                if isfinite(leak.mean_floor):
-                    yield "floor of value", leak.mean_floor
-    if charter.stop == "exact":
-        rules = charter.search_rules(sizes, opening)
-        search, steps = search_values(rules, rules.keys.keys(rows), np.repeat(weights, sizes))
-        probes, rounds = len(steps), rounds + (len(steps) + 2) * graph.diameter()
-        held = Counter(size if weight else 0 for size, weight in zip(sizes, weights, strict=True))
-        for question, _ in steps:
-            proved = sum(vote_bytes(question, each) * often for each, often in held.items()) / graph.n
-            says.append(proved if charter.is_verified else 8 * sum(widths(question)))
-        for k, ends in enumerate(charter.column_ranges if charter.has_lists else ()):
-            with suppress(InputError):
-                session = measure_session(charter.plan(sum(sizes)), search, k, Uniform(*ends))
-                yield f"bits of {charter.column_names[k]}", session.bits
-    yield from (("probes", probes), ("rounds", rounds), ("exposed", exposed))
+                yield from (("bits of value", leak.mean_bits), ("floor of value", leak.mean_floor))
+    rules = charter.search_rules(sizes, opening)
+    search, steps = search_values(rules, rules.keys.keys(rows), np.repeat(weights, sizes))
+    for k, ends in enumerate(charter.column_ranges if charter.has_lists else ()):
+        with suppress(InputError):
+            bits = measure_session(charter.plan(sum(sizes)), search, k, Uniform(*ends)).bits
+            yield f"bits of {charter.column_names[k]}", bits
+    says = [8.0 * sum(widths(question)) for question, _ in steps]
+    if charter.is_verified:
+        held = [size if weight else 0 for size, weight in zip(sizes, weights, strict=True)]
+        says = [sum(vote_bytes(question, each) for each in held) / graph.n for question, _ in steps]
     letters = sum(map(len, charter.names)) / graph.n
-    carried = carried_by_each(graph, letters, says, iterations, step_bytes(2 if says else 3, charter.coordinates))
-    yield "kB", floor(carried.min() * (1 - _OFF) / 1000)
-    yield "kB", ceil(carried.max() * (1 + _OFF) / 1000)
+    carried = carried_by_each(graph, letters, says, iterations, step_bytes(2, charter.coordinates))
+    yield from (("kB", carried.min() * (1 - _OFF) / 1000), ("kB", carried.max() * (1 + _OFF) / 1000))
+    rounds += (len(steps) + 2) * graph.diameter()
+    yield from (("probes", len(steps)), ("rounds", rounds), ("exposed", exposed))
 
 
 def expect(
@@ -195,9 +184,7 @@ def expect(
     bounds: tuple[float, float] | None,
     prior: Prior,
     *,
-    objective: Objective | None = None,
     adversary: Adversary | None = None,
-    methods: tuple[Method, ...] = (Search(), Consensus()),
     runs: int = 5,
     repeats: int = 1,
     seed: int = 0,
@@ -208,9 +195,7 @@ def expect(
         graph: who talks to whom.
         bounds: public; None to let the iteration know the prior's scale, and the search nothing.
         prior: of every value.
-        objective: what is sought; the low median if not given.
         adversary: who listens; participant 0, and nobody else, if not given.
-        methods: which.
         runs: of each, on different values.
         repeats: how often on the same values, each time.
         seed: of everything random.
@@ -221,13 +206,13 @@ def expect(
     whole_number("runs", runs)
     whole_number("repeats", repeats)
     who = _CURIOUS if adversary is None else adversary
-    sought = Quantile(0.5) if objective is None else objective
+    methods: tuple[Method, ...] = (Search(), Consensus())
     seen: dict[str, list[_Seen]] = {method.name: [] for method in methods}
     for k in range(runs):
         drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
         values = np.array([prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, graph.n)])
         scale = prior.scale if bounds is None else None
-        problem = Problem(graph, values, objective=sought, bounds=bounds, scale=scale)
+        problem = Problem(graph, values, objective=Quantile(0.5), bounds=bounds, scale=scale)
         for method in methods:
             results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(repeats)]
             seen[method.name].append(_see(results, who, prior))
@@ -236,22 +221,13 @@ def expect(
 
 def _see(results: list[Result], who: Adversary, prior: Prior) -> _Seen:
     first, graph = results[0], results[0].trace.graph
-    carried = _bytes(first)
+    says = [_CELLS * (_PROVED if graph.n <= MOST_VERIFIED else 8)] * first.probes  # as in a charter that does not say
+    carried = float(np.mean(carried_by_each(graph, _NAME, says, first.iterations, step_bytes(2))))
     if graph.n > _LARGEST:
         return _Seen(first, carried, None, None)
     once = audit(first.trace, who, prior, attacks=False)
     together = audit_together([each.trace for each in results], who, prior, attacks=False) if len(results) > 1 else once
     return _Seen(first, carried, once, together)
-
-
-def _bytes(result: Result) -> float:
-    """Sent and received by a node, on average; votes are proved as in a charter that does not say."""
-    asked = np.zeros(result.probes)
-    for probe in result.trace.probes:
-        asked[probe.step] += len(probe.totals)
-    says = np.maximum(asked, 1) * (_NUMBER if result.nodes <= MOST_VERIFIED else 8)
-    step = step_bytes(2 if result.probes else 3)
-    return float(np.mean(carried_by_each(result.trace.graph, _NAME, says.tolist(), result.iterations, step)))
 
 
 def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
