@@ -191,7 +191,7 @@ def new(
     if before is not None and (warning := differencing(before.charter, charter)):
         click.echo(f"midst: {warning}", err=True)
     for line in expectations(charter, spread):
-        click.echo(line, err=True)
+        click.echo(click.wrap_text(line, 120, subsequent_indent="  "), err=True)
     text = Invitation(charter, people.certificates).to_toml()
     if out is None:
         click.echo(text, nl=False)
@@ -249,7 +249,7 @@ def show(file: Path, as_json: bool) -> None:
         click.echo(click.wrap_text(line, 100, initial_indent="- ", subsequent_indent="  "))
     click.echo()
     for line in expectations(charter, None):
-        click.echo(line)
+        click.echo(click.wrap_text(line, 120, subsequent_indent="  "))
 
 
 def expectations(charter: Charter, spread: float | None) -> list[str]:
@@ -273,10 +273,10 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
         sizes = [share + (i < rest) for i in range(count)]
         if charter.refusal(sizes) is None:
             of = f"{total:,} values in all: " if charter.has_lists else ""
-            lines.append(f"  {of}{_foretell(charter, sizes, spread)}")
+            lines.append(f"- {of}{_foretell(charter, sizes, spread)}")
     apart = "" if spread is None else f", about {spread:g} apart"
-    told = "(bits: what one curious participant that knew only the bounds learns)"
-    return [f"What to expect, whatever the shape of the values{apart} {told}:", *lines]
+    whom = "bits: to another participant that knew only the bounds"
+    return [f"What to expect, whatever the shape of the values{apart} ({whom}):", *lines]
 
 
 def _foretell(charter: Charter, sizes: Sequence[int], spread: float | None) -> str:

@@ -44,7 +44,7 @@ from midst.types import Array
 _CURIOUS = Adversary(corrupt=(0,), eavesdrops=False)
 _CELLS, _PROVED, _NAME = 4, 224.0, 5  # of a probe; bytes of a number with its proof; letters of a name
 _RUNS, _SHAPES = 20, 6  # simulated of each shape of values; of large networks a third as many
-_WIDTHS = 0.3, 0.1, 0.03, 0.003  # of shapes, in shares of the bounds, where no spread is given
+_WIDTHS = 0.3, 0.2, 0.1, 0.03, 0.003  # of shapes, in shares of the bounds, where no spread is given
 _OFF = 0.05  # by which share bytes may be off: statements that travel together, longer certificates
 _SPREADS = 10  # the bounds are taken to be so many spreads wide, where no spread is given
 _LARGEST = 64  # nodes up to which bits are computed
@@ -136,7 +136,7 @@ def _draw(
     share = 1 - np.abs(1 - np.abs(share) % 2)  # beyond an end it turns back
     values = low * (1 - share) + high * share
     if shape == 5:
-        values = np.round(values, -floor(log10(width * high - width * low)))
+        values = np.round(values, -floor(log10(2 * width * high - 2 * width * low)))
     return np.asarray(np.clip(values, low, high))
 
 
