@@ -260,10 +260,8 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
         raise InputError("--spread must be a positive number")
     if charter.arrays or charter.noise is not None:
         return []
-    count, bounded = (
-        len(charter.names),
-        charter.bounds or (charter.columns and all(one.bounds for one in charter.columns)),
-    )
+    count = len(charter.names)
+    bounded = charter.bounds or (charter.columns and all(one.bounds for one in charter.columns))
     if not bounded or count > _MOST_EXPECTED or charter.stop == "certified":
         limits = f"bounds, at most {_MOST_EXPECTED} participants and an answer that a search finds"
         return [f"What to expect: a forecast of rounds, bytes and bits needs {limits}"]
