@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from raw_messages import Messages
 
 from midst.net import peer, wire
 from midst.net.setup import Setup
 from midst.net.wire import Statements, StepFrame, encode_control
 from midst.net.withdrawal import SignedWithdrawal, read_withdrawal
-from midst.privacy.messages import Messages
 from midst.protocol.node import Message
 
 # What talk carries, and why no view counts it: it is the same whatever anybody's value is.
