@@ -8,15 +8,18 @@ from __future__ import annotations
 import struct
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from raw_messages import Messages
 
 from midst.net import peer, wire
 from midst.net.setup import Setup
 from midst.net.wire import Statements, StepFrame, encode_control
 from midst.net.withdrawal import SignedWithdrawal, read_withdrawal
 from midst.protocol.node import Message
+
+if TYPE_CHECKING:
+    from raw_messages import Messages
 
 # What talk carries, and why no view counts it: it is the same whatever anybody's value is.
 CONTROL = {
