@@ -42,7 +42,7 @@ autodoc_member_order = "bysource"
 autodoc_mock_imports = ["flwr"]  # in an environment of its own
 autodoc_type_aliases = {
     name: name
-    for name in "Array ArrayLike Bools Branch DTypeLike DrawValues Engine EnsemblePanel FigureKind Inbox "
+    for name in "Array ArrayLike Bools Bounds Branch DTypeLike DrawValues Engine EnsemblePanel FigureKind Inbox "
     "Init Ints Keys LeakagePanel Measure Message Method MethodLike MethodName NDArray Numbers Objective "
     "Outbox Prior Priors Progress RNG Record ResultPanel Seed Side Spacing Stop SweepPanel TaskProgress "
     "TraceRows Update Values Width Words".split()

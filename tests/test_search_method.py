@@ -165,6 +165,14 @@ def test_a_search_repeats_itself():
     assert one.trace.seed is None
 
 
+def test_a_generator_is_as_it_was():
+    """What is drawn from it afterwards does not depend on whether a search came before."""
+    problem, one, other = Problem(graphs.ring(5), np.arange(5.0)), np.random.default_rng(1), np.random.default_rng(1)
+    solve(problem, "search", rng=one)
+    assert solve(problem, "consensus", rng=one).iterations == solve(problem, "consensus", rng=other).iterations
+    assert one.bit_generator.seed_seq.n_children_spawned == other.bit_generator.seed_seq.n_children_spawned
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [

@@ -107,7 +107,8 @@ def solve(
         problem, chosen = chosen.of(problem), chosen.iteration
     if isinstance(chosen, Search):
         require_participants(problem.graph.n)
-        streams(rng)  # refuse a wrong seed, although a search draws nothing from it
+        if not isinstance(rng, np.random.Generator):
+            streams(rng)  # refuse a wrong seed, although a search draws nothing from it
         if record not in ("auto", "audit", "none"):  # a search always keeps what an audit needs
             raise InputError(f"record {record} keeps iterations; leave it out, or choose method consensus")
     if engine in ("gpu", "float32"):
