@@ -45,11 +45,14 @@ class Expectation:
 
     Attributes:
         method: "search" or "consensus".
+        c: of consensus, where it was given; in the units of the data, as a charter has it.
         rounds: message rounds, the median over runs.
+        most_rounds: nine runs of ten need no more.
         exposed: how many honest participants' values the adversary knows; where bits are not computed, how many sent
             their own.
         honest: of how many.
         bits: that an honest participant gives away; None where the network is too large to say.
+        bits_error: standard error of that, over runs; None where it is not known.
         floor: that the answer alone gives away.
         excess: of bits over floor.
         kind: what the figures are: "exact", "sampled" or "upper bound".
@@ -62,10 +65,13 @@ class Expectation:
     """
 
     method: str
+    c: float | None
     rounds: float
+    most_rounds: float
     exposed: float
     honest: int
     bits: float | None
+    bits_error: float | None
     floor: float | None
     excess: float | None
     kind: FigureKind | None
@@ -156,16 +162,16 @@ def expect(
     whole_number("repeats", repeats)
     who = Adversary(corrupt=(0,), eavesdrops=False) if adversary is None else adversary
     sought = Quantile(0.5) if objective is None else objective
-    seen: dict[str, list[_Seen]] = {method.name: [] for method in methods}
+    seen: list[list[_Seen]] = [[] for _ in methods]
     for k in range(runs):
         drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
         values = np.array([prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, graph.n)])
         scale = prior.scale if bounds is None else None
         problem = Problem(graph, values, objective=sought, bounds=bounds, scale=scale)
-        for method in methods:
+        for method, runs_of_it in zip(methods, seen, strict=True):
             results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(repeats)]
-            seen[method.name].append(_see(results, method, who, prior))
-    return [_summarise(name, each, who, repeats) for name, each in seen.items()]
+            runs_of_it.append(_see(results, method, who, prior))
+    return [_summarise(method, each, who, repeats) for method, each in zip(methods, seen, strict=True)]
 
 
 def _see(results: list[Result], method: Method, who: Adversary, prior: Prior) -> _Seen:
@@ -185,7 +191,7 @@ def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
     return 2 * (search + sent_in_iteration(graph, iterations, _LEVELS, _RECORD))
 
 
-def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
+def _summarise(method: Method, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
     sent = [len(set(one.result.exposed) - set(who.corrupt)) for one in seen]
     once = [one.once for one in seen if one.once is not None]
     together = [one.together for one in seen if one.together is not None]
@@ -195,11 +201,14 @@ def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Ex
     )
     exposed, joint_exposed = (mean_or_none([leak.exposed_count for leak in leaks]) for leaks in (once, together))
     return Expectation(
-        method=name,
+        method=method.name,
+        c=float(np.asarray(method.c)) if isinstance(method, Consensus) and method.c is not None else None,
         rounds=float(np.median([one.result.rounds for one in seen])),
+        most_rounds=float(np.quantile([one.result.rounds for one in seen], 0.9)),
         exposed=float(np.mean(sent)) if exposed is None else exposed,
         honest=seen[0].result.nodes - len(who.corrupt),
         bits=bits,
+        bits_error=float(np.std([leak.mean_bits for leak in once], ddof=1) / len(once) ** 0.5) if once[1:] else None,
         floor=floor,
         excess=None if bits is None or floor is None else bits - floor,
         kind=weakest(once),

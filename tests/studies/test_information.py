@@ -11,7 +11,7 @@ import midst
 from midst import graphs
 from midst.methods import After, Consensus
 from midst.privacy.priors import Normal, Uniform
-from midst.studies.estimate import Estimate, estimate_information, ksg_terms
+from information_estimate import Estimate, estimate_information, ksg_terms
 
 RUNS = 1200
 SHORT = Consensus(1.0, mu=0.0, sigma=0.1, stop=After(20))
