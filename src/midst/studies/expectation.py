@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,7 +170,8 @@ def expect(
         scale = prior.scale if bounds is None else None
         problem = Problem(graph, values, objective=sought, bounds=bounds, scale=scale)
         for method, runs_of_it in zip(methods, seen, strict=True):
-            results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(repeats)]
+            z0 = deepcopy(drawn.z0)  # the same for every method
+            results = [solve(problem, method, rng=z0, record="audit") for _ in range(repeats)]
             runs_of_it.append(_see(results, method, who, prior))
     return [_summarise(method, each, who, repeats) for method, each in zip(methods, seen, strict=True)]
 

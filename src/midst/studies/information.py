@@ -6,7 +6,8 @@ Rules:
 - An exposed value is counted to a public resolution: I of a continuous value that is told exactly is infinite.
 - For an eavesdropper on clear z(0) the ensemble's bounds are all that an audit needs, where no search follows. For
   others each run is solved again and audited.
-- Intervals are at 95 %, over runs, which are independent as nodes are not.
+- Intervals are at 95%, over runs, which are independent as nodes are not; over draws of the data, where each draw has
+  several runs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from midst.solving import solve
 from midst.studies.expectation import weakest
 from midst.studies.paper.claims import mean_of, mean_share_of
 from midst.system import RNG, streams
-from midst.types import Array
+from midst.types import Array, Ints
 from midst.workers import TaskProgress, run_in_parallel
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Information:
         secure_low: lower end of its 95% interval.
         secure_high: upper end.
         runs: the number of runs.
-        redrawn: true if the data differ between runs.
+        draws: the number of different data among them; intervals are over these, where each has as many runs.
         adversary: the listener.
         by_node: `bits` of each node; NaN for corrupt ones.
     """
@@ -72,9 +73,14 @@ class Information:
     secure_low: float
     secure_high: float
     runs: int
-    redrawn: bool
+    draws: int
     adversary: Adversary
     by_node: Array
+
+    @property
+    def redrawn(self) -> bool:
+        """True if the data differ between runs."""
+        return self.draws > 1
 
     @property
     def name(self) -> str:
@@ -83,17 +89,20 @@ class Information:
 
     def rows(self) -> list[tuple[str, str]]:
         """The figures as lines for people: (name, figure)."""
+        data = {1: "the same data", self.runs: "data of their own"}.get(self.draws, f"{self.draws:,} draws of the data")
         return [
             ("told to", str(self.adversary)),
             (self.name, f"{self.bits:.2f} a node, {self.low:.2f} to {self.high:.2f}; {self.kind}"),
             *([("at least", f"{self.at_least:.2f}, by the best attack here")] * (self.kind == "upper bound")),
             ("secure", f"{self.secure:.2f} of the nodes, {self.secure_low:.2f} to {self.secure_high:.2f}"),
             ("exposed values", f"counted to {self.resolution:g}"),
-            ("runs", f"{self.runs:,}, {'each on data of its own' if self.redrawn else 'all on the same data'}"),
+            ("runs", f"{self.runs:,}, on {data}"),
         ]
 
     def __repr__(self) -> str:
-        return f"<Information: {'; '.join(f'{name}: {figure}' for name, figure in self.rows())}>"
+        bits = f"{self.name} = {self.bits:.2f} [{self.low:.2f}, {self.high:.2f}]"
+        secure = f"secure {self.secure:.2f} [{self.secure_low:.2f}, {self.secure_high:.2f}]; {self.runs:,} runs"
+        return f"<Information to {self.adversary}: {bits} at resolution {self.resolution:g}, {self.kind}; {secure}>"
 
     def _repr_html_(self) -> str:
         return as_html(self.rows())
@@ -139,7 +148,7 @@ def information(
     source, who = source_of(problems, runs), Adversary() if adversary is None else adversary
     chosen, priors = choose_method(method, source.different), Normal() if prior is None else prior
     if source.runs < 2:
-        raise InputError("at least 2 runs are needed to tell an average from chance; give runs=100")
+        raise InputError("at least 2 runs are needed to tell an average from chance; give more")
     seed = int(rng if isinstance(rng, Integral) else streams(rng).z0.integers(2**63))
     tasks = [_Run(source.run(k), chosen, who, priors, resolution, seed, k) for k in range(source.runs)]
     for problem in source.different:
@@ -154,16 +163,18 @@ def information(
             leakages = run_in_parallel(_Run.audited, tasks, progress=told)
         kind = weakest(leakages) or kind
         bits, at_least = ([getattr(each, name) for each in leakages] for name in ("bits", "at_least"))
+    draws = {run.problem.values.tobytes(): k for k, run in enumerate(tasks)}
+    draw = np.array([draws[run.problem.values.tobytes()] for run in tasks])
     widest = max(float(resolutions(resolution, prior_of_each(priors, len(each))).max()) for each in bits)
-    secure = [1 - ensemble.exposed[run.k, run.honest].mean() for run in tasks]
+    secure = [1 - float(ensemble.exposed[run.k, run.honest].mean()) for run in tasks]
     return Information(
-        *mean_of([np.nanmean(each) for each in bits]),
+        *mean_of(_by_draw([float(np.nanmean(each)) for each in bits], draw)),
         float(np.mean([np.nanmean(each) for each in at_least])),
         kind,
         widest,
-        *mean_share_of(secure),
+        *mean_share_of(_by_draw(secure, draw)),
         source.runs,
-        any(not np.array_equal(run.problem.values, tasks[0].problem.values) for run in tasks),
+        len(draws),
         who,
         _mean_by_node(bits),
     )
@@ -207,6 +218,13 @@ def _bounds_suffice(problems: Sequence[Problem], ensemble: EnsembleResult, who: 
     kinked = all(isinstance(each.objective, Quantile) and each.whole_weights.all() for each in problems)
     searched = ensemble.probes.any() or not ensemble.iterations.all()
     return kinked and not searched and who.eavesdrops and who.init == "clear"
+
+
+def _by_draw(samples: Sequence[float], draw: Ints) -> Array:
+    """What is independent: the mean of each draw of the data, where all have as many runs and there are several."""
+    _, place, count = np.unique(draw, return_inverse=True, return_counts=True)
+    several = len(count) > 1 and bool((count == count[0]).all())
+    return np.bincount(place, samples) / count if several else np.array(samples)
 
 
 def _mean_by_node(bits: Sequence[Array]) -> Array:

@@ -2,7 +2,7 @@
 
 Rules:
 - A charter's own choices but for c: μ where it starts, σ = 0.1, and the search that ends the iteration.
-- Run k of every row has the same values.
+- Run k of every row has the same values, and z(0) from the same numbers, so that rows are compared run by run.
 - The recommended row is the quickest of those that give away hardly more than the least: by no more than its error.
   Where several runs on the same values are planned, bits are those that these give away together. Of networks that are
   too large for bits, it is the quickest of those that expose the fewest.
@@ -97,5 +97,5 @@ def _argue(row: Expectation, rows: Sequence[Expectation]) -> str:
     told = with_sign(row.joint_bits, row.joint_kind)
     figure = f"{told} bits a node" if told else f"{row.exposed / row.honest:.0%} exposed"
     together = f" by {row.repeats} runs together" if row.repeats > 1 else ""
-    within = "" if row == min(rows, key=_given_away) else " but for the error, and is quicker"
-    return f"{name} gives away least{within}: {figure}{together}, in {row.rounds:g} rounds"
+    amount = "least" if row == min(rows, key=_given_away) else "hardly more than the least, and is quicker"
+    return f"{name} gives away {amount}: {figure}{together}, in {row.rounds:g} rounds"
