@@ -28,7 +28,7 @@ lint: $(VENV)/.dev  ## style, and types, strictly
 
 bench: $(VENV)/.dev  ## speed and rounds as ratios measured in one run; writes bench/results/
 	$(BIN)/python -m bench.engines
-	$(BIN)/python bench/run.py
+	$(BIN)/python -m bench.run
 	$(BIN)/python -m bench.rounds
 	$(BIN)/python -m bench.choose_c
 	$(BIN)/python -m bench.leakage

@@ -1,24 +1,27 @@
 """Aggregation of long vectors: simulated, against `numpy.median` on the same array; and ten processes over TLS.
 
-    python -m bench.federated [--quick] [--out bench/results]
+    python -m bench.federated [--quick] [--only PART …] [--out bench/results]
 
 Prints Markdown, and writes it to federated.md and the rows to federated.json. Ratios are of one run on one machine.
+Answers are asserted.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench.tables import run_parts
 
 from midst import graphs
 from midst.federated import Client, coordinate_median, mean_around_median, trimmed_mean
@@ -27,34 +30,48 @@ from midst.net.local import make_party
 
 Row = dict[str, Any]
 
+SIZE = 1_000_000
+TRIMMED, BOUNDS, RESOLUTION = 3, (-8.0, 8.0), 2**-12
+
+
+# Simulated
+
 
 def simulated(clients: int, coordinates: int, against: bool) -> Row:
     rng = np.random.default_rng(1)
     updates = [rng.standard_normal(coordinates, np.float32) for _ in range(clients)]
-    took = measure(lambda: coordinate_median(updates))
+    found, took = measure(lambda: coordinate_median(updates).value)
     row = {"what": f"median, {clients} × {coordinates:,} float32, simulated", "seconds": took}
     if against:
         array = np.stack(updates)
-        row["times numpy.median"] = took / measure(lambda: np.median(array, axis=0))
-    row["peak GB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return row
+        right, beside = measure(lambda: np.median(array, axis=0))
+        assert np.array_equal(found, right)
+        row["times numpy.median"] = took / beside
+    return row | {"peak GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}
 
 
-def others(clients: int, coordinates: int) -> list[Row]:
+def others(clients: int, coordinates: int) -> Iterator[Row]:
     rng = np.random.default_rng(2)
     updates = [rng.standard_normal(coordinates, np.float32).clip(-7, 7) for _ in range(clients)]
-    options: Any = {"bounds": (-8, 8), "resolution": 2**-12}
-    ways = {"trimmed mean": trimmed_mean, "mean around median": mean_around_median}
-    return [
-        {"what": f"{name}, {clients} × {coordinates:,}", "seconds": measure(lambda way=way: way(updates, 3, **options))}
-        for name, way in ways.items()
-    ]
+    rounded = np.sort([np.rint(update / RESOLUTION) for update in updates], axis=0)
+    nearest = np.argsort(np.abs(rounded - rounded[(clients - 1) // 2]), axis=0, kind="stable")[:-TRIMMED]
+    ways = {
+        "trimmed mean": (trimmed_mean, rounded[TRIMMED:-TRIMMED]),
+        "mean around median": (mean_around_median, np.take_along_axis(rounded, nearest, axis=0)),
+    }
+    for name, (way, kept) in ways.items():
+        found, took = measure(partial(way, updates, TRIMMED, bounds=BOUNDS, resolution=RESOLUTION))
+        assert np.abs(found.value - RESOLUTION * kept.mean(axis=0)).max() < 1e-6
+        yield {"what": f"{name}, {clients} × {coordinates:,}", "seconds": took}
 
 
-def measure(call: Any) -> float:
+def measure(call: Callable[[], Any]) -> tuple[Any, float]:
     start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    found = call()
+    return found, time.perf_counter() - start
+
+
+# Over the network
 
 
 def over_tls(clients: int, coordinates: int, **settings: Any) -> Row:
@@ -98,29 +115,29 @@ def live(folder: Path, name: str) -> None:
     print(json.dumps({"sent": found.sent, "cpu": time.process_time(), "memory": memory}))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path("bench/results"))
-    parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.client:
-        live(Path(given.client[0]), given.client[1])
-        return
-    size = 20_000 if given.quick else 1_000_000
-    rows = [simulated(11, size, against=True), *others(11, size)]
-    rows += [over_tls(10, size), over_tls(10, size, bounds=[-8, 8], resolution=2**-12)]
-    rows.append(simulated(50, 10 * size, against=False))
-    lines = ["# Federated learning", ""]
-    for row in rows:
-        rest = ", ".join(f"{name} {value:.3g}" for name, value in row.items() if name not in ("what", "seconds"))
-        lines.append(f"- {row['what']}: {row['seconds']:.2f} s{', ' + rest if rest else ''}")
-    text = "\n".join(lines) + "\n"
-    print(text)
-    given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "federated.md").write_text(text)
-    (given.out / "federated.json").write_text(json.dumps(rows, indent=1) + "\n")
+# The parts
+
+
+def medians(quick: bool) -> Iterator[Row]:
+    yield simulated(11, 2_000 if quick else SIZE, against=True)
+
+
+def large(quick: bool) -> Iterator[Row]:
+    yield simulated(50, 2_000 if quick else 10 * SIZE, against=False)
+
+
+def means(quick: bool) -> Iterator[Row]:
+    yield from others(11, 2_000 if quick else SIZE)
+
+
+def networks(quick: bool) -> Iterator[Row]:
+    clients, size = (3, 2_000) if quick else (10, SIZE)
+    yield over_tls(clients, size)
+    yield over_tls(clients, size, bounds=list(BOUNDS), resolution=RESOLUTION)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--client"]:
+        live(Path(sys.argv[2]), sys.argv[3])
+    else:
+        run_parts("federated", {"medians": medians, "means": means, "networks": networks, "large": large})

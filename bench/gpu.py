@@ -1,27 +1,33 @@
 """What the device engine reaches on a GPU, against a device copy and cuSPARSE's product.
 
-    python bench/gpu.py [--quick] [--out FILE.json]
+    python -m bench.gpu [--quick] [--only calls kernels] [--out bench/results]
 
+Prints Markdown, and writes the rows to gpu.json. Where there is no GPU, or no JAX for it, it says so and ends.
 Every figure stands beside the bytes it has to move, counted by hand: each input read once, each output written once.
 Timings are the median of several, each of work that is waited for, after a first one that compiles.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
 import sys
 import time
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy wants some of the memory too
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-import jax
-import jax.numpy as jnp
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError:
+    sys.exit(print("no JAX here, so there is nothing to measure: pip install '.[gpu]'"))
 import numpy as np
+from bench.tables import make_parser, parse
 
 from midst import Certified, Consensus, Exact, Problem, Search, graphs, solve, solve_ensemble
 from midst.engines import ensemble as ensembles
@@ -35,6 +41,7 @@ from midst.protocol.step import Terms
 from midst.workers import cores
 
 rows: list[dict[str, object]] = []
+failed: list[str] = []
 
 
 def seconds(work, repeats=5):
@@ -344,10 +351,10 @@ def large(kind, n, dtype, copy, bounds=False, steps=20, plain=False, cusparse=Fa
     )
     if cusparse:
         del s, S, R
-        product(name, lists, n, dtype)
+        cusparse_product(name, lists, n, dtype)
 
 
-def product(name, lists, n, dtype):
+def cusparse_product(name, lists, n, dtype):
     try:
         import cupy
         from cupyx.scipy import sparse
@@ -362,27 +369,33 @@ def product(name, lists, n, dtype):
     cupy.get_default_memory_pool().free_all_blocks()
 
 
+def attempt(what, work):
+    """One that does not compile must not hide the others."""
+    try:
+        work()
+    except Exception as error:
+        failed.append(what)
+        print(f"FAILED {what}: {error!r:.400}", flush=True)
+
+
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see whether everything runs")
-    parser.add_argument("--only", choices=["calls", "kernels"], help="what a user calls, or what runs on the device")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parse(make_parser(("calls", "kernels")))
     jax.config.update("jax_enable_x64", True)
     if jax.default_backend() != "gpu":
-        sys.exit("bench/gpu.py: no GPU here")
+        print("no GPU here, so there is nothing to measure")
+        return
     print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}", flush=True)
-    quick = options.quick
-    if options.only != "kernels":
-        calls(quick)
-    if options.only != "calls":
-        kernels(quick)
-    if options.out:
-        options.out.write_text(json.dumps(rows, indent=1))
+    if "calls" in options.only:
+        calls(options.quick)
+    if "kernels" in options.only:
+        kernels(options.quick)
+    (options.out / "gpu.json").write_text(json.dumps(rows, indent=1))
+    if failed:
+        sys.exit(f"{len(failed)} failed")
 
 
 def calls(quick):
-    for kind in ("ring", "rgg", "complete"):
+    for kind in ("ring",) if quick else ("ring", "rgg", "complete"):
         ensemble_call(kind, 1_000 if quick else 100_000)
     side = 500 if quick else 7071
     for name, graph in (("torus, degree 8", torus(side)), ("random, degree 8", random_graph(side * side))):
@@ -392,30 +405,19 @@ def calls(quick):
 def kernels(quick):
     copy = copy_bandwidth(10**7 if quick else 5 * 10**8)
     runs, steps = (2**14, 200) if quick else (2**20, 2000)
-    for dtype in (jnp.float64, jnp.float32):
-        for kind in ("rgg", "ring", "complete"):
-            for half in (False, True):
-                for bounds in (False, True):
-                    try:
-                        ensemble(kind, dtype, runs, steps, half, bounds, check=bounds and dtype == jnp.float64)
-                    except Exception as error:  # one that does not compile must not hide the others
-                        print(f"FAILED {kind} {dtype.__name__} {half=} {bounds=}: {error!r:.400}")
+    dtypes, kinds = (jnp.float64, jnp.float32), ("rgg",) if quick else ("rgg", "ring", "complete")
+    for dtype, kind, half, bounds in product(dtypes, kinds, (False, True), (False, True)):
+        check = bounds and dtype == jnp.float64
+        work = partial(ensemble, kind, dtype, runs, steps, half, bounds, check)
+        attempt(f"{kind} {dtype.__name__} {half=} {bounds=}", work)
     memory_bound("rgg", runs, 100)
-    for kind in ("ring", "rgg", "complete"):
-        for stop in (Exact(), Certified()):
-            try:
-                to_the_end(kind, 2**10 if quick else 2**17, jax.devices()[0], stop)
-            except Exception as error:
-                print(f"FAILED {kind} {stop}: {error!r:.400}")
-    n = 512 * (20_000 if quick else 97_656)
-    for kind in ("lattice", "torus", "random"):
-        for dtype in (jnp.float64, jnp.float32):
-            for bounds in (False, True):
-                main_case = not bounds and dtype == jnp.float64
-                try:
-                    large(kind, n, dtype, copy, bounds, plain=main_case, cusparse=main_case)
-                except Exception as error:
-                    print(f"FAILED {kind} {dtype.__name__} {bounds=}: {error!r:.400}")
+    for kind, stop in product(kinds, (Exact(), Certified())):
+        attempt(f"{kind} {stop}", partial(to_the_end, kind, 2**10 if quick else 2**17, jax.devices()[0], stop))
+    n = 512 * (2_000 if quick else 97_656)
+    for kind, dtype, bounds in product(("lattice", "torus", "random"), dtypes, (False, True)):
+        main_case = not bounds and dtype == jnp.float64
+        work = partial(large, kind, n, dtype, copy, bounds, plain=main_case, cusparse=main_case)
+        attempt(f"{kind} {dtype.__name__} {bounds=}", work)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,29 @@
 """What the exact finish gives away against running on until 1e-6: bits of all nodes together, same seeds.
 
-RGG-15, ring-15 and complete-15, N(0, 1) data, c = 1,
-sigma = 0.1; an eavesdropper, z(0) clear and sealed.
+RGG-15, ring-15 and complete-15, N(0, 1) data, c = 1, sigma = 0.1; an eavesdropper, z(0) clear and sealed.
+
+    python -m bench.leakage [--quick] [--out bench/results]
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import numpy as np
 from bench.rounds import plain_rounds, problem
+from bench.tables import Row, run_parts
 
 from midst import Adversary, After, Consensus, InputError, audit, solve
 from midst.privacy.adversaries import Init
 from midst.privacy.priors import Normal
 
+RUNS = 30
 FAMILIES = ("ring-15", "rgg-15", "complete-15")
 
 
-def table(runs: int) -> Iterator[dict[str, object]]:
+def over_graphs(quick: bool) -> Iterator[Row]:
     """One row a kind of graph and initialisation."""
+    runs = 2 if quick else RUNS
     for family in FAMILIES:
         seen: dict[Init, list[tuple[float, float]]] = {"clear": [], "sealed": []}
         for seed in range(runs):
@@ -47,5 +50,4 @@ def table(runs: int) -> Iterator[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    for row in table(int(sys.argv[1]) if len(sys.argv) > 1 else 30):
-        print(row, flush=True)
+    run_parts("leakage", {"leakage": over_graphs})

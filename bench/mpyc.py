@@ -4,7 +4,8 @@
 
 Prints Markdown, and writes it to mpyc.md and the rows to mpyc.json. Real processes on loopback, started as the
 documentation of each says (`midst node` with its journal on disk; `python FILE -P … -I …`), both with mutual TLS
-(MPyC's --ssl), on the same numbers: N(50, 15) with two decimals, public bounds 0:100. Every answer is asserted.
+(MPyC's --ssl), on the same numbers: N(50, 15) with two decimals, one of them whole, public bounds 0:100. Every answer
+is asserted.
 
 - MPyC has the median of its own `statistics` module, over secure integers of 16 bits (a hundred times the number: the
   fewest that hold it) and of 32 (its default), and over fixed point numbers of 32 bits. It draws pivots at random, so
@@ -23,11 +24,7 @@ folder; --python names an interpreter to use instead. Where MPyC cannot be had, 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -42,7 +39,7 @@ from typing import Any
 
 import numpy as np
 import trustme
-from bench.tables import table
+from bench.tables import make_parser, parse, run_parts
 
 from midst import graphs
 from midst.baselines.processes import ask_all, until_done
@@ -60,7 +57,7 @@ BOUNDS = (0.0, 100.0)
 NUMBERS = {"16 bits": ("integers", 16), "32 bits": ("integers", 32), "fixed point": ("fixed", 32)}
 
 
-def compare(python: str, parties: int, repeats: int) -> Iterator[Row]:
+def compare(python: str, parties: int, repeats: int, quick: bool) -> Iterator[Row]:
     """One row a way to do it."""
     ways: dict[str, Callable[[Sequence[float]], Row]] = {
         **{f"MPyC, {name}": partial(run_mpyc, python, numbers) for name, numbers in NUMBERS.items()},
@@ -100,10 +97,11 @@ def compare(python: str, parties: int, repeats: int) -> Iterator[Row]:
 
 
 def draw(parties: int, repeat: int) -> list[float]:
-    """Different numbers: with ties MPyC's selection would tell more than the median."""
+    """Different numbers, since with ties MPyC's selection would tell more than the median; one of them is whole."""
     rng = np.random.default_rng([parties, repeat])
     while True:
         values = np.clip(np.round(rng.normal(50, 15, parties), 2), *BOUNDS)
+        values[0] = round(values[0])
         if len(set(values)) == parties:
             return [float(value) for value in values]
 
@@ -170,28 +168,17 @@ def put_down(party: Party) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="three parties, once, to see whether everything runs")
+    parser = make_parser()
     parser.add_argument("--python", help="an interpreter that has MPyC; else it is installed into a temporary folder")
     parser.add_argument("--parties", type=int, nargs="*", default=[5, 7, 9, 11])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that no process is left
-    options.out.mkdir(parents=True, exist_ok=True)
-    about = {"cores": len(os.sched_getaffinity(0)), "load_before": os.getloadavg()[0], "python": sys.version.split()[0]}
-    print(about, flush=True)
+    options = parse(parser)
     sizes, repeats = ([3], 1) if options.quick else (options.parties, options.repeats)
     with an_interpreter(options.python) as python:
         if python is None:
             print("MPyC is neither here nor can it be installed: nothing to compare with")
             return
-        rows: list[Row] = []
-        for parties in sizes:
-            rows += compare(python, parties, repeats)
-            print(f"\n{table(rows)}\n", flush=True)
-            (options.out / "mpyc.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1))
-            (options.out / "mpyc.md").write_text(table(rows) + "\n")
+        run_parts("mpyc", {f"{n} parties": partial(compare, python, n, repeats) for n in sizes}, options)
 
 
 if __name__ == "__main__":

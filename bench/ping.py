@@ -3,7 +3,7 @@
 One process a node. In a round each sends one frame of a fixed size to every neighbour and waits for one from each: what
 a node of midst must do at least. The same loop over midst's TLS transport shows what the transport alone costs.
 
-    python -m bench.ping [NODES [FRAME_BYTES [ROUNDS]]]
+    python -m bench.ping [--quick] [--out bench/results]
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import asyncio
 import multiprocessing
 import shutil
 import socket
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
+
+from bench.tables import Row, run_parts
 
 from midst import graphs
 from midst.net.charter import Charter, make_charter
@@ -30,6 +31,7 @@ from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint
 
 Edges = Sequence[tuple[int, int]]
+NODES, FRAME_BYTES, ROUNDS, TRIES = 5, 180, 5_000, 3
 PATIENCE = 60  # seconds until a process that does not come is given up
 
 
@@ -221,11 +223,17 @@ def ping(edges: Edges, frame_size: int, rounds: int, *, through_midst: bool = Fa
     return rounds / slowest
 
 
-if __name__ == "__main__":
-    nodes, size, rounds = (int(given) for given in (*sys.argv[1:], *("5", "180", "5000")[len(sys.argv) - 1 :]))
-    for kind in ("ring", "complete"):
+def over_graphs(quick: bool) -> Iterator[Row]:
+    """One row a graph: rounds a second, the best of several tries."""
+    nodes, rounds, tries = (2, 200, 1) if quick else (NODES, ROUNDS, TRIES)
+    for kind in ("complete",) if quick else ("ring", "complete"):
         graph = graphs.make(kind, nodes)
         edges = [(int(i), int(j)) for i, j in zip(graph.source, graph.target, strict=True) if i < j]
-        tries = [[ping(edges, size, rounds, through_midst=through) for through in (False, True)] for _ in range(3)]
-        bare, midst = map(max, zip(*tries, strict=True))
-        print(f"{kind} of {nodes}, {size} bytes, best of 3: bare {bare:.0f} rounds/s, over midst's TLS {midst:.0f}")
+        both = [[ping(edges, FRAME_BYTES, rounds, through_midst=way) for way in (False, True)] for _ in range(tries)]
+        bare, midst = map(max, zip(*both, strict=True))
+        about = {"graph": f"{kind} of {nodes}", "bytes": FRAME_BYTES, "tries": tries}
+        yield {**about, "bare, rounds/s": bare, "over midst's TLS": midst}
+
+
+if __name__ == "__main__":
+    run_parts("ping", {"ping": over_graphs})

@@ -1,8 +1,8 @@
 """What the engines reach on this machine's CPU, against what bounds them. `make bench` calls it.
 
-    python bench/run.py [--quick] [--only PART …] [--patience SECONDS] [--out bench/results]
+    python -m bench.run [--quick] [--only PART …] [--patience SECONDS] [--out bench/results]
 
-Prints Markdown, writes run.json, scaling.json and scaling.png. Ratios are between figures of the same run: against a
+Prints Markdown, writes run.json, run.md and scaling.png. Ratios are between figures of the same run: against a
 plain edge-wise NumPy loop of one run, against a SciPy product with the adjacency matrix alone, and against the time a
 copy takes for the bytes that an iteration has to move (counted by hand: every array read or written once). Each part
 has a process of its own, so that its memory is its own. What is compared is measured in turn; times of large graphs are
@@ -13,19 +13,18 @@ large graph is measured only while other processes use less than a fifth of a co
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
 import resource
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from bench.tables import make_parser, parse, run_parts
 
 from midst import After, Certified, Consensus, Problem, Search, graphs, solve
 from midst.engines.arrays import node_form
@@ -34,6 +33,7 @@ from midst.normals import EdgeNormals
 from midst.system import assemble, draw_z0, settle
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+COPIED, FEW_BYTES = 2**27, 2**22  # far larger than the cache, and quick
 
 
 def median_seconds(work, repeats):
@@ -104,8 +104,8 @@ def resident():
     return int(peak.split()[1]) / 1024
 
 
-def copy_bandwidth(size=2**27):
-    """Bytes a second, read and written, of a copy far larger than the cache."""
+def copy_bandwidth(size):
+    """Bytes a second, read and written, of a copy of so many."""
     a, b = np.ones(size // 8), np.empty(size // 8)
     return 2 * size / median_seconds(lambda: np.copyto(b, a), 7)
 
@@ -128,11 +128,16 @@ def plain_loop(graph, s, z, c, iterations):
 # The parts
 
 
+def copy_alone(quick):
+    """One far larger than the cache."""
+    yield {"what": "a copy, read and written", "GB/s": copy_bandwidth(FEW_BYTES if quick else COPIED) / 1e9}
+
+
 def small(quick):
     """Ensembles of n = 15 against the plain loop."""
     rng = np.random.default_rng(0)
-    iterations, runs = (200, 400) if quick else (3000, 2000 * CORES)
-    for kind in ("ring", "rgg", "complete"):
+    iterations, runs, alone_for, repeats = (50, 100, 100, 1) if quick else (3000, 2000 * CORES, 2000, 9)
+    for kind in ("ring",) if quick else ("ring", "rgg", "complete"):
         graph = graphs.make(kind, 15, rng=1)
         problem = Problem(graph, rng.normal(size=(15, runs)))
         z = rng.normal(size=graph.source.size) * 0.1
@@ -140,12 +145,12 @@ def small(quick):
         s = rng.normal(size=15)
 
         def alone(graph=graph, s=s, z=z):
-            return plain_loop(graph, s, z, 1.0, 2000)
+            return plain_loop(graph, s, z, 1.0, alone_for)
 
-        before = 2000 / median_seconds(alone, 9)
+        before = alone_for / median_seconds(alone, repeats)
         started = time.process_time()
         alone()
-        plain_cpu = 2000 / (time.process_time() - started)
+        plain_cpu = alone_for / (time.process_time() - started)
         for bounds in (True, False):
             with ProcessPoolExecutor(CORES, get_context("spawn")) as pool:  # as `midst sweep --workers` does
 
@@ -156,7 +161,8 @@ def small(quick):
                 shares(i=1)
                 took = median_seconds(shares, 3)
                 cpu = shares() / CORES
-            plain = max(before, 2000 / median_seconds(alone, 9))  # on a machine whose speed changes, the better for it
+            after = alone_for / median_seconds(alone, repeats)
+            plain = max(before, after)  # on a machine whose speed changes, the better for it
             yield {
                 "what": f"{kind}-15, {runs} runs of {iterations}, {CORES} processes{', bounds' if bounds else ''}",
                 "run_iterations_per_second": runs * iterations / took,
@@ -207,6 +213,8 @@ def exact(quick):
             for workers in dict.fromkeys((1, CORES)):
                 start, started = time.perf_counter(), time.process_time()
                 result = solve_ensemble(problem, method, rng=1, bounds=False, workers=workers)
+                assert result.certified.all()
+                assert not result.error.any()
                 yield {
                     "what": f"{kind}-15, {runs:,} runs to the exact median by {method.name}, {workers} threads",
                     "runs_per_second": runs / (time.perf_counter() - start),
@@ -218,7 +226,7 @@ def exact(quick):
                 }
 
 
-def large(n, kind, repeats, patience, dtypes=("float64", "float32")):
+def large(n, kind, repeats, patience, quick=False, dtypes=("float64", "float32")):
     """One graph: an iteration against the product alone and against a copy of its bytes."""
     graph = graphs.make(
         kind, n, rng=1, **({"k": 8} if kind in ("regular", "ws") else {}), **({"p": 0.0} if kind == "ws" else {})
@@ -235,7 +243,7 @@ def large(n, kind, repeats, patience, dtypes=("float64", "float32")):
     adjacency, x = graph.adjacency(), rng.normal(size=n)
     works = {name: (lambda run=run: next(run)) for name, run in runs.items()} | {"product": lambda: adjacency @ x}
     took = in_turn(works, repeats, patience)
-    copy = copy_bandwidth()
+    copy = copy_bandwidth(FEW_BYTES if quick else COPIED)
     product = took.pop("product")
     for name, (best, usual, cpu, samples, left_out) in took.items():
         size = np.dtype(name).itemsize
@@ -297,27 +305,42 @@ def complete(n, repeats, patience):
 
 
 PARTS = {
+    "copy": lambda quick, patience: copy_alone(quick),
     "small": lambda quick, patience: small(quick),
     "exact": lambda quick, patience: exact(quick),
     "figure 3": lambda quick, patience: figure_3(quick),
-    "1e3": lambda quick, patience: large(1000, "regular", 200, patience),
-    "1e5": lambda quick, patience: large(10_000 if quick else 100_000, "regular", 30, patience),
-    "1e6": lambda quick, patience: large(20_000 if quick else 1_000_000, "regular", 15, patience),
-    "lattice": lambda quick, patience: large(20_000 if quick else 1_000_000, "ws", 15, patience),
-    "rgg": lambda quick, patience: large(20_000 if quick else 200_000, "rgg", 15, patience),
-    "complete": lambda quick, patience: complete(20_000 if quick else 1_000_000, 7, patience),
+    "1e3": lambda quick, patience: large(1000, "regular", 20 if quick else 200, patience, quick),
+    "1e5": lambda quick, patience: large(2_000 if quick else 100_000, "regular", 30, patience, quick),
+    "1e6": lambda quick, patience: large(5_000 if quick else 1_000_000, "regular", 15, patience, quick),
+    "lattice": lambda quick, patience: large(5_000 if quick else 1_000_000, "ws", 15, patience, quick),
+    "rgg": lambda quick, patience: large(5_000 if quick else 200_000, "rgg", 15, patience, quick),
+    "complete": lambda quick, patience: complete(5_000 if quick else 1_000_000, 7, patience),
 }
 SIZES = (10**3, 10**4, 10**5, 10**6, 4 * 10**6, 10**7)
 SCALING = {"grid": "grid, by shifts", "regular": "random, 8 neighbours each, sparse"}
 BYTES_A_NODE = 600  # of the largest graphs, while they are made
 
 
-def part(name, quick, patience):
-    return list(PARTS[name](quick, patience))
+def part(name, patience, quick):
+    """Its rows; with --quick in this process, which saves the time that another one takes to start."""
+    return list(PARTS[name](quick, patience)) if quick else in_a_process(part_alone, name, patience)
 
 
-def scale(n, kind, patience=0):
-    (row,) = large(n, kind, 200 if n < 10**5 and not patience else 10, patience, ["float64"])
+def part_alone(name, patience):
+    return list(PARTS[name](False, patience))
+
+
+def scaling(patience, quick):
+    for kind in SCALING:
+        for n in SIZES[:1] if quick else SIZES:
+            if room_for(n):
+                yield in_a_process(scale, n, kind, patience, quick)
+            else:
+                print(f"{kind}, {n:,} nodes: left out, it takes {BYTES_A_NODE * n / 2**30:.0f} GiB")
+
+
+def scale(n, kind, patience, quick):
+    (row,) = large(n, kind, 200 if n < 10**5 and not patience else 10, patience, quick, ["float64"])
     return row
 
 
@@ -330,15 +353,6 @@ def room_for(n):
 def in_a_process(function, *args):
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(function, *args).result()
-
-
-def show(row):
-    figures = [
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in row.items()
-        if name != "what"
-    ]
-    print(f"| {row['what']} | {', '.join(figures)} |", flush=True)
 
 
 def draw(rows, path):
@@ -364,42 +378,13 @@ def draw(rows, path):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see whether everything runs")
-    parser.add_argument("--only", nargs="*", choices=[*PARTS, "scaling"], default=[*PARTS, "scaling"])
+    parser = make_parser([*PARTS, "scaling"])
     parser.add_argument("--patience", type=float, default=0, metavar="SECONDS", help="wait for others to be quiet")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    bandwidth = copy_bandwidth()
-    about = {
-        "machine": platform.processor() or platform.machine(),
-        "cores": CORES,
-        "load_before": os.getloadavg()[0],
-        "numpy": np.__version__,
-        "copy_GB_per_second": bandwidth / 1e9,
-    }
-    print(f"{about}\n\n| work | figures |\n|---|---|", flush=True)
-    rows = []
-    for name in PARTS:
-        if name in options.only:
-            for row in in_a_process(part, name, options.quick, options.patience):
-                show(row)
-                rows.append(row)
-    scaling = []
-    if "scaling" in options.only:
-        for kind in SCALING:
-            for n in SIZES[:2] if options.quick else SIZES:
-                if not room_for(n):
-                    print(f"| {kind}, {n:,} nodes | left out: it takes {BYTES_A_NODE * n / 2**30:.0f} GiB |")
-                    continue
-                scaling.append(in_a_process(scale, n, kind, options.patience))
-                show(scaling[-1])
-    for name, part_rows in (("run", rows), ("scaling", scaling)):
-        if part_rows:
-            (options.out / f"{name}.json").write_text(json.dumps({"about": about, "rows": part_rows}, indent=1))
-    if scaling:
-        draw(scaling, options.out / "scaling.png")
+    options = parse(parser)
+    parts = {name: partial(part, name, options.patience) for name in PARTS}
+    found = run_parts("run", parts | {"scaling": partial(scaling, options.patience)}, options)
+    if "scaling" in found:
+        draw(found["scaling"], options.out / "scaling.png")
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class Information:
         ksg: by nearest neighbours.
     """
 
-    node: int
+    node: int | str
     runs: int
     exposed: float
     posterior: Estimate
@@ -76,7 +76,7 @@ class Information:
 
 def estimate_information(
     graph: Graph,
-    node: int,
+    node: int | str,
     method: Consensus,
     *,
     prior: Prior | None = None,
@@ -89,7 +89,7 @@ def estimate_information(
 
     Args:
         graph: who talks to whom.
-        node: about whose value.
+        node: about whose value, by its name.
         method: of each run.
         prior: of every node's value; N(0, 1) if not given.
         runs: how many to simulate.
@@ -101,8 +101,7 @@ def estimate_information(
         InputError: a node that does not exist, or too few runs.
     """
     prior = Normal() if prior is None else prior
-    if not 0 <= node < graph.n:
-        raise InputError(f"node {node} does not exist; the nodes are 0 to {graph.n - 1}")
+    number = graph.index(node)
     if runs < 10 * neighbours:
         raise InputError(f"runs must be at least {10 * neighbours}")
     rng = np.random.default_rng(seed)
@@ -110,9 +109,9 @@ def estimate_information(
     for run in range(runs):
         drawn = np.array([prior.quantile(level) for level in rng.random(graph.n)])
         result = solve(Problem(graph, drawn, objective=Quantile(0.5, "any")), method, rng=rng, record="audit")
-        observation = view(result.trace, Adversary()).observations[node]
+        observation = view(result.trace, Adversary()).observations[number]
         assert isinstance(observation, Branches)
-        values[run], ends[run] = drawn[node], observation.ends
+        values[run], ends[run] = drawn[number], observation.ends
         if observation.value is not None:
             # a value told exactly would be worth infinite bits; one told to within a random interval around it is not
             exposed += 1

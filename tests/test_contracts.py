@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_algorithms import Averaging
 
-from midst import Mean
+from midst import Mean, Quantile
 from midst.contracts import check_algorithm, check_engine, check_objective
 from midst.engines import ENGINES
 from midst.robust import Huber, ListMedian
@@ -262,3 +262,10 @@ def make_telepath():
 def test_planted_bugs_of_algorithms(algorithm, text):
     with pytest.raises(AssertionError, match=text):
         check_algorithm(algorithm, Mean())
+
+
+@pytest.mark.parametrize("objective", [None, Quantile(0.5), Quantile(0.5, "inverted_cdf_high"), Quantile(0.3)])
+def test_an_algorithm_that_averages_finds_no_quantile(objective):
+    """The mean of normal values is near the median, and passes at a loose tolerance; that of skewed values does not."""
+    with pytest.raises(AssertionError, match="the values are skewed: does it average"):
+        check_algorithm(Averaging(), objective, rounds=100, tolerance=0.45)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import midst
-from midst import Consensus, InputError
+from midst import Consensus, InputError, graphs
 from midst.describing import USUAL
 from midst.disclosure import Disclosure
 
@@ -44,6 +49,25 @@ def test_participants_behind_masks_find_the_same(seed):
     public = {"bounds": (-100, 100), "resolution": "0.1"} if seed % 2 else {}
     one, other = (midst.describe(data, "star", names, engine=engine, **public) for engine in ("arrays", "reference"))
     assert one.to_dict() == other.to_dict()
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_histogram_is_that_of_numpy_of_the_rounded_values(data):
+    """On the grid, halfway and elsewhere, beyond the bounds, and where there is neither."""
+    resolution = data.draw(st.sampled_from((None, 1, "0.1", 0.1, "0.25", Fraction(1, 3))))
+    step = Fraction(str(resolution or "0.1"))
+    value = st.integers(-12, 12).map(lambda k: float(k * step / 2)) | st.floats(-5, 5)
+    lists = data.draw(st.lists(st.lists(value, min_size=1, max_size=4), min_size=3, max_size=5))
+    edge = st.integers(-30, 30).map(lambda k: k * step / 2) | st.decimals(-9, 9, places=2).map(Fraction)
+    words = [str(each) for each in sorted(data.draw(st.sets(edge, min_size=2, max_size=6)))]
+    name, pooled = "histogram:" + ",".join(words), np.concatenate(lists)
+    bounds = (pooled.min(), pooled.max() + 1) if data.draw(st.booleans()) else None
+    engine = data.draw(st.sampled_from(("arrays", "reference")))
+    found = midst.describe(lists, "complete", [name], resolution=resolution, bounds=bounds, engine=engine)
+    rounded = [float(round(Fraction(each) / step) * step) for each in pooled] if resolution else pooled
+    edges = [float(Fraction(word)) for word in words]
+    assert found[name].tolist() == np.histogram(rounded, edges)[0].tolist()
 
 
 def test_columns_have_their_own_answers():
@@ -121,6 +145,77 @@ def test_what_a_network_would_refuse_is_said():
 def test_bad_input_is_refused_in_words(values, options, words):
     with pytest.raises(InputError, match=words):
         midst.describe(values, **options)
+
+
+TRIO = graphs.ring(3).with_labels(["anna", "bob", "carl"])
+TABLE = {"stay": [1, 2, 3, 4, 9], "hospital": ["bob", "anna", "carl", "anna", "bob"], "cost": [0.5, 1, 1, 1, 2]}
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "Arrow": pa.table}
+
+
+@pytest.mark.parametrize("order", [["anna", "bob", "carl"], ["carl", "anna", "bob"]])
+def test_sites_by_name(order):
+    data = {"anna": [2, 4], "bob": [1, 9], "carl": [3]}
+    for graph in (TRIO, "ring"):
+        found = midst.describe({name: data[name] for name in order}, graph, ["median", "count"])
+        assert (found["median"], found["count"]) == (3.0, 5.0)
+        assert found.sizes == tuple(len(data[name]) for name in found.graph.labels)
+    assert found.graph.labels == tuple(order)
+    series = pd.Series([30.0, 10.0, 20.0], index=["carl", "anna", "bob"])
+    by_name = midst.describe(series, TRIO, ["median"], method=Consensus(), rng=1)
+    assert (by_name["median"], by_name.sizes) == (20.0, (1, 1, 1))
+    assert by_name.runs[2].trace.graph.labels == TRIO.labels
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_one_table_with_a_column_of_sites(kind):
+    table = FRAMES[kind](TABLE)
+    for graph in (TRIO, "ring"):
+        found = midst.describe(table, graph, ["median"], columns=["stay", "cost"], site="hospital")
+        assert (found["stay", "median"], found["cost", "median"]) == (3.0, 1.0)
+        assert (found.graph.labels, found.sizes) == (TRIO.labels, (2, 2, 1))
+    parts = {name: [TABLE["stay"][k] for k in range(5) if TABLE["hospital"][k] == name] for name in TRIO.labels}
+    alone = midst.describe(table, TRIO, columns=["stay"], site="hospital").to_dict()["statistics"]
+    assert alone == midst.describe(parts, TRIO).to_dict()["statistics"]
+
+
+def test_numbers_may_name_sites_and_rows_may_be_dropped():
+    table = pd.DataFrame(TABLE).assign(hospital=[3, 1, 2, 1, 3], stay=[1, 2, 3, None, 9])
+    graph = graphs.ring(3).with_labels(["1", "2", "3"])
+    found = midst.describe(table, graph, ["median"], columns=["stay"], site="hospital", missing="drop")
+    assert (found["median"], found.sizes, found.dropped) == (2.0, (1, 1, 2), 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "words"),
+    [
+        (pd.DataFrame(TABLE), {}, 'name the column that holds the nodes: site="…"'),
+        (None, {}, "give data a node"),
+        (pd.DataFrame(TABLE), {"site": "hospitl"}, "no column 'hospitl'; did you mean hospital"),
+        (pd.DataFrame(TABLE), {"site": "hospital"}, "node anna: 3 columns .*say which with columns"),
+        (pd.DataFrame(TABLE), {"site": "hospital", "columns": ["stya"]}, "did you mean stay"),
+        ([[1], [2], [3]], {"site": "hospital"}, "site is the name of a column in one data frame"),
+        (
+            pd.DataFrame(TABLE).replace("carl", None),
+            {"site": "hospital"},
+            "'hospital', row 2 .*: missing; name the site",
+        ),
+        (pd.DataFrame(TABLE).replace("carl", "dora"), {"site": "hospital"}, "a table is given for 'dora'"),
+        (pd.DataFrame(TABLE).replace("carl", "bob"), {"site": "hospital"}, "no table is given for carl"),
+        ({"anna": [1], "bob": [48213.75], "dora": [3]}, {}, "a table is given for 'dora'"),
+        ({"anna": [1], "bob": ["48213.75x"], "carl": [3]}, {}, "node bob, row 0 .*: not a number"),
+        ([1, 2, 3, 4], {}, "4 tables for 3 nodes"),
+        (
+            pd.Series([1.0, 2.0, 48213.75], index=["x", "y", "z"]),
+            {},
+            "the tables' index has other names than the nodes",
+        ),
+    ],
+)
+def test_sites_that_do_not_fit_are_refused(values, options, words):
+    with pytest.raises(InputError, match=words) as refused:
+        midst.describe(values, TRIO, ["median"], **options)
+    assert "48213" not in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_no_value_is_in_what_is_said():

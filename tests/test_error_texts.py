@@ -35,6 +35,8 @@ MAY = (  # what may be written so: options of a graph, of noise; and what no com
     "noise must be such as",
     "midst.graphs.ring(n)",
     "midst.graphs.from_networkx",
+    "give method=midst.",
+    'the column that holds the nodes: site="…"',
 )
 
 

@@ -52,7 +52,8 @@ EXCEPTIONS = {
     "make demo": Instead(None, "makes an environment; `make first-hour` does that"),
     "make test": Instead(None, "is what runs this"),
     "make bench": Instead(None, "takes an hour"),
-    "python bench/gpu.py --out gpu.json": Instead(None, "needs a GPU"),
+    "python -m bench.run --quick": Instead(None, "tests/test_bench.py runs it"),
+    "python -m bench.gpu": Instead(None, "needs a GPU"),
     "midst paper --out figures": Instead("midst paper fig1 --out figures --runs 2 --workers 1", "takes minutes"),
     "midst paper fig3 fig4 --runs 400 --seed 7 --json": Instead(
         "midst paper fig1 --runs 2 --seed 7 --workers 1 --json", "takes minutes"
@@ -283,8 +284,8 @@ def parse(text: str) -> None:
             command.make_context(command.name, arguments)
         case ["make", *targets]:
             assert set(targets) <= set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE)), text
-        case ["python", script, *_]:
-            assert (ROOT / script).is_file(), text
+        case ["python", "-m", module, *_]:
+            assert (ROOT / module.replace(".", "/")).with_suffix(".py").is_file(), text
         case _:
             pytest.fail(f"{text}: an exception that nothing here can check")
 
@@ -296,5 +297,5 @@ def test_words_that_do_not_exist_are_found() -> None:
         parse("midst rnu")
     with pytest.raises(AssertionError, match="make dome"):
         parse("make dome")
-    with pytest.raises(AssertionError, match=r"none\.py"):
-        parse("python bench/none.py")
+    with pytest.raises(AssertionError, match=r"bench\.none"):
+        parse("python -m bench.none")

@@ -65,7 +65,8 @@ def test_no_private_value_unless_the_trace_holds_them() -> None:
 
 def test_names_of_nodes() -> None:
     trace = midst.median({"anna": 1.0, "bob": 2.0, "carl": 3.0}, "ring", method="consensus", rng=5).trace
-    assert trace.to_pandas()["name"].tolist()[:3] == ["anna", "bob", "carl"]
+    assert trace.to_pandas()["node"].tolist()[:3] == ["anna", "bob", "carl"]
+    assert midst.audit(trace).to_pandas()["node"].tolist() == ["anna", "bob", "carl"]
 
 
 @pytest.mark.parametrize("options", [{}, {"bounds": (-10, 10)}, {"resolution": 0.01, "bounds": (-10, 10)}])

@@ -41,9 +41,9 @@ def test_names_of_networkx() -> None:
 
 
 def test_a_graph_of_a_kind_takes_the_names() -> None:
-    result = midst.median(VALUES, "ring", rng=1)
+    result = midst.median(VALUES, "ring", method="consensus", rng=1)
     assert result.trace.graph.labels == NAMES
-    assert all(name in repr(result) for name in [NAMES[i] for i in result.exposed])
+    assert {*result.exposed} <= {*NAMES}
     assert result.value == midst.median(list(VALUES.values()), "ring", rng=1).value
     assert midst.median({0: 1.0, 1: 2.0, 2: 3.0}, "ring", rng=1).trace.graph.labels is None
 
@@ -71,7 +71,7 @@ def test_rows_and_lists_by_name() -> None:
             {**VALUES, 987.5: 1.0},
             "a value is given for what is no name: the graph has no such node; its nodes are anna",
         ),
-        ({**VALUES, "emil": "987.5?"}, "values must be numbers"),
+        ({**VALUES, "emil": "987.5?"}, "values, node emil: not a number"),
     ],
 )
 def test_what_does_not_fit_is_named_and_not_shown(given: dict[Any, Any], error: str) -> None:
@@ -93,3 +93,79 @@ def test_two_names_that_read_the_same() -> None:
 def test_labels_are_checked() -> None:
     with pytest.raises(InputError, match="2 labels for 3 nodes"):
         graphs.ring(3).with_labels(["a", "b"])
+
+
+@given(st.lists(st.text("ab3 ,$é-", min_size=1, max_size=9), min_size=5, max_size=5, unique=True), st.integers(0, 4))
+def test_a_node_has_one_name_wherever_it_is_told(names: list[str], corrupt: int) -> None:
+    values, method = [3.25, 1.5, 4.75, 1.25, 5.125], midst.Consensus(c=0.1, mu=0.0, sigma=1.0)
+    plain, named = (midst.median(values, graph, method=method, rng=5) for graph in (RING, RING.with_labels(names)))
+    places = [RING.index(name) for name in plain.exposed]
+    assert 0 < len(places) < 5
+    assert named.exposed == tuple(named.to_dict()["exposed"]) == tuple(names[i] for i in places)
+    assert all(name in repr(named) for name in named.exposed)
+    assert [named.trace.graph.index(name) for name in names] == [0, 1, 2, 3, 4]
+    ours, theirs = (
+        midst.audit(run.trace, midst.Adversary((labels[corrupt],), True, "sealed"))
+        for run, labels in ((plain, NAMES), (named, names))
+    )
+    assert ours.bits == pytest.approx(theirs.bits, nan_ok=True)
+    told = theirs.to_dict()
+    assert [node["node"] for node in told["nodes"]] == list(theirs.to_pandas()["node"]) == names
+    assert told["adversary"]["corrupt"] == [node["node"] for node in told["nodes"] if node["corrupt"]]
+    assert told["adversary"]["corrupt"] == [names[corrupt]]
+    entries = [midst.dp.entry_of(run.trace, labels[0]) for run, labels in ((plain, NAMES), (named, names))]
+    assert (entries[0].bits, entries[0].node) == (entries[1].bits, entries[1].node)
+
+
+def test_numbers_as_names_are_no_places() -> None:
+    graph = graphs.ring(5).with_labels("12345")
+    assert [graph.index(name) for name in (1, "1", np.int64(5), 3)] == [0, 0, 4, 2]
+    assert graph.names([0, 4]) == ("1", "5")
+    assert graphs.ring(5).names([0, 4]) == (0, 4)
+    for unknown, message in (
+        (0, "node 0 does not exist; the nodes are 1, 2, 3, 4, 5"),
+        ("01", "node 01 does not exist; did you mean 1?"),
+        (True, "node True does not exist"),
+        (1.0, "node 1.0 does not exist"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            graph.index(unknown)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="node ana does not exist; did you mean anna"):
+        RING.index("ana")
+    with pytest.raises(InputError, match="node 5 does not exist; the nodes are 0 to 4"):
+        graphs.ring(5).index(5)
+
+
+def test_errors_name_the_node() -> None:
+    with pytest.raises(InputError, match="value of node emil lies outside"):
+        Problem(RING, VALUES, bounds=(0, 5))
+    trace = midst.median(VALUES, RING, method=midst.Consensus(stop=midst.After(9)), rng=5).trace
+    with pytest.raises(InputError, match=rf"no mass to what was observed of node ({'|'.join(NAMES)});"):
+        midst.audit(trace, prior=midst.priors.Uniform(100, 101))
+
+
+@pytest.mark.parametrize("graph", ["ring", RING])
+@pytest.mark.parametrize(
+    ("changed", "options"),
+    [
+        ({"carl": float("nan")}, {}),
+        ({"carl": "many"}, {}),
+        ({name: [1.0] for name in NAMES} | {"carl": []}, {"pooled": True}),
+        ({name: [1.0] for name in NAMES} | {"carl": [float("inf")]}, {"pooled": True}),
+        ({}, {"weights": dict.fromkeys(NAMES, 1) | {"carl": -1}}),
+        ({}, {"weights": dict.fromkeys(NAMES, 1) | {"carl": float("nan")}}),
+        ({}, {"weights": dict.fromkeys(NAMES, 1) | {"carl": "many"}}),
+    ],
+)
+def test_refused_data_are_of_the_node_that_is_named(
+    graph: Any, changed: dict[str, Any], options: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match=r"node carl\b"):
+        midst.median(VALUES | changed, graph, **options)
+
+
+def test_a_row_too_many_is_counted() -> None:
+    with pytest.raises(InputError, match="6 values for 5 nodes"):
+        Problem(RING, [1.0, 2, 3, 4, 5, 6])
+    with pytest.raises(InputError, match="node 5"):
+        Problem(RING, [1.0, 2, 3, 4, 5, "x"])

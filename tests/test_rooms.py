@@ -11,8 +11,8 @@ import midst
 
 ROOT = Path(midst.__file__).parent
 ORDER = """
-    _version errors machine types files workers rows frames progress graphs objectives robust protocol normals problems
-    columns system methods algorithms statistics disclosure trace result recorder net simnet privacy engines dp solving
+    _version errors machine types files workers rows frames progress columns graphs objectives robust protocol normals
+    problems system methods algorithms statistics disclosure trace result recorder net simnet privacy engines dp solving
     contracts describing federated baselines plots studies explorer cli __main__
 """.split()
 SIDEWAYS = {

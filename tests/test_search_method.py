@@ -228,10 +228,10 @@ def test_lists_count_by_their_lengths():
     ("values", "options", "match"),
     [
         ([[SECRET], []], {"pooled": True}, "the list of node 1 is empty"),
-        ([[SECRET], [SECRET, np.nan]], {"pooled": True}, "a value of node 1 is not a finite number"),
-        ([[SECRET], [np.inf, 1]], {"pooled": True}, "a value of node 1 is not a finite number"),
+        ([[SECRET], [SECRET, np.nan]], {"pooled": True}, "a value of node 1 is missing or not a finite number"),
+        ([[SECRET], [np.inf, 1]], {"pooled": True}, "the list of node 1, row 0 .*: not a finite number"),
         ([[SECRET], [[SECRET, 1]]], {"pooled": True}, "the rows of all lists must have as many numbers"),
-        ([[SECRET], ["a"]], {"pooled": True}, "the list of node 1 must hold numbers"),
+        ([[SECRET], ["a"]], {"pooled": True}, "the list of node 1, row 0 .*: not a number"),
         ([[SECRET], [1], [2]], {"pooled": True}, "3 lists for 2 nodes"),
         ([SECRET, 1], {"pooled": True}, "a list of numbers for every node"),
         ([[SECRET], [1]], {"pooled": True, "weights": [1, 2]}, "weights cannot be given with them"),

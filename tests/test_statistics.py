@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import pairwise
 from math import fsum, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -93,6 +95,63 @@ def test_without_a_resolution_ranks_are_values_to_the_last_bit(values):
     assert got["trimmed:0.2"] == pytest.approx(stats.trim_mean(column, 0.2), rel=1e-12, abs=1e-12)
 
 
+STEPS = ("1", "0.1", "0.25", "0.7", "3", "1e-9", "1e-17", "1e12")
+
+
+@st.composite
+def histograms(draw):
+    """A resolution or none, values about its multiples and halfway between them, and edges there and elsewhere."""
+    resolution = draw(st.sampled_from((None, *STEPS)))
+    step = Fraction(resolution or "0.1")
+    halves = st.integers(-9, 9).map(lambda k: k * step / 2)
+    decimals = st.decimals(-6, 6, places=3).map(lambda share: Fraction(share) * step)
+    values = draw(st.lists(st.one_of(halves, decimals).map(float), min_size=2, max_size=20))
+    off = st.sampled_from(values).map(Fraction)
+    beyond = st.integers(-400, 400).map(lambda k: k * step)
+    edges = sorted(draw(st.sets(st.one_of(halves, decimals, off, beyond), min_size=2, max_size=7)))
+    words = [str(edge) if draw(st.booleans()) else _decimal(edge) for edge in edges]
+    return resolution, values, words
+
+
+def _decimal(number):
+    """A number as people write it, with all its digits."""
+    with localcontext(prec=900):
+        return str(Decimal(number.numerator) / Decimal(number.denominator))
+
+
+@given(histograms(), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_a_histogram_is_that_of_numpy_of_the_rounded_values(made, bounded):
+    resolution, values, words = made
+    edges = [float(Fraction(word)) for word in words]
+    assume(all(low < high for low, high in pairwise(edges)))
+    keys, column = make_keys(resolution), np.array(values)
+    name = "histogram:" + ",".join(words)
+    bounds = (column.min(), max(column.max(), np.nextafter(column.min(), np.inf))) if bounded else None
+    rounded = keys.values(keys.keys(column))
+    for names in ([name], [name, "median"]):
+        [found], _ = find(names, values, resolution, bounds=bounds)
+        assert found[name].tolist() == np.histogram(rounded, edges)[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "resolution", "edges", "counts"),
+    [
+        ([0, 1, 1, 2, 2, 2, 3, 4], "1", "-0.5,0.5,1.5,2.5,3.5,4.5", [1, 2, 3, 1, 1]),
+        ([0, 1, 1, 2, 2, 2, 3, 4], "1", "0.5,1.5,3.5", [2, 4]),
+        ([0, 1, 1, 2, 2, 2, 3, 4], "1", "1,2,4", [2, 5]),
+        ([0.1, 0.2, 0.3, 0.4], "0.1", "0.1,0.3,0.4", [2, 2]),
+        ([0.1, 0.2, 0.3, 0.4], None, "0.1,0.3,0.4", [2, 2]),
+        ([0.25, 0.35, 0.3], "0.1", "0.2,0.3,0.4", [1, 2]),
+        ([0.3, 0.6], "1e-17", "0,0.3,0.6", [0, 2]),  # the float 0.3 lies a step below three tenths
+        ([-1.5e18, 1.5e18, 1.9e18], "1", "-2e18,1.5e18,2e18", [1, 2]),  # more steps from zero than without bounds
+    ],
+)
+def test_edges_on_the_grid_and_off_it(values, resolution, edges, counts):
+    [found], _ = find([f"histogram:{edges}"], values, resolution, bounds=(-2e18, 2e18) if max(values) > 9 else (-2, 4))
+    assert found[f"histogram:{edges}"].tolist() == counts
+
+
 def test_a_sum_does_not_depend_on_the_order():
     values = np.random.default_rng(1).uniform(-100, 100, 1000)
     found = {find(["sum", "variance"], part, "1e-9")[0][0]["sum"] for part in (values, values[::-1], np.sort(values))}
@@ -170,6 +229,8 @@ def test_a_root_a_little_above_halfway_is_rounded_up(low):
         ("histogram:3", "two or more numbers"),
         ("histogram:0,5,5", "each above the last"),
         ("histogram:0,5,4", "each above the last"),
+        ("histogram:0.1,0.1000000000000000000001", "each above the last"),
+        ("histogram:0,1e400", "each above the last"),
     ],
 )
 def test_what_is_no_statistic_is_refused(name, words):

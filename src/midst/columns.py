@@ -9,7 +9,8 @@ Rules:
   other lengths, quotes that do not match, anything between thousands. Missing numbers are refused too, unless they are
   asked to be dropped; then the whole row is left out, and counted.
 - Written numbers are read as Python's `float` reads them, to the nearest float64, and all by `_read_number`. Whole
-  numbers that come as such (arrays, Parquet) must fit exactly. Decimals become the nearest float64.
+  numbers that come as such (arrays, Parquet) must fit exactly. Decimals become the nearest float64; in memory, where
+  there is a public resolution, one that rounds to the same multiple of it as they do (`Read`).
 - A text is a row of numbers a line, between blanks or commas; `#` starts a comment; blank lines are skipped. A CSV has
   a header, but for a single column; `;` separates where the first line has one. In a CSV of a single column a blank
   line is a missing number, but for those at the end.
@@ -34,6 +35,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -47,6 +49,7 @@ from midst.files import check_alone
 from midst.types import Array, Bools
 
 Missing = Literal["refuse", "drop"]
+Read = Callable[[Any], float]  # of a decimal or a fraction the float that stands for it; `Keys.nearest`
 
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "."}
 _SHOWN = 8  # names in an error, at most
@@ -68,6 +71,8 @@ _MAY_BE_ONE = re.compile(
 _BOOL = "true or false is not a number; give 0 and 1 if that is meant"
 _DATE = "a date or time is not a number; give the days or seconds since one"
 _HUGE = "a whole number that a float64 cannot hold; give it as float64, rounded, if that will do"
+_FINE = "more digits than a float64 holds at this resolution; give it as float64, rounded, if that will do"
+_PLAIN = {int, float}
 _NO_ARRAY = "cannot be turned into an array; cast it to float64 first"
 _CELL = "each cell must be one number"
 _KINDS = {"b": _BOOL, "M": _DATE, "m": _DATE, "c": "a complex number; give a real one", "V": _CELL}
@@ -96,6 +101,7 @@ class _Place:
     what: str
     choose: str = "--column"
     drop: str = "--missing drop"
+    row: Callable[[int], str] = "row {} (counting from 0)".format
 
     def at(self, *parts: str) -> str:
         return ", ".join(part for part in (self.what, *parts) if part)
@@ -155,7 +161,7 @@ def read_columns(
 
 
 def as_columns(
-    data: Any, columns: Sequence[str] = (), *, missing: Missing = "refuse", what: str = "the data"
+    data: Any, columns: Sequence[str] = (), *, missing: Missing = "refuse", what: str = "the data", read: Read = float
 ) -> Columns:
     """The columns of what is in memory already.
 
@@ -168,6 +174,7 @@ def as_columns(
             called so.
         missing: what to do about a missing number: "refuse" all, or "drop" the row.
         what: to call it in an error.
+        read: gives the float for a decimal or a fraction.
 
     Raises:
         InputError: it is none of those, has no such column, or has anything but finite numbers in it.
@@ -182,11 +189,43 @@ def as_columns(
     if table is not None:
         names, column = table
         picks = _choose(names, columns, place, place.what)
-        return _join([(pick, column(pick.index)) for pick in picks], missing, place)
-    found = _join([(_Pick(0, "", ""), data)], missing, place)
+        return _join([(pick, column(pick.index)) for pick in picks], missing, place, read)
+    found = _join([(_Pick(0, "", ""), data)], missing, place, read)
     if columns and found.values.shape[1] != len(columns):
         raise InputError(f"{what}: {found.values.shape[1]} columns without names, for {len(columns)} names")
     return replace(found, names=tuple(columns))
+
+
+def split_by_site(data: Any, site: str) -> dict[str, Any]:
+    """The rows of every site in one data frame, by the name of the site, which a column holds; sorted by name."""
+    place = _Place("the data", choose='site="…"')
+    data = _import_arrow(data, place)
+    table = _find_table(data) if hasattr(data, "columns") else None
+    if table is None:
+        raise InputError("site is the name of a column in one data frame for all; leave it out, or give such a frame")
+    (pick,) = _choose(table[0], [site], place, place.what)
+    sites, gaps = _find_present(table[1](pick.index), place.at(pick.label))
+    if gaps.any():
+        raise InputError(f"{place.at(pick.label, place.row(int(gaps.argmax())))}: missing; name the site of the row")
+    labels, which = np.unique(sites.astype(str), return_inverse=True)
+    take = data.take if hasattr(data, "take") else data.__getitem__  # polars
+    return {str(name): take(np.flatnonzero(which == k)) for k, name in enumerate(labels)}
+
+
+def as_numbers(data: Any, what: str, row: Callable[[int], str], read: Read = float) -> Array:
+    """The numbers in an array, a list or a data frame, in one or two dimensions, NaN where one is missing.
+
+    An error calls the data `what`, and its rows by `row`; see `as_columns`.
+    """
+    if type(data) is np.ndarray and data.ndim in (1, 2) and data.dtype in (np.float64, np.float32):
+        return data.astype(np.float64)
+    place = _Place(what, row=row)
+    data = _import_arrow(data, place)
+    table = _find_table(data) if hasattr(data, "columns") else None
+    if table is None:
+        return _as_floats(data, "", place, read)
+    found = [_as_floats(table[1](i), f"column {i}", place, read) for i in range(len(table[0]))]
+    return np.column_stack(found) if found else np.empty((0, 0))
 
 
 def read_folder(folder: str, columns: Sequence[str] = (), *, missing: Missing = "refuse") -> dict[str, Columns]:
@@ -618,37 +657,34 @@ def _find_table(data: Any) -> tuple[list[str], Callable[[int], Any]] | None:
     return None if name is None or name == "" else ([str(name)], lambda _: data)
 
 
-def _join(parts: Sequence[tuple[_Pick, Any]], missing: Missing, place: _Place) -> Columns:
+def _join(parts: Sequence[tuple[_Pick, Any]], missing: Missing, place: _Place, read: Read = float) -> Columns:
     """Columns side by side, or one array that is all of them."""
-    values = [_as_floats(part, pick.label, place) for pick, part in parts]
+    values = [_as_floats(part, pick.label, place, read) for pick, part in parts]
     joined = np.column_stack(values)
     gaps = np.argwhere(np.isnan(joined))
     if len(gaps) and missing == "refuse":
         row, column = gaps[0]
         label = parts[column][0].label if values[0].ndim == 1 else f"column {column}"
-        raise place.gap(label, _row(row))
+        raise place.gap(label, place.row(row))
     return _finish(joined, [pick.name for pick, _ in parts if pick.name], place)
 
 
-def _as_floats(data: Any, label: str, place: _Place) -> Array:
+def _as_floats(data: Any, label: str, place: _Place, read: Read) -> Array:
     """The numbers in an array of one or two dimensions, NaN where they are missing."""
     found, gaps = _find_present(data, place.at(label))
     if gaps.ndim not in (1, 2):
         raise InputError(f"{place.at(label)}: give a number, a list, an array (n,) or (n, m), or a data frame")
     if found.shape != (np.count_nonzero(~gaps),):
         raise InputError(f"{place.at(label)}: {_CELL}")
-    result = _convert(found)
+    result = _convert(found, read)
     if isinstance(result, tuple):
         k, why = result
         at = np.argwhere(~gaps)[k].tolist()
-        raise InputError(f"{place.at(label or ''.join(f'column {i}' for i in at[1:]), _row(at[0]))}: {why}")
+        at_row = place.row(at[0])
+        raise InputError(f"{place.at(label or ''.join(f'column {i}' for i in at[1:]), at_row)}: {why}")
     values = np.full(gaps.shape, np.nan)
     values[~gaps] = result
     return values
-
-
-def _row(row: int) -> str:
-    return f"row {row} (counting from 0)"
 
 
 def _find_present(data: Any, where: str) -> tuple[NDArray[Any], Bools]:
@@ -680,7 +716,7 @@ def _from_list(data: Sequence[Any], where: str) -> NDArray[Any]:
     """A list of numbers, or of rows of them, without making one type of them all, as NumPy would."""
     if isinstance(data, str | bytes | bytearray):
         raise InputError(f"{where}: text is not a number")
-    things = [thing.tolist() if isinstance(thing, np.ndarray) else thing for thing in data]
+    things = list(data) if {*map(type, data)} <= _PLAIN else [_listed(thing) for thing in data]
     lengths = {len(thing) if isinstance(thing, list | tuple) else None for thing in things}
     if len(lengths) > 1:
         raise InputError(f"{where}: the rows of a list must have the same length")
@@ -690,11 +726,17 @@ def _from_list(data: Sequence[Any], where: str) -> NDArray[Any]:
     return array.reshape(len(things), -1) if rows and flat else array
 
 
-def _convert(found: NDArray[Any]) -> Array | tuple[int, str]:
+def _listed(thing: Any) -> Any:
+    """An array as a list; all else as it is."""
+    is_date = getattr(getattr(thing, "dtype", None), "kind", "") in ("m", "M")  # NumPy may list them as whole numbers
+    return thing.tolist() if hasattr(thing, "tolist") and not is_date else thing
+
+
+def _convert(found: NDArray[Any], read: Read) -> Array | tuple[int, str]:
     """Finite float64, NaN where missing; or which one cannot be that, and why."""
     kind = found.dtype.kind
     if kind == "O":
-        return _convert_objects(found)
+        return _convert_objects(found, read)
     if found.size == 0:
         return np.empty(0)
     if kind not in "fiu":
@@ -709,10 +751,12 @@ def _convert(found: NDArray[Any]) -> Array | tuple[int, str]:
     return (int(infinite[0]), "not a finite number") if len(infinite) else values
 
 
-def _convert_objects(found: NDArray[Any]) -> Array | tuple[int, str]:
+def _convert_objects(found: NDArray[Any], read: Read) -> Array | tuple[int, str]:
     values = np.empty(len(found))
+    if {*map(type, found)} <= _PLAIN and all(-_EXACT < thing < _EXACT for thing in found):
+        return found.astype(np.float64)
     for k, thing in enumerate(found):
-        number = _convert_one(thing)
+        number = _convert_one(thing, read)
         if isinstance(number, str):
             return k, number
         if math.isinf(number):
@@ -721,7 +765,7 @@ def _convert_objects(found: NDArray[Any]) -> Array | tuple[int, str]:
     return values
 
 
-def _convert_one(thing: Any) -> float | str:
+def _convert_one(thing: Any, read: Read) -> float | str:
     """A number as a float, NaN where it is missing; or why it is none."""
     if thing is None or type(thing).__name__ == "NAType":  # of pandas
         return math.nan
@@ -734,8 +778,10 @@ def _convert_one(thing: Any) -> float | str:
     if not isinstance(thing, numbers.Real | Decimal):
         return _TEXT
     try:
-        number = float(thing)
+        number = read(thing) if isinstance(thing, Decimal | Fraction) else float(thing)
     except OverflowError:
         number = math.inf
+    except ValueError:
+        return _FINE
     fits = not isinstance(thing, numbers.Integral) or (math.isfinite(number) and int(number) == int(thing))
     return number if fits else _HUGE

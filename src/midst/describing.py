@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from midst import graphs
-from midst.columns import Columns, Missing, as_columns
+from midst.columns import Columns, Missing, as_columns, split_by_site
 from midst.disclosure import Disclosure, Shown
 from midst.engines import SEARCHES
 from midst.errors import InputError, closest
@@ -30,12 +30,12 @@ from midst.objectives import Quantile
 from midst.privacy.priors import Prior, Uniform
 from midst.privacy.published import Cell
 from midst.privacy.statistics import SessionLeakage, measure_session
-from midst.problems import Problem
-from midst.protocol.keys import Grid, first_bracket
+from midst.problems import Problem, in_order, names_of
+from midst.protocol.keys import Grid, first_bracket, make_keys
 from midst.protocol.search import Rules, SearchState
 from midst.result import Result
 from midst.rows import as_html, as_text
-from midst.solving import MethodLike, as_graph, solve
+from midst.solving import MethodLike, as_graph, make_graph, solve
 from midst.statistics import Found, Plan, Statistic, parse_statistics, read_statistics
 from midst.system import RNG, streams
 
@@ -72,7 +72,7 @@ class Description:
     sizes: tuple[int, ...]
     rounds: int
     probes: int
-    exposed: tuple[int, ...]
+    exposed: tuple[int | str, ...]
     resolution: Fraction | None
     warnings: tuple[str, ...] = ()
     runs: Mapping[int, Result] = field(default_factory=dict)
@@ -184,11 +184,12 @@ class Description:
 
 
 def describe(
-    values: Sequence[Any],
+    values: Any,
     graph: Any = "ring",
     statistics: Sequence[str] = USUAL,
     *,
     columns: Sequence[str] = (),
+    site: str | None = None,
     missing: Missing = "refuse",
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     resolution: float | str | Fraction | None = None,
@@ -200,11 +201,13 @@ def describe(
     """Statistics of all values that the nodes of a graph hold.
 
     Args:
-        values: of every node a number, a list of numbers or of rows, or a column or table of pandas, polars or Arrow.
+        values: of every node a number, a list of numbers or of rows, or a column or table of pandas, polars or Arrow;
+            in the order of the nodes, or by their names: {"anna": table, …}. Or, with `site`, one table for all.
         graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
         statistics: by name: median, quartiles, iqr, p95, mean, sum, count, variance, std, mad, trimmed:0.1,
             winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20,50.
         columns: which of a table's, by name; or their names, where they have none.
+        site: the column of one table for all that holds the name of each row's node.
         missing: whether missing values are to "refuse" the data or to "drop" their rows, which are counted.
         bounds: public: a lower and an upper bound, each one number or one a column.
         resolution: public: values are rounded to it.
@@ -220,8 +223,19 @@ def describe(
     >>> midst.describe([[1, 2], [3, 4], [5, 6]], graph="complete", statistics=["median", "mean"])["mean"]
     3.5
     """
-    wanted, chosen = parse_statistics(statistics), make_method(method)
-    parts = [as_columns(each, columns, missing=missing, what=f"node {i}") for i, each in enumerate(values)]
+    wanted, chosen, read = parse_statistics(statistics), make_method(method), make_keys(resolution).nearest
+    if site is not None:
+        values = split_by_site(values, site)
+    elif hasattr(values, "columns") or not hasattr(values, "__iter__"):
+        raise InputError('give data a node; or one table for all, and name the column that holds the nodes: site="…"')
+    values = list(values) if names_of(values) is None else values
+    graph = make_graph(graph, len(values), names_of(values), rng) if isinstance(graph, str) else as_graph(graph)
+    if len(values := in_order(values, graph, "table")) != graph.n:
+        raise InputError(f"{len(values)} tables for {graph.n} nodes; give one a node")
+    parts = [
+        as_columns(each, columns, missing=missing, what=f"node {graph.label(i)}", read=read)
+        for i, each in enumerate(values)
+    ]
     return describe_columns(
         parts,
         graph,
@@ -280,7 +294,7 @@ def describe_columns(
         sizes=sizes,
         rounds=searched.rounds + sum(run.rounds for run in runs.values()),
         probes=len(searched.steps),
-        exposed=tuple(sorted({i for run in runs.values() for i in run.exposed})),
+        exposed=tuple(sorted({one for run in runs.values() for one in run.exposed}, key=problem.graph.index)),
         resolution=rules.grid.step if rules.grid is not None and rules.grid == problem.keys else None,
         warnings=tuple((disclosure or Disclosure()).refusals(wanted, sizes)),
         disclosure=disclosure or Disclosure(),

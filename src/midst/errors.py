@@ -113,7 +113,7 @@ def _requirement(extra: str) -> str:
 
 
 class MidstWarning(UserWarning):
-    """Something that midst could not check."""
+    """Something that a person should know, and that stops nothing."""
 
 
 def closest(word: object, known: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ from midst.protocol.keys import Grid, Keys, SumGrid, Words
 from midst.protocol.noise import JointNoise, share_of
 from midst.protocol.noisy_search import NoisyRules
 from midst.protocol.search import MOST_THRESHOLDS, SPACING_ORDERS, Goal, Rules, SearchState, Spacing, SumGoal
-from midst.system import whole_number
+from midst.system import check_numbers, check_theta, whole_number
 from midst.types import Array
 
 MethodName = Literal["consensus", "search", "paper"]
@@ -78,7 +78,7 @@ class Consensus:
     Attributes:
         c: the paper's convergence parameter on the data as given; chosen from the public scale if not given, and from
             the graph's mean degree where a tolerance ends the run.
-        theta: averaging constant in (0, 1).
+        theta: averaging constant in (0, 1); see `force`.
         mu: z_{i|j}(0) ~ N(μ A_ij, σ²); μ is chosen from the public centre if not given.
         sigma: its standard deviation (the paper quotes σ²); 0.1 if not given.
         z0: z(0) itself, aligned with graph.source and graph.target, instead of drawing it.
@@ -99,6 +99,10 @@ class Consensus:
     name: ClassVar[MethodName] = "consensus"
 
     def __post_init__(self) -> None:
+        check_theta(self.theta)
+        for name, given in (("c", self.c), ("mu", self.mu), ("sigma", self.sigma)):
+            if given is not None:
+                check_numbers(name, given)
         whole_number("limit", self.limit)
         if not isinstance(self.stop, Exact | Certified | After | None):
             raise InputError("stop must be midst.Exact(), midst.Certified(tolerance) or midst.After(iterations)")

@@ -2,6 +2,7 @@
 
 Rules:
 - All validation of values, weights and public knowledge is here, and happens before anything else does.
+- Numbers are read by `columns.as_numbers`: nothing is guessed, and no digit is lost in silence.
 - Errors name the node, never the number.
 - `scale` and `centre` are public. The parameter c has the unit 1/data (median), so it is chosen relative to the scale;
   the iteration starts near the centre, because z(0) ~ N(−c·centre·A_ij, σ²) makes x(0) ≈ centre.
@@ -14,7 +15,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from copy import copy
 from fractions import Fraction
 from functools import cached_property
@@ -24,14 +25,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from midst.columns import Read, as_numbers
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.objectives import Mean, Objective, OwnObjective, Quantile, built_in, title_of, total_subgradients
-from midst.protocol.keys import Floats, Grid, Keys, SumGrid, Words, exact_grid, first_bracket, make_keys
+from midst.protocol.keys import Floats, Grid, SumGrid, Words, exact_grid, first_bracket, make_keys
 from midst.protocol.step import OwnTerms, Terms, make_terms
 from midst.types import Array, Bools, Ints
 
 Bounds = tuple[Array, Array]
+Name = Callable[[int], str]  # of a node, in an error
 # n numbers, n rows of m, or n lists; in the order of the nodes, or by their names
 Values = ArrayLike | Sequence[ArrayLike] | Mapping[Any, ArrayLike]
 
@@ -75,7 +78,8 @@ class Problem:
         Args:
             graph: a connected graph.
             values: n numbers, or n rows of m numbers; or n lists, where they are pooled. In the order of the nodes, or
-                by their names: {"anna": 3.0, …}.
+                by their names: {"anna": 3.0, …}, or a pandas Series or frame whose index holds the names. Decimals and
+                fractions become the nearest float, or are rounded exactly, to the resolution.
             weights: likewise n non-negative numbers, not all zero; 1 each if not given. A node of weight 0 only relays.
             weight_unit: the public unit of which all weights are multiples. Not given: 1 if they are whole numbers,
                 else
@@ -95,22 +99,19 @@ class Problem:
         if pooled and weights is not None:
             raise InputError("lists count by their lengths; weights cannot be given with them")
         self.graph = graph
-        values = _in_order(values, graph, "value")
+        values, self.keys = in_order(values, graph, "value"), make_keys(resolution)
         self.owners: Ints | None = None
         if pooled:
-            self.values, self.owners = check_lists(values, graph.n)
+            self.values, self.owners = check_lists(values, graph.n, self.keys.nearest, graph.label)
         else:
-            self.values = check_values(values, graph.n)
+            self.values = check_values(values, graph.n, self.keys.nearest, graph.label)
         if isinstance(objective, OwnObjective) and objective.lists and self.values.ndim > 1:
             raise InputError(f"a {objective.name} needs lists of numbers, and no rows in them")
         graph.require_connected()
         self.objective: Objective = Quantile(0.5) if objective is None else objective
-        self.whole_weights, self.unit_weight = _find_whole_weights(
-            _in_order(weights, graph, "weight"), weight_unit, graph.n
-        )
-        exact = weights is not None and weight_unit is None
-        self._exact_weights = np.array(_in_order(weights, graph, "weight"), np.float64) if exact else None
-        self.keys: Keys = make_keys(resolution)
+        checked = None if weights is None else _check_weights(in_order(weights, graph, "weight"), graph.n, graph.label)
+        self.whole_weights, self.unit_weight = _find_whole_weights(checked, weight_unit, graph.n)
+        self._exact_weights = checked if weight_unit is None else None
         self.bounds = None if bounds is None else _check_bounds(bounds, self.values.shape[1:])
         self._refuse_far_values()
         known = _public_knowledge(self.values.shape[1:], scale, self.bounds)
@@ -215,15 +216,15 @@ class Problem:
             values: as this problem has them, or by the names of the nodes.
             bounded: whether they keep to the public bounds; with noise on them they do not, and are then in none.
         """
-        other, values = copy(self), _in_order(values, self.graph, "value")
+        other, values = copy(self), in_order(values, self.graph, "value")
         if not bounded:
             other.bounds = None
         if self.owners is None:
-            other.values = check_values(values, nodes=self.graph.n)
+            other.values = check_values(values, self.graph.n, self.keys.nearest, self.graph.label)
             if other.values.shape != self.values.shape:
                 raise InputError(f"values have shape {other.values.shape}, expected {self.values.shape}")
         else:
-            other.values, owners = check_lists(values, self.graph.n)
+            other.values, owners = check_lists(values, self.graph.n, self.keys.nearest, self.graph.label)
             owners.setflags(write=False)
             other.owners = owners
         other.values.setflags(write=False)
@@ -300,7 +301,7 @@ class Problem:
         if len(outside):
             node = outside[0] if self.owners is None else self.owners[outside[0]]
             why = "lies outside the public bounds" if self.bounds else "is too far from zero for so fine a resolution"
-            raise InputError(f"value of node {node} {why}")
+            raise InputError(f"value of node {self.graph.label(node)} {why}")
 
     def terms(self, unit: Array, c: Array) -> Terms:
         """All nodes' local objectives for the step, in working units.
@@ -403,33 +404,49 @@ def _check_objective(objective: object, pooled: bool) -> None:
         raise InputError(f"a {objective.name} needs {needed}")
 
 
-def _in_order(given: Any, graph: Graph, what: str) -> Any:
+def in_order(given: Any, graph: Graph, what: str) -> Any:
     """What is given by the names of the nodes, in their order; anything else as it is."""
-    return graph.in_order(given, what) if isinstance(given, Mapping) else given
+    if isinstance(given, Mapping):
+        return graph.in_order(given, what)
+    index = names_of(given)
+    counted = index is None or index == [*range(len(index))]  # as pandas does, for want of names
+    if index is None or (counted and graph.labels is None):
+        return given
+    names, rows = [graph.label(i) for i in range(graph.n)], {str(name): row for row, name in enumerate(index)}
+    if len(index) == len(rows) and rows.keys() == set(names):
+        return given.iloc[[rows[name] for name in names]]
+    if not counted:
+        raise InputError(f"the {what}s' index has other names than the nodes; rename it, or give to_numpy() in order")
+    return given
 
 
-def check_values(values: Values, nodes: int | None = None) -> Array:
+def names_of(given: Any) -> list[Any] | None:
+    """The names by which something is given: the keys of a mapping, the index of a pandas Series or frame, or none."""
+    if isinstance(given, Mapping):
+        return list(given)
+    return list(given.index) if hasattr(given, "iloc") else None
+
+
+def check_values(values: Any, nodes: int | None = None, read: Read = float, name: Name = str) -> Array:
     """The values as a finite float64 array of shape (n,) or (n, m), or an error that names the node.
 
     Raises:
         InputError: not numbers, not finite, too few, of the wrong shape, or not one a node.
     """
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        hint = "; lists of any length must be pooled" if _are_lists(values) else ""
-        raise InputError(f"values must be numbers: n of them, or n rows of m{hint}") from None
-    if array.ndim not in (1, 2) or array.size == 0:
+    if not isinstance(values, np.ndarray) and _are_lists(values) and len(set(map(len, values))) > 1:
+        raise InputError("values must be numbers: n of them, or n rows of m; lists of any length must be pooled")
+    array = as_numbers(values, "values", lambda i: f"node {name(i)}", read)
+    if array.size == 0:
         raise InputError(f"values must have shape (n,) or (n, m) and not be empty, got {array.shape}")
     if len(array) < 2:
         raise InputError("one value alone has nobody to hide it from; at least two nodes are needed")
     if nodes is not None and len(array) != nodes:
         raise InputError(f"{len(array)} values for {nodes} nodes; give one value a node")
-    _refuse_non_finite(array, "value")
+    _refuse_non_finite(array, "value", name)
     return array
 
 
-def check_lists(lists: Any, nodes: int | None = None) -> tuple[Array, Ints]:
+def check_lists(lists: Any, nodes: int | None = None, read: Read = float, name: Name = str) -> tuple[Array, Ints]:
     """All values of a list a node in one finite float64 array, and whose each is; or an error that names the node.
 
     Raises:
@@ -437,7 +454,7 @@ def check_lists(lists: Any, nodes: int | None = None) -> tuple[Array, Ints]:
     """
     if not _are_lists(lists):
         raise InputError("pooled values must be a list of numbers for every node")
-    parts = [_check_list(i, part) for i, part in enumerate(lists)]
+    parts = [_check_list(name(i), part, read) for i, part in enumerate(lists)]
     if len(parts) < 2:
         raise InputError("one list alone has nobody to hide it from; at least two nodes are needed")
     if nodes is not None and len(parts) != nodes:
@@ -447,54 +464,53 @@ def check_lists(lists: Any, nodes: int | None = None) -> tuple[Array, Ints]:
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
 
-def _check_list(node: int, part: ArrayLike) -> Array:
-    try:
-        array = np.array(part, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"the list of node {node} must hold numbers") from None
-    if array.ndim not in (1, 2):
-        raise InputError(f"the list of node {node} must be a list of numbers, or of rows of as many each")
+def _check_list(node: str, part: Any, read: Read) -> Array:
+    array = as_numbers(part, f"the list of node {node}", "row {} (counting from 0)".format, read)
     if array.size == 0:
         raise InputError(f"the list of node {node} is empty; every node needs at least one value")
     if not np.isfinite(array).all():
-        raise InputError(f"a value of node {node} is not a finite number")
+        raise InputError(f"a value of node {node} is missing or not a finite number")
     return array
 
 
 def _are_lists(values: Any) -> bool:
-    if isinstance(values, np.ndarray):
-        return values.ndim == 2 or values.dtype == object
-    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+    if not _is_list(values) or hasattr(values, "columns"):  # it is not said whether a frame has its lists by columns
         return False
-    lists = (isinstance(part, Sequence | np.ndarray) and not isinstance(part, str) for part in values)
-    return len(values) > 0 and all(lists)
+    return len(values) > 0 and all(map(_is_list, values))
 
 
-def _refuse_non_finite(array: Array, what: str) -> None:
+def _is_list(part: Any) -> bool:
+    return (
+        hasattr(part, "__len__") and getattr(part, "ndim", 1) > 0 and not isinstance(part, str | bytes | Mapping | Set)
+    )
+
+
+def _refuse_non_finite(array: Array, what: str, name: Name) -> None:
     if np.isfinite(array.min()) and np.isfinite(array.max()):  # neither is a number where one of all is none
         return
     bad = np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
     if len(bad):
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-        raise InputError(f"{what} of node {bad[0]}{more} is not a finite number")
+        raise InputError(f"{what} of node {name(bad[0])}{more} is missing or not a finite number")
 
 
-def _find_whole_weights(weights: ArrayLike | None, unit: float | None, nodes: int) -> tuple[Ints, float]:
-    """The weights as whole numbers of a public unit."""
-    if weights is None:
-        return np.ones(nodes, np.int64), 1.0
-    try:
-        array = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("weights must be numbers, one a node") from None
+def _check_weights(weights: Any, nodes: int, name: Name) -> Array:
+    array = as_numbers(weights, "weights", lambda i: f"node {name(i)}")
     if array.shape != (nodes,):
         raise InputError(f"weights have shape {array.shape}; give one a node, ({nodes},)")
-    _refuse_non_finite(array, "weight")
+    _refuse_non_finite(array, "weight", name)
     negative = np.flatnonzero(array < 0)
     if len(negative):
-        raise InputError(f"weight of node {negative[0]} is negative")
+        raise InputError(f"weight of node {name(negative[0])} is negative")
     if not array.any():
         raise InputError("all weights are zero; at least one node must count")
+    return array
+
+
+def _find_whole_weights(array: Array | None, unit: float | None, nodes: int) -> tuple[Ints, float]:
+    """The weights as whole numbers of a public unit."""
+    if array is None:
+        return np.ones(nodes, np.int64), 1.0
     if unit is None:
         unit = _find_unit(array)
     elif not (np.isfinite(unit) and unit > 0):

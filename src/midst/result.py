@@ -109,8 +109,10 @@ class Result:
         return vars(self) | {"_values": self.trace.values}
 
     @property
-    def exposed(self) -> tuple[int, ...]:
+    def exposed(self) -> tuple[int | str, ...]:
         """The nodes whose branch was ever inside, so that their value itself was sent (Theorem 1). By a search: nobody.
+
+        They have their names: labels, or numbers where the graph has no labels.
 
         For the mean by the iteration: all nodes, since an observer of z(0) can compute every value. For a Huber
         location: the nodes whose value such an observer can compute.
@@ -120,7 +122,7 @@ class Result:
         """
         if not self.trace.tells:
             raise InputError(f"who was exposed is not known: nobody has worked out what x tells of a {self.objective}")
-        return self._exposed
+        return self.trace.graph.names(self._exposed)
 
     @property
     def nodes(self) -> int:
@@ -227,7 +229,7 @@ class Result:
             path: where to write it; it is returned, as text, if not given.
             values: put the private values into it; they are not there unless asked for.
             prior: for bits: what is believed of a value beforehand; uniform between the public bounds if not given,
-                N(0, 1) where there are none.
+                normal about the result where there are none.
 
         Raises:
             InputError: there is more than a page holds, the record or this copy does not have what is to be shown,
@@ -284,7 +286,7 @@ class Result:
             return "not known: nobody has worked out what x tells"
         own = not isinstance(self.trace.objective, Quantile)
         known = "nodes, to whoever knows z(0)" if own and self.exposed else "nodes"
-        return count_named(map(self.trace.graph.label, self.exposed), self.nodes, known)
+        return count_named(map(str, self.exposed), self.nodes, known)
 
     def _proof_in_words(self) -> str:
         if self.standing is not None:

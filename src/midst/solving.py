@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from inspect import Parameter, signature
 from secrets import token_bytes
@@ -48,7 +48,7 @@ from midst.methods import (
 )
 from midst.normals import EdgeNormals
 from midst.objectives import Definition, Mean, Objective, Quantile, built_in
-from midst.problems import Problem, Values, check_lists, check_values
+from midst.problems import Problem, Values, check_lists, check_values, names_of
 from midst.progress import Progress, watch_run
 from midst.protocol.certificate import Certificate, Closeness, OwnProver, Prover
 from midst.protocol.noise import JointNoise, rank_error, size_refusal
@@ -548,7 +548,7 @@ def median(
 
     Args:
         values: one number, or one row of numbers, a node; or a list a node, with `pooled=True`. In the order of the
-            nodes, or by their names: {"anna": 3.0, …}.
+            nodes, or by their names: {"anna": 3.0, …}, or a pandas Series with the names as its index.
         graph: a `Graph`, the name of a kind ("ring", "complete", "rgg" …), a networkx graph or a SciPy sparse matrix.
         definition: the answer that is meant where there are two, as for an even number of values; see `Quantile`.
         **options: of `Problem` (weights, weight_unit, scale, bounds, resolution, pooled) and of `solve` (method, rng,
@@ -604,17 +604,22 @@ def _find(values: Values, graph: Any, objective: Objective, options: Options) ->
     of_solve: dict[str, Any] = {}
     for name, option in options.items():
         (of_problem if name in ProblemOptions.__annotations__ else of_solve)[name] = option
+    for kind in (Consensus, Search):
+        for name in of_solve.keys() & {each.name for each in fields(kind)}:
+            raise InputError(f"{name} is an option of a method; give method=midst.{kind.__name__}({name}=…)")
     if isinstance(graph, str):
-        graph = _make_graph(graph, values, options)
+        held = list(values.values()) if isinstance(values, Mapping) else values
+        names = names_of(values)
+        label = str if names is None else [str(each) for each in names].__getitem__
+        pooled = options.get("pooled")
+        nodes = int(check_lists(held, name=label)[1][-1]) + 1 if pooled else len(check_values(held, name=label))
+        graph = make_graph(graph, nodes, names, options.get("rng"))
     return solve(Problem(as_graph(graph), values, objective=objective, **of_problem), **of_solve)
 
 
-def _make_graph(kind: str, values: Values, options: Options) -> graphs.Graph:
+def make_graph(kind: str, nodes: int, names: list[Any] | None, rng: RNG) -> graphs.Graph:
     """A graph of a kind with a node a value; where these have names, so have the nodes."""
-    names = list(values) if isinstance(values, Mapping) else None
-    held = list(values.values()) if isinstance(values, Mapping) else values
-    nodes = int(check_lists(held)[1][-1]) + 1 if options.get("pooled") else len(check_values(held))
-    graph = graphs.make(kind, nodes, rng=streams(options.get("rng")).graph)
+    graph = graphs.make(kind, nodes, rng=streams(rng).graph)
     return graph if names is None or names == [*range(nodes)] else graph.with_labels([*map(str, names)])
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor, inf, isqrt
+from math import ceil, floor, inf, isfinite, isqrt
 
 import numpy as np
 
@@ -160,7 +160,8 @@ def _parse(name: str) -> Statistic:
         raise InputError(f"{_shown(name)}: {kind} needs a number after the colon, such as {_example(kind)}")
     numbers = tuple(Fraction(word.strip()) for word in text.split(","))
     if kind == "histogram":
-        if len(numbers) < 2 or any(low >= high for low, high in pairwise(numbers)):
+        edges = [*map(_rounded, numbers)]
+        if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)) or not all(map(isfinite, edges)):
             raise InputError(f"{_shown(name)}: the edges of a histogram are two or more numbers, each above the last")
         if len(numbers) > _MOST_EDGES:
             raise InputError(f"a histogram of {len(numbers)} edges; {_MOST_EDGES} are the most")
@@ -295,11 +296,14 @@ class Plan:
 
 
 def cuts_of(statistic: Statistic, keys: Keys) -> list[int]:
-    """The keys up to which values are counted for a histogram: below each edge, and up to the last."""
+    """The keys up to which values are counted for a histogram: below each edge, and up to the last.
+
+    Edges and values are compared as floats, as NumPy does, so that an edge of 0.3 is on a grid of 0.1.
+    """
     if statistic.kind != "histogram":
         return []
-    *lower, last = (keys.key(max(keys.ends[0], min(float(edge), keys.ends[1]))) for edge in statistic.numbers)
-    return [*(edge - 1 for edge in lower), last]
+    *lower, last = ((edge, keys.key(edge)) for edge in map(float, statistic.numbers))
+    return [*(key - (keys.value(key) >= edge) for edge, key in lower), last[1] - (keys.value(last[1]) > last[0])]
 
 
 # What follows from what it found

@@ -217,20 +217,15 @@ def settle(
         c = weight * (np.ones(shape) if smooth else 1 / scale) if steep is None else steep / scale
         if certified:
             c = c * np.minimum(1.0, _REACH / problem.mean_degree)
-    settled_c = _numbers("c", c, shape)
-    if not (settled_c > 0).all():
-        raise InputError("c must be positive")
+    settled_c = check_numbers("c", c, shape)
     if sigma is None:
         sigma = _SIGMA * weight * (scale if smooth else 1.0) if steep is None else _SIGMA * steep
-    settled_sigma = _numbers("sigma", sigma, shape)
-    if not (settled_sigma >= 0).all():
-        raise InputError("sigma must not be negative")
-    if not (isinstance(theta, int | float) and 0 < theta <= 1):
-        raise InputError("theta must be in (0, 1]; 0.5 converges fastest")
+    settled_sigma = check_numbers("sigma", sigma, shape)
+    check_theta(theta)
     if theta == 1 and not (smooth or force):
         what = "does not converge for a quantile" if own is None else f"need not converge for a {own.name}"
         raise InputError(f"theta = 1 {what}; try 0.5, or force it to watch it fail")
-    settled_mu = _numbers("mu", 0.0 - settled_c * centre if mu is None else mu, shape)
+    settled_mu = check_numbers("mu", 0.0 - settled_c * centre if mu is None else mu, shape)
     unit = binary_unit(scale) if own is None else np.ones(shape)
     return Parameters(settled_c, float(theta), settled_mu, settled_sigma, unit, scale)
 
@@ -351,13 +346,27 @@ def _largest_sum(z: Array, graph: Graph) -> float:
     return float(max(z.max(initial=0.0), -z.min(initial=0.0)) * graph.degree.max())
 
 
-def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+def check_theta(theta: float) -> None:
+    """Refuse an averaging constant that is not in (0, 1]."""
+    if isinstance(theta, bool) or not (isinstance(theta, int | float) and 0 < theta <= 1):
+        raise InputError("theta must be in (0, 1]; 0.5 converges fastest")
+
+
+def check_numbers(name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
+    """The parameter c, mu or sigma as floats, of this shape if one is given; an error if it is out of its range."""
     try:
-        array = np.broadcast_to(np.array(value, dtype=np.float64), shape).copy()
-    except (TypeError, ValueError):
+        if np.asarray(value).dtype.kind not in "iufO":  # NumPy takes "1" and True for 1
+            raise TypeError
+        array = np.array(value, dtype=np.float64)
+        array = array if shape is None else np.broadcast_to(array, shape).copy()
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a number, or one a coordinate") from None
     if not np.isfinite(array).all():
         raise InputError(f"{name} must be finite")
+    if name == "c" and not (array > 0).all():
+        raise InputError("c must be positive")
+    if name == "sigma" and not (array >= 0).all():
+        raise InputError("sigma must not be negative")
     return array
 
 

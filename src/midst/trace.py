@@ -219,7 +219,7 @@ class Trace:
     def to_pandas(self, rows: TraceRows = "iterations") -> DataFrame:
         """What happened, as a tidy frame.
 
-        Of iterations a row is what a node sent in one: `t`, `node`, `name`, `coordinate`, `x`, `branch` (−1, 0, 1) and
+        Of iterations a row is what a node sent in one: `t`, `node`, `coordinate`, `x`, `branch` (−1, 0, 1) and
         `inside`, whether x was its own value; and `private_value`, where the record holds the values. Of probes a row
         is a cell: `step`, `coordinate`, `cell`, the `lowest` and the `highest` number in it, and `total`, the weight of
         the values that lie there.
@@ -294,11 +294,10 @@ def _iteration_columns(trace: Trace) -> dict[str, Any]:
     """Of every kept iteration, node and coordinate, in this order."""
     shape = (*trace.x.shape, 1)[:3]
     t, node, coordinate = (index.reshape(-1) for index in np.indices(shape))
-    names = np.array([trace.graph.label(i) for i in range(trace.graph.n)], dtype=object)
+    names = np.array(trace.graph.names(range(trace.graph.n)))
     columns = {
         "t": trace.t[t],
-        "node": node,
-        "name": names[node],
+        "node": names[node],
         "coordinate": coordinate,
         "x": trace.x.reshape(-1),
         "branch": trace.branch.reshape(-1),

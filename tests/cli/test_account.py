@@ -100,3 +100,19 @@ def test_vectors(book, tmp_path):
     refused = midst("run", "--graph", "ring", "--values", str(rows), "--ledger", book)
     assert refused.exit_code == 2
     assert "vectors" in refused.stderr
+
+
+def test_the_budget_is_that_of_the_node_that_was_named(book, tmp_path):
+    edges, values, own, other = (tmp_path / name for name in ("five.txt", "values", "own", "other"))
+    edges.write_text("1 2\n2 3\n3 4\n4 5\n5 1\n")
+    values.write_text("10\n20\n35\n47\n50\n")
+    run = ["run", "--graph", str(edges), "--values", str(values), "--ledger", book, "--prior", "normal:30,20"]
+    for wrong in ("0", "6", "anna"):
+        refused = midst(*run, "--ledger-node", wrong)
+        assert refused.exit_code == 2
+        assert refused.stderr == f"midst: error: --ledger-node {wrong} does not exist; the nodes are 1, 2, 3, 4, 5\n"
+    assert midst(*run, "--ledger-node", "3").exit_code == 0
+    for path, text, code in ((own, "35", 0), (other, "47", 2)):
+        path.write_text(text)
+        path.chmod(0o600)
+        assert midst("ledger", "check", book, "--value-file", str(path)).exit_code == code

@@ -482,7 +482,11 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     # how
     "no method": (nothing, ("new", "--session", "s", "--graph", "ring", "--bounds", "0:1", *PEOPLE), "give --method"),
     "unknown method": (nothing, (*RING, "--method", "guess", *PEOPLE), "'guess' is not one of"),
-    "a mean by search": (nothing, (*RING, "--method", "search", "--objective", "mean", *PEOPLE), "a mean by search needs both"),
+    "a mean by search": (
+        nothing,
+        (*RING, "--method", "search", "--objective", "mean", *PEOPLE),
+        "a mean by search needs both",
+    ),
     "sigma of a search": (nothing, (*SEARCH, "--graph", "ring", "--sigma", "1", *PEOPLE), "sigma is for method"),
     "scale of a search": (nothing, (*SEARCH, "--graph", "ring", "--scale", "1", *PEOPLE), "scale is for method"),
     "lists in an iteration": (nothing, (*RING, "--pooled", *PEOPLE), "pooled is for method"),

@@ -110,6 +110,59 @@ def test_one_file_brings_everybodys_certificates(folder: Path) -> None:
     assert "compare" not in done_well("trust", pay).stderr, "nothing is new"
 
 
+def test_parties_that_share_a_folder_trust_each_other() -> None:
+    for name in ("carol", "dave"):
+        keys.make_identity(name, "keys")
+    pay = charter(*(Path(f"keys/{name}.crt") for name in ("alice", "carol", "dave")), Path("bob.crt"))
+    done = done_well("trust", pay)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["alice", "carol", "dave", "bob"]
+    assert "compare the fingerprints of bob with their owners" in done.stderr, "nobody telephones itself"
+    for name in ("alice", "carol", "dave"):
+        trusted = {path.stem for path in keys.load_identity(f"keys/{name}.key").trusted}
+        assert trusted == {"alice", "bob", "carol", "dave"}
+    again = done_well("trust", pay)
+    assert (again.stdout.count("(as before)"), again.stderr) == (4, "")
+
+
+def test_a_key_may_have_another_file_name() -> None:
+    carol = keys.make_identity("carol", "elsewhere")
+    pay = charter(Path("keys/alice.crt"), Path("bob.crt"), carol.certificate_file)
+    for kind in ("crt", "key"):
+        Path(f"keys/alice.{kind}").rename(f"keys/mine.{kind}")
+    done = done_well("trust", pay)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["bob", "carol"]
+
+
+@pytest.mark.parametrize("place", ["keys", "empty", "none"])
+def test_a_charter_in_which_ones_key_takes_no_part_is_refused(folder: Path, place: str) -> None:
+    """Nodes with keys elsewhere would trust nobody, and wait."""
+    others = [keys.make_identity(name, "elsewhere").certificate_file for name in ("carol", "dave")]
+    pay = charter(Path("bob.crt"), *others)
+    Path("empty").mkdir()
+    before = everything(folder)
+    done = invoke("trust", pay, "--folder", place)
+    assert (done.exit_code, done.stdout) == (2, "")
+    told = f"no key in {place} is a participant's; give the folder of yours with --folder"
+    assert done.stderr == f"midst: error: pay.toml: {told}\n"
+    assert everything(folder) == before
+
+
+def test_a_charter_with_some_certificates_says_whose_it_lacks() -> None:
+    carol = keys.make_identity("carol", "elsewhere")
+    pay = Path(charter(Path("keys/alice.crt"), Path("bob.crt"), carol.certificate_file))
+    head, carols = pay.read_text().split('"carol" = """')
+    pay.write_text(head)
+    done = done_well("trust", pay)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["bob"]
+    assert "pay.toml: no certificate of carol in it" in done.stderr
+    pay.write_text(head.split('"bob" = """')[0] + '"carol" = """' + carols)
+    assert "no certificate of bob in it" in done_well("trust", pay).stderr
+    pay.write_text(head.split('"bob" = """')[0])
+    done = invoke("trust", pay)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "no certificates of others in this charter; give them as files" in done.stderr
+
+
 def test_a_charter_with_another_certificate_of_ones_own_is_refused(folder: Path) -> None:
     other, carol = keys.make_identity("alice", "other"), keys.make_identity("carol", "elsewhere")
     pay = charter(other.certificate_file, Path("bob.crt"), carol.certificate_file)
@@ -126,7 +179,7 @@ def test_a_charter_without_certificates_brings_none(folder: Path) -> None:
     pay.write_text(pay.read_text().partition("[certificates]")[0])
     done = invoke("trust", pay)
     assert done.exit_code == 2
-    assert "no certificates in this charter" in done.stderr
+    assert "no certificates of others in this charter" in done.stderr
 
 
 @pytest.mark.parametrize("kind", certificates.KINDS)

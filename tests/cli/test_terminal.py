@@ -120,3 +120,9 @@ def test_nothing_is_shown_to_who_types(monkeypatch, capsys):
     with phases(show=False) as say:
         say("reading")
     assert capsys.readouterr().err == ""
+
+
+def test_a_name_in_a_table_is_no_markup(capsys):
+    show_table("of x[/red]", ("node",), [["x[/red]:cat:"], ["[bold]y"]], [True, False])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("of x[/red]", "x[/red]:cat:", "[bold]y"))

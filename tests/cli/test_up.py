@@ -127,6 +127,29 @@ def test_answers(tmp_path: Path, arguments: tuple[str, ...], value: float) -> No
         assert found["exposed"] == []
 
 
+def test_nodes_have_the_names_of_the_graph(tmp_path: Path) -> None:
+    for names in ("12345", ("anna", "bob", "carl", "dora", "emil")):
+        folder = tmp_path / names[0]
+        folder.mkdir()
+        (folder / "graph.txt").write_text(
+            "".join(f"{a} {b}\n" for a, b in zip(names, [*names[1:], names[0]], strict=True))
+        )
+        asked = ("--graph", "graph.txt", "--values", "values.txt", "--method", "consensus", "--out", "result.json")
+        found = answer(folder, *asked)
+        assert found["exposed"]
+        assert set(found["exposed"]) <= {*names}
+        signed = json.loads((folder / "result.json").read_text())
+        assert [one["name"] for one in signed["participants"]] == [*names]
+
+
+def test_a_name_that_no_participant_can_have_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "graph.txt").write_text("Anna bob\nbob ../carl\n../carl Anna\n")
+    with up(tmp_path, "--graph", "graph.txt") as one:
+        code, out, err = one.end()
+    assert (code, out) == (2, "")
+    assert err.startswith("midst: error: the name of node 'Anna' must be 1 to 64 of the characters a-z")
+
+
 def test_json_has_the_promised_keys(tmp_path: Path) -> None:
     found = answer(tmp_path, "--graph", "ring", "--values", "values.txt")
     promised = {"value", "certified", "method", "rounds", "probes", "seconds", "bytes_per_node", "exposed", "nodes"}

@@ -210,7 +210,7 @@ def test_sealed_runs_are_added_up(path):
     assert totals.bits == pytest.approx(sealed.bits + audit(trace).bits[2])
     with pytest.raises(InputError, match="node 2 is no honest node"):
         entry_of(trace, 2, adversary=Adversary((2,)))
-    with pytest.raises(InputError, match="node 5 is no honest node"):
+    with pytest.raises(InputError, match="node 5 does not exist"):
         entry_of(trace, 5)
 
 

@@ -373,7 +373,7 @@ def by(**options):
         (SCALAR, {"rng": -1}, "rng must be"),
         (SCALAR, {"rng": [1, 2]}, "2 generators for 1 runs"),
         (SCALAR, by(c=[1.0, 2.0]), "c must be a number, or one for each of the 1 runs"),
-        (SCALAR, by(c=-1.0), "c must be positive"),
+        (SCALAR, {"bounds": (0, 10)}, "bounds is True or False here"),
     ],
 )
 def test_bad_input(runs, options, words):

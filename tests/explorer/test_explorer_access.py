@@ -60,7 +60,7 @@ def test_axe_finds_nothing_on_the_explorer(visit: Visit, address: str, look: dic
 
 @pytest.mark.parametrize("look", [LIGHT, DARK | PHONE])
 def test_axe_finds_nothing_where_two_are_compared(visit: Visit, address: str, look: dict[str, object]) -> None:
-    page = visit(address, "a.n=7&b.n=7&b.method=search&compare=1&node=2", **look).page
+    page = visit(address, "a.n=7&a.method=consensus&b.n=7&compare=1&node=2", **look).page
     wait(page, count=2)
     assert findings(page) == []
 
@@ -94,7 +94,7 @@ def test_a_whole_session_without_a_mouse(visit: Visit, address: str) -> None:
     tab_to(page, "#offer button:nth-of-type(2)")
     page.keyboard.press("Enter")
     expect(page.locator("#offer")).to_be_hidden()
-    tab_to(page, ".presets button:nth-of-type(2)")
+    tab_to(page, ".presets button:nth-of-type(3)")
     page.keyboard.press("Enter")
     expect(page.locator(".headline strong")).to_have_text("1 of 5")
     wait(page)
@@ -138,14 +138,17 @@ def test_a_whole_session_without_a_mouse(visit: Visit, address: str) -> None:
 
 
 def test_nothing_moves_for_who_wants_no_motion(visit: Visit, address: str) -> None:
-    page = visit(address, "a.n=70&a.graph=ba&a.stop=certified", reduced_motion="no-preference").page
+    page = visit(address, "a.n=70&a.graph=ba&a.method=consensus&a.stop=certified", reduced_motion="no-preference").page
     wait(page)
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()  # it plays unasked
-    page = visit(address, "a.n=70&a.graph=ba&a.stop=certified").page
+    page = visit(address, "a.n=70&a.graph=ba&a.method=consensus&a.stop=certified").page
     wait(page)
     page.get_by_role("button", name="Run", exact=True).click()
-    last = prepare(parse({"n": "70", "graph": "ba", "stop": "certified"})).run().trace.iterations - 1
+    last = (
+        prepare(parse({"n": "70", "graph": "ba", "method": "consensus", "stop": "certified"})).run().trace.iterations
+        - 1
+    )
     expect(page.locator("#status")).to_have_text("Done.")
     wait(page)
     expect(page.locator("output")).to_have_text(f"t = {last} of {last:,}")

@@ -16,6 +16,8 @@ from midst.studies.paper.choices import FAR, NEAR, perform_drawn
 from midst.studies.paper.runs import StudySettings as Series
 from midst.system import streams
 
+ITERATE = {"method": "consensus"}
+
 
 def refused(**settings: str) -> dict[str, str]:
     with pytest.raises(FieldError) as caught:
@@ -52,25 +54,25 @@ def test_every_field_is_a_setting_with_a_default_that_can_be_read() -> None:
         ({"prior": "uniform", "prior_a": "2"}, "prior_b", "high must be above low"),
         ({"prior_a": "nan"}, "prior_a", "number"),
         ({"objective": "quantile", "q": "1.5"}, "q", "[0, 1]"),
-        ({"c": "-1"}, "c", "positive"),
-        ({"c": "inf"}, "c", "must be a number; empty: chosen"),
-        ({"c": "1e-320"}, "c", "out of range"),
-        ({"theta": "1"}, "theta", "does not converge"),
-        ({"theta": "2"}, "theta", "(0, 1]"),
-        ({"sigma": "-1"}, "sigma", "negative"),
-        ({"mu": "much"}, "mu", "must be a number"),
-        ({"stop": "iterations", "iterations": "0"}, "iterations", "from 1"),
-        ({"stop": "iterations", "iterations": "999999999"}, "iterations", "to 100,000 for 15 nodes"),
-        ({"stop": "certified", "tolerance": "0"}, "tolerance", "positive"),
-        ({"method": "guess"}, "method", "consensus, search"),
+        ({**ITERATE, "c": "-1"}, "c", "positive"),
+        ({**ITERATE, "c": "inf"}, "c", "must be a number; empty: chosen"),
+        ({**ITERATE, "c": "1e-320"}, "c", "out of range"),
+        ({**ITERATE, "theta": "1"}, "theta", "does not converge"),
+        ({**ITERATE, "theta": "2"}, "theta", "(0, 1]"),
+        ({**ITERATE, "sigma": "-1"}, "sigma", "negative"),
+        ({**ITERATE, "mu": "much"}, "mu", "must be a number"),
+        ({**ITERATE, "stop": "iterations", "iterations": "0"}, "iterations", "from 1"),
+        ({**ITERATE, "stop": "iterations", "iterations": "999999999"}, "iterations", "to 100,000 for 15 nodes"),
+        ({**ITERATE, "stop": "certified", "tolerance": "0"}, "tolerance", "positive"),
+        ({"method": "guess"}, "method", "search, consensus"),
         ({"method": "search", "arity": "8"}, "arity", "from 1 to 7"),
-        ({"method": "search", "objective": "mean"}, "objective", "no mean"),
+        ({"objective": "mean"}, "objective", "try by consensus"),
         ({"method": "search", "resolution": "0"}, "resolution", "positive"),
         ({"method": "search", "least": "5", "most": "6"}, "least", "outside the public bounds"),
         ({"least": "1", "most": "-1"}, "least", "below the upper"),
         ({"least": "1"}, "most", "both bounds"),
         ({"adversary": "both"}, "corrupt", "such as 3, 7"),
-        ({"adversary": "both", "corrupt": "3, x"}, "corrupt", "numbers"),
+        ({"adversary": "both", "corrupt": "3, x"}, "corrupt", "node x does not exist"),
         ({"adversary": "both", "corrupt": "99"}, "corrupt", "does not exist"),
         ({"adversary": "passive", "corrupt": ",".join(map(str, range(15)))}, "corrupt", "all nodes are corrupt"),
         ({"init": "open"}, "init", "clear, sealed"),
@@ -78,6 +80,7 @@ def test_every_field_is_a_setting_with_a_default_that_can_be_read() -> None:
         ({"dp": "gaussian", "delta": "2"}, "delta", "between 0 and 1"),
         ({"dp": "laplace", "low": "4"}, "dp", "bounds"),
         ({"dp": "offset", "offset": "-1"}, "dp", "sigma"),
+        ({"data": "own", "numbers": "7919 2 3", "dp": "laplace"}, "low", "give them, or public bounds"),
         ({"data": "own", "numbers": "1.5\n2.5\nthree 7919"}, "numbers", "line 3: not a number"),
         ({"data": "own", "numbers": "7919,5\n7920,25"}, "numbers", "line 1: the comma may be"),
         ({"data": "own", "numbers": ""}, "numbers", "no link has them"),
@@ -107,8 +110,33 @@ def test_what_is_wrong_is_said_of_the_field(settings: dict[str, str], field: str
     assert "79" not in found[field]  # an own number is in no refusal
 
 
+def test_the_papers_algorithm() -> None:
+    """It needs no stop: it ends when every x is proved to be near a median, and no search follows."""
+    made = prepare(parse({"method": "paper", "graph": "ring", "n": "8", "seed": "5", "theta": "0.3"})).run()
+    assert made.result is not None
+    assert (made.result.method, made.result.probes, made.result.certified) == ("paper", 0, True)
+    assert made.trace.parameters["theta"] == 0.5
+    assert "objective" in refused(method="paper", objective="mean")
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"n": "2"}, "n"),
+        ({"data": "own", "numbers": "1 2"}, "numbers"),
+        ({"graph": "own", "edges": "ann bob"}, "edges"),
+        ({"graph": "own", "edges": "ann bob", "data": "own", "numbers": "1 2"}, "edges"),
+    ],
+)
+def test_two_do_not_search_and_the_refusal_is_that_of_solve(settings: dict[str, str], field: str) -> None:
+    with pytest.raises(midst.InputError) as caught:
+        midst.median([1.0, 2.0], "complete")
+    assert refused(**settings) == {field: str(caught.value)}
+    assert prepare(parse(ITERATE | settings)).run().result is not None
+
+
 def test_all_that_is_wrong_is_said_at_once() -> None:
-    assert set(refused(seed="x", c="y", graph="z")) == {"seed", "c", "graph"}
+    assert set(refused(**ITERATE, seed="x", c="y", graph="z")) == {"seed", "c", "graph"}
 
 
 def test_a_field_that_is_not_in_use_is_not_read() -> None:
@@ -138,10 +166,10 @@ def test_whatever_comes_is_read_or_refused(given: dict[str, object]) -> None:
 
 
 def test_it_is_the_run_that_the_shell_makes() -> None:
-    made = prepare(parse({"graph": "ring", "n": "9", "seed": "5"})).run()
+    made = prepare(parse({"method": "consensus", "graph": "ring", "n": "9", "seed": "5"})).run()
     drawn = streams(5)
     problem = midst.Problem(midst.graphs.ring(9), drawn.values.standard_normal(9), objective=midst.Quantile(0.5))
-    result = midst.solve(problem, rng=5)
+    result = midst.solve(problem, "consensus", rng=5)
     assert made.result is not None
     assert made.result.value == result.value
     assert np.array_equal(made.trace.x, result.trace.x)
@@ -169,18 +197,20 @@ def test_of_own_numbers_what_is_public_is_believed() -> None:
 
 
 def test_the_same_numbers_typed_in_give_the_same_run() -> None:
-    drawn = prepare(parse({"n": "9"})).run()
+    drawn = prepare(parse({"method": "consensus", "n": "9"})).run()
     typed = "\n".join(repr(value) for value in drawn.values.tolist())  # type: ignore[union-attr]
-    assert np.array_equal(prepare(parse({"data": "own", "numbers": typed})).run().trace.x, drawn.trace.x)
+    assert np.array_equal(
+        prepare(parse({"method": "consensus", "data": "own", "numbers": typed})).run().trace.x, drawn.trace.x
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({}, "exact"),
-        ({"stop": "certified"}, "certified"),
-        ({"stop": "iterations", "iterations": "9"}, "asked"),
-        ({"method": "search"}, None),
+        ({"method": "consensus"}, "exact"),
+        ({"method": "consensus", "stop": "certified"}, "certified"),
+        ({"method": "consensus", "stop": "iterations", "iterations": "9"}, "asked"),
+        ({}, None),
     ],
 )
 def test_it_is_told_why_a_run_stopped(settings: dict[str, str], why: str | None) -> None:
@@ -191,7 +221,6 @@ def test_it_is_the_search_that_the_shell_makes() -> None:
     settings = {
         "n": "9",
         "seed": "5",
-        "method": "search",
         "arity": "2",
         "resolution": "0.01",
         "least": "-9",
@@ -215,7 +244,7 @@ def test_it_is_the_search_that_the_shell_makes() -> None:
 def test_settings_of_the_other_method_are_not_read() -> None:
     settings = parse({"method": "search", "c": "x", "stop": "y", "tolerance": "z"})
     assert (settings.c, settings.stop) == (None, "exact")
-    assert parse({"arity": "x", "resolution": "y"}).arity == 3
+    assert parse({"method": "consensus", "arity": "x", "resolution": "y"}).arity == 3
 
 
 def test_consensus_and_search_are_of_the_same_numbers() -> None:
@@ -265,15 +294,31 @@ def test_noise_is_on_what_is_held_and_not_on_what_is_known_to_be_true() -> None:
     assert "bits of the true ones" in made.notes[0]
 
 
+def test_noise_fits_the_numbers_that_it_is_put_on() -> None:
+    own = {"data": "own", "numbers": "50010 50020 50030", "least": "50000", "most": "50040"}
+    assert prepare(parse(own | {"dp": "laplace"})).mechanism == midst.dp.LaplaceNoise(1, (50000, 50040))
+    assert prepare(parse(own | {"dp": "laplace", "high": "50035"})).mechanism == midst.dp.LaplaceNoise(
+        1, (50000, 50035)
+    )
+    assert prepare(parse(own | {"dp": "offset"})).mechanism == midst.dp.Offset(1.0)  # a tenth of the public scale
+    assert prepare(parse({"dp": "offset"})).mechanism == midst.dp.Offset(0.1)
+    drawn = {"prior_a": "100", "prior_b": "5", "dp": "laplace"}
+    assert prepare(parse(drawn)).mechanism == midst.dp.LaplaceNoise(1, (85, 115))
+
+
 def test_a_run_that_is_too_long_ends_without_a_proof() -> None:
-    made = prepare(parse({"stop": "certified", "tolerance": "1e-300", "n": "1000", "graph": "path"})).run()
+    made = prepare(
+        parse({"method": "consensus", "stop": "certified", "tolerance": "1e-300", "n": "1000", "graph": "path"})
+    ).run()
     assert made.result is not None
     assert made.result.iterations == most_iterations(1000) == 2000
     assert made.stopped == "full"
 
 
 def test_a_file_is_read_again_for_every_look(saved) -> None:  # type: ignore[no-untyped-def]
-    midst.median(np.arange(10.0).reshape(5, 2), graph="ring", rng=1, keep_values=True).trace.save(saved)
+    midst.median(
+        np.arange(10.0).reshape(5, 2), graph="ring", rng=1, method="consensus", record="all", keep_values=True
+    ).trace.save(saved)
     made = open_file(saved, parse({"source": "file", "coordinate": "1"}, file=True))
     assert made.values is not None
     assert made.values.tolist() == [1, 3, 5, 7, 9]

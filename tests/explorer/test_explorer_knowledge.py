@@ -149,9 +149,9 @@ def test_what_is_not_known_to_midst_is_said(options: dict[str, Any], adversary: 
 
 def test_a_run_that_does_not_tell_who_was_exposed_is_not_shown_as_if_nobody_were() -> None:
     for result, words in (
-        (midst.median([1.0, 2.0, 3.0], rng=1, record="none"), "no segments; run with record audit"),
+        (midst.median([1.0, 2.0, 3.0], rng=1, method="consensus", record="none"), "no segments; run with record audit"),
         (
-            midst.mean([1.0, 2.0, 3.0], rng=1, record="auto"),
+            midst.mean([1.0, 2.0, 3.0], rng=1, method="consensus", record="auto"),
             "needs z\\(0\\), which this trace has not; run with record audit",
         ),
     ):
@@ -162,7 +162,7 @@ def test_a_run_that_does_not_tell_who_was_exposed_is_not_shown_as_if_nobody_were
 def test_a_mean_exposes_everybody_from_the_start() -> None:
     drawn = streams(5)
     problem = midst.Problem(midst.graphs.ring(5), drawn.values.standard_normal(5), objective=midst.Mean())
-    trace = midst.solve(problem, rng=5, record="all").trace
+    trace = midst.solve(problem, "consensus", rng=5, record="all").trace
     for adversary in (midst.Adversary(), midst.Adversary([1], eavesdrops=False)):
         seen, note = look(trace, adversary, 0)
         assert seen is not None
@@ -178,7 +178,7 @@ def test_a_mean_exposes_everybody_from_the_start() -> None:
 
 def test_weightless_nodes_tell_nothing() -> None:
     problem = midst.Problem(midst.graphs.ring(5), [1.0, 2, 3, 4, 5], weights=[1, 1, 1, 0, 2])
-    trace = midst.solve(problem, rng=2, record="all").trace
+    trace = midst.solve(problem, "consensus", rng=2, record="all").trace
     found = known(trace, midst.Adversary())
     assert math.isinf(found.lower[-1, 3])
     assert found.first[3] == -1

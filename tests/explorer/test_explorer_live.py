@@ -31,7 +31,7 @@ def say(node: int, t: int, x: float = 0.5, branch: int = 1) -> Round:
 
 
 def end(node: int, value: float = 1.0) -> End:
-    return End(node, Answer((value,), (), 0.0, rounds=9, exposed=False))
+    return End(node, Answer((value,), ((3, 4, 9),), 0.0, rounds=9, exposed=False))
 
 
 def everything(feed: Feed) -> dict[str, list[Any]]:
@@ -51,7 +51,7 @@ def test_what_is_published_is_told_once_and_in_order() -> None:
     feed.publish(ALL)
     feed.publish(say(0, 0))
     place, news = feed.since(0)
-    about = {"objective": "median", "method": "consensus", "all": True, "self": None}
+    about = {"objective": "median", "method": "consensus", "all": True, "self": None, "verified": False}
     assert json.loads(json.dumps(news["start"])) == {"names": ["a", "b", "c"], "edges": [[0, 1], [1, 2]], **about}
     assert news["rounds"] == [(0, 0, [0.5], [1])]
     feed.publish(say(1, 0, branch=0))
@@ -61,7 +61,8 @@ def test_what_is_published_is_told_once_and_in_order() -> None:
     assert news["rounds"] == [(1, 0, [0.5], [0])]
     assert news["first"] == [[1, 0]]
     assert news["links"] == [[0, 1, False]]
-    assert news["ends"] == [{"node": 2, "value": [1.0], "rounds": 9, "exposed": False, "text": "proved"}]
+    words = "3 below, 4 above, of 9; votes were not proved"
+    assert news["ends"] == [{"node": 2, "value": [1.0], "rounds": 9, "exposed": False, "proved": True, "text": words}]
     assert feed.since(place)[1] == {}
 
 
@@ -177,7 +178,9 @@ def test_numbers_that_json_cannot_say_and_long_vectors_are_cut() -> None:
     feed.publish(End(0, None, "waited" * 100))
     found = everything(feed)
     assert found["rounds"][0][2] == [None] * MOST_COORDINATES
-    assert found["ends"] == [{"node": 0, "value": None, "rounds": 0, "exposed": None, "text": ("waited" * 100)[:500]}]
+    assert found["ends"] == [
+        {"node": 0, "value": None, "rounds": 0, "exposed": None, "proved": False, "text": ("waited" * 100)[:500]}
+    ]
     json.dumps(found, allow_nan=False)
 
 

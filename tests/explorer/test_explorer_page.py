@@ -30,7 +30,8 @@ from midst.studies.paper.runs import StudySettings as Series
 from midst.system import assemble, draw_z0, settle, streams
 
 Visit = Callable[..., Opened]
-FAR_START = {"n": "15", "mu": "-10", "sigma": "1", "c": "1", "seed": "7", "stop": "certified"}
+NEAR_START = {"method": "consensus", "n": "5"}
+FAR_START = {"method": "consensus", "n": "15", "mu": "-10", "sigma": "1", "c": "1", "seed": "7", "stop": "certified"}
 FRAMES = """frames => new Promise(resolve => {
   const drawn = () => Number(document.getElementById("main").dataset.drawn);
   const seen = new Set(), begun = drawn();
@@ -78,24 +79,26 @@ def go_to(page: Page, t: int) -> None:
 # A run
 
 
-def test_at_first_it_shows_figure_2(visit: Visit, address: str) -> None:
+def test_at_first_it_shows_a_search(visit: Visit, address: str) -> None:
     page = visit(address).page
     wait(page)
-    shown = perform_drawn(FAR, Series()).result
-    expect(page.locator(".headline")).to_contain_text(f"{len(shown.exposed)} of 5")
-    expect(page.locator(".outcome")).to_contain_text(f"after {shown.iterations} iterations")
+    result = run(least="-3", most="3").result
+    assert result is not None
+    rows = dict(result.rows())
+    expect(page.locator(".headline strong")).to_have_text("Nobody")
+    expect(page.locator(".outcome")).to_have_text(f"The median is {rows['median']}, {rows['proof']}.")
     assert "token" not in page.url
     assert page.title() == "midst explorer"
 
 
 def test_a_run_from_the_form_is_the_library_s(visit: Visit, address: str) -> None:
-    page = visit(address, link(n="5")).page
+    page = visit(address, link(**NEAR_START)).page
     wait(page)
     page.get_by_label("graph", exact=True).select_option("ring")
     page.get_by_label("nodes", exact=True).fill("9")
     page.get_by_label("seed", exact=True).fill("11")
     page.get_by_role("button", name="Run", exact=True).click()
-    made = run(graph="ring", n="9", seed="11")
+    made = run(method="consensus", graph="ring", n="9", seed="11")
     assert made.result is not None
     below, equal, above = made.result.standing[0]  # type: ignore[index]
     expect(page.locator(".headline")).to_contain_text(f"{len(made.result.exposed)} of 9")
@@ -142,7 +145,7 @@ def test_dragging_along_a_chart_moves_through_time(visit: Visit, address: str) -
 
 
 def test_pointing_at_a_node_everything_follows_it(visit: Visit, address: str) -> None:
-    page = visit(address, link(graph="ring", n="8")).page
+    page = visit(address, link(method="consensus", graph="ring", n="8")).page
     wait(page)
     canvas = page.locator(".of-network canvas").last
     box = canvas.bounding_box()
@@ -195,7 +198,7 @@ def cells(page: Page) -> str:
 
 
 def test_a_search_closes_in_step_by_step_and_nobody_is_lit(visit: Visit, address: str) -> None:
-    page = visit(address, f"{link(n='9', least='-5', most='5')}&t=0&node=3").page
+    page = visit(address, f"{link(method='consensus', n='9', least='-5', most='5')}&t=0&node=3").page
     wait(page)
     page.get_by_label("by", exact=True).select_option("search")
     expect(page.get_by_label("c", exact=True)).to_be_hidden()
@@ -207,7 +210,7 @@ def test_a_search_closes_in_step_by_step_and_nobody_is_lit(visit: Visit, address
     assert result is not None
     expect(page.locator(".of-curves")).to_be_hidden()
     expect(page.locator(".of-error")).to_be_hidden()
-    expect(page.locator(".outcome")).to_contain_text(f"by {result.probes} probes of a search")
+    expect(page.locator(".outcome")).to_contain_text(f"by the totals of {result.probes} probes")
     expect(page.locator(".course")).to_contain_text(f"{result.rounds} rounds")
     page.keyboard.press("Home")
     expect(page.locator("output")).to_have_text(f"probe 0 of {result.probes}")
@@ -292,7 +295,7 @@ def test_consensus_beside_search_in_one_click(visit: Visit, address: str) -> Non
     page.get_by_role("button", name="Consensus | search", exact=True).click()
     wait(page, count=2)
     one, other = page.locator(".panel").all()
-    made = run(least="-3", most="3")
+    made = run(method="consensus", least="-3", most="3")
     assert made.result is not None
     page.keyboard.press("End")
     expect(one.locator(".headline strong")).to_have_text(f"{len(made.result.exposed)} of 15")
@@ -301,7 +304,7 @@ def test_consensus_beside_search_in_one_click(visit: Visit, address: str) -> Non
     assert found[0] == found[1]
     expect(other.locator(".of-funnel")).to_be_visible()
     expect(one.locator(".of-funnel")).to_be_hidden()
-    page.wait_for_url("**b.method=search**")
+    page.wait_for_url("**a.method=consensus**")
     page.reload()
     wait(page, count=2)
     expect(page.locator(".headline strong").last).to_have_text("Nobody")
@@ -328,7 +331,7 @@ def test_figure_1_beside_figure_2_in_one_click(visit: Visit, address: str) -> No
 
 
 def test_comparing_starts_from_the_same_settings(visit: Visit, address: str) -> None:
-    page = visit(address, link(graph="ring", n="7")).page
+    page = visit(address, link(method="consensus", graph="ring", n="7")).page
     wait(page)
     page.get_by_label("Compare").check()
     wait(page, count=2)
@@ -337,7 +340,7 @@ def test_comparing_starts_from_the_same_settings(visit: Visit, address: str) -> 
     expect(second.get_by_label("graph", exact=True)).to_have_value("ring")
     second.get_by_label("c", exact=True).fill("3")
     second.get_by_role("button", name="Run", exact=True).click()
-    made = run(graph="ring", n="7", c="3")
+    made = run(method="consensus", graph="ring", n="7", c="3")
     expect(second.locator(".outcome")).to_contain_text(f"after {made.trace.iterations} iterations")
 
 
@@ -374,16 +377,16 @@ def test_a_link_gives_the_same_page(visit: Visit, address: str) -> None:
 
 
 def test_a_link_to_two_runs_gives_both(visit: Visit, address: str) -> None:
-    page = visit(address, "a.n=5&b.n=7&b.graph=ring&compare=1&t=3").page
+    page = visit(address, "a.n=5&a.method=consensus&b.n=7&b.graph=ring&b.method=consensus&compare=1&t=3").page
     wait(page, count=2)
     expect(page.locator(".headline strong").nth(1)).to_contain_text("of 7")
     expect(page.locator("output")).to_contain_text("t = 3 of")
 
 
 def test_downloads_are_what_is_shown(visit: Visit, address: str) -> None:
-    page = visit(address, link(n="5", seed="3")).page
+    page = visit(address, link(**NEAR_START, seed="3")).page
     wait(page)
-    made = run(n="5", seed="3")
+    made = run(**NEAR_START, seed="3")
 
     def download(kind: str) -> bytes:
         with page.expect_download() as waiting:
@@ -405,7 +408,7 @@ def test_downloads_are_what_is_shown(visit: Visit, address: str) -> None:
 def test_a_file_without_values_has_none_to_show(visit: Visit, saved: Path) -> None:
     drawn = streams(7)
     problem = midst.Problem(midst.graphs.make("rgg", 9, rng=drawn.graph), drawn.values.standard_normal(9))
-    result = midst.solve(problem, rng=7, record="audit")
+    result = midst.solve(problem, "consensus", rng=7, record="audit")
     result.trace.save(saved)
     with serving(lambda keys: make_explorer(keys, saved)) as address:
         page = visit(address).page
@@ -426,7 +429,7 @@ def test_a_file_without_values_has_none_to_show(visit: Visit, saved: Path) -> No
 
 
 def test_bad_input_is_said_beside_the_field(visit: Visit, address: str) -> None:
-    page = visit(address, link(n="5")).page
+    page = visit(address, link(**NEAR_START)).page
     wait(page)
     page.get_by_label("c", exact=True).fill("-1")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -458,15 +461,15 @@ def test_a_bad_link_is_said_beside_the_field(visit: Visit, address: str, fragmen
 
 
 def test_a_link_to_a_time_or_node_that_does_not_exist_is_no_harm(visit: Visit, address: str) -> None:
-    page = visit(address, f"{link(n='5')}&t=999999&node=77&axis=sideways&%00=%ff").page
+    page = visit(address, f"{link(**NEAR_START)}&t=999999&node=77&axis=sideways&%00=%ff").page
     wait(page)
-    last = run(n="5").trace.iterations - 1
+    last = run(**NEAR_START).trace.iterations - 1
     expect(page.locator("output")).to_have_text(f"t = {last} of {last}")
     expect(page.get_by_label("Node", exact=True)).to_have_value("")
 
 
 def test_a_run_can_be_cancelled(visit: Visit, address: str) -> None:
-    page = visit(address, link(n="400", init="sealed")).page
+    page = visit(address, link(method="consensus", n="400", init="sealed")).page
     expect(page.locator("#status")).to_contain_text("Auditing", timeout=20_000)
     page.get_by_role("button", name="Cancel").click()
     wait(page, "cancelled")
@@ -487,7 +490,7 @@ def test_without_its_token_the_page_says_where_to_find_it(visit: Visit, address:
 
 
 def test_everything_can_be_done_by_keyboard(visit: Visit, address: str) -> None:
-    page = visit(address, link(n="5")).page
+    page = visit(address, link(**NEAR_START)).page
     wait(page)
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -506,7 +509,7 @@ def test_everything_can_be_done_by_keyboard(visit: Visit, address: str) -> None:
     page.keyboard.press("ArrowLeft")
     expect(page.locator("output")).to_contain_text("t = 1 of")
     page.keyboard.press("End")
-    last = run(n="7").trace.iterations - 1
+    last = run(**NEAR_START | {"n": "7"}).trace.iterations - 1
     expect(page.locator("output")).to_have_text(f"t = {last} of {last}")
     page.keyboard.press("Space")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
@@ -515,7 +518,7 @@ def test_everything_can_be_done_by_keyboard(visit: Visit, address: str) -> None:
 
 
 def test_what_is_drawn_is_said_in_words_too(visit: Visit, address: str) -> None:
-    page = visit(address, link(n="5")).page
+    page = visit(address, link(**NEAR_START)).page
     wait(page)
     label = page.locator(".of-network canvas").last.get_attribute("aria-label") or ""
     assert re.search(r"Network of 5 nodes at iteration \d+: \d not exposed so far", label)
@@ -529,7 +532,7 @@ def test_what_is_drawn_is_said_in_words_too(visit: Visit, address: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_telephone(visit: Visit, address: str, scheme: str) -> None:
     phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": scheme, "has_touch": True, "is_mobile": True}
-    page = visit(address, "a.n=15&b.n=15&b.method=search&compare=1", **phone).page
+    page = visit(address, "a.n=15&a.method=consensus&b.n=15&compare=1", **phone).page
     wait(page, count=2)
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
     size = page.locator(".outcome").first.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
@@ -562,7 +565,7 @@ def test_text_stands_out_in_light_and_dark(visit: Visit, address: str) -> None:
 
 
 def test_two_hundred_nodes_and_five_thousand_iterations_play_frame_by_frame(visit: Visit, address: str) -> None:
-    settings = {"n": "200", "stop": "iterations", "iterations": "5000"}
+    settings = {"method": "consensus", "n": "200", "stop": "iterations", "iterations": "5000"}
     page = visit(address, f"{link(**settings)}&t=0&axis=linear").page
     wait(page)
     page.get_by_label("Speed").select_option("0.25")
@@ -607,7 +610,7 @@ def test_a_running_network_is_followed(visit: Visit) -> None:
         network.start()
         expect(page.locator(".outcome")).to_contain_text("known to 9 of 9 nodes", timeout=20_000)
         network.join()
-        expect(page.locator(".outcome")).to_contain_text(f"{answers[0]:.6g}".replace("-", "−"))
+        expect(page.locator(".outcome")).to_contain_text(f"The median is {answers[0]:.10g}".replace("-", "−"))
         expect(page.locator(".headline strong")).to_have_text(re.compile(r"[1-9] of 9"))
         page.get_by_text("All nodes as a table").click()
         expect(page.locator("tbody tr")).to_have_count(9)
@@ -616,6 +619,18 @@ def test_a_running_network_is_followed(visit: Visit) -> None:
         expect(page.locator("output")).to_contain_text("t = 0 of")
         expect(page.locator("form")).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("ended")
+
+
+def test_an_answer_with_noise_is_not_called_the_median(visit: Visit) -> None:
+    feed = Feed()
+    feed.publish(Start(("ann", "ben", "cat"), [[0, 1], [1, 2]], "median", "search", all=True, own=None))
+    for i in range(3):
+        feed.publish(End(i, Answer((4.5,), (), None, rounds=9, exposed=False, rank_error=0.25)))
+    with serve(feed) as address:
+        page = visit(address).page
+        expect(page.locator(".outcome")).to_contain_text("With noise, 4.5 was found; nothing proves it")
+        expect(page.locator(".outcome")).not_to_contain_text("median")
+        expect(page.locator(".of-funnel canvas")).not_to_have_attribute("aria-label", re.compile("The median is"))
 
 
 def test_a_real_node_s_page_shows_that_node_only(visit: Visit) -> None:

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def words_of(picture: bytes) -> list[str]:
 
 
 def test_a_saved_picture_has_titles_axes_legend_and_the_time(visit: Visit, address: str) -> None:
-    page = visit(address, "a.n=7&a.mu=-6&a.c=1&a.stop=certified&node=2&t=20").page
+    page = visit(address, "a.method=consensus&a.n=7&a.mu=-6&a.c=1&a.stop=certified&node=2&t=20").page
     wait(page)
     picture = download(page, "SVG")
     words = words_of(picture)
@@ -58,9 +59,9 @@ def test_a_saved_picture_has_titles_axes_legend_and_the_time(visit: Visit, addre
 
 
 def test_two_thousand_nodes_can_be_read(visit: Visit, address: str) -> None:
-    page = visit(address, "a.n=2000&a.stop=iterations&a.iterations=60&t=40").page
+    page = visit(address, "a.method=consensus&a.n=2000&a.stop=iterations&a.iterations=60&t=40").page
     wait(page)
-    made = prepare(parse({"n": "2000", "stop": "iterations", "iterations": "60"})).run()
+    made = prepare(parse({"method": "consensus", "n": "2000", "stop": "iterations", "iterations": "60"})).run()
     expect(page.locator(".of-network .marks")).to_contain_text("shaded by how many cross")
     picture = download(page, "SVG").decode()
     assert len(picture) < 4_000_000  # 41,000 edges one by one would be more
@@ -88,17 +89,35 @@ def test_two_thousand_nodes_can_be_read(visit: Visit, address: str) -> None:
     ("settings", "words"),
     [
         (
-            "a.n=5",
-            r", exact\. Stopped after \d+ iterations: all x were close enough for a search; \d+ probes proved it",
+            "",
+            r"The median is \S+, exact, by the totals of \d+ probes: 2 below, 1 equal, 2 above\. "
+            r"Stopped after \d+ iterations: all x were close enough for a search\.",
         ),
         (
-            "a.n=5&a.stop=certified",
-            r", certified to within 2e−6\. Stopped after \d+ iterations: all x were close enough",
+            "&a.stop=certified",
+            r"The median is \S+, certified to within 2e-06\. Stopped after \d+ iterations: all x were close enough\.",
         ),
-        ("a.n=5&a.stop=iterations&a.iterations=3", r", not proved\. Stopped after 3 iterations, as was asked\."),
+        (
+            "&a.stop=iterations&a.iterations=3",
+            r"No answer yet: all x lie between \S+ and \S+\. Stopped after 3 iterations, as was asked\.",
+        ),
     ],
 )
 def test_why_a_run_stopped_stands_beside_its_answer(visit: Visit, address: str, settings: str, words: str) -> None:
-    page = visit(address, settings).page
+    page = visit(address, f"a.method=consensus&a.n=5{settings}").page
     wait(page)
     expect(page.locator(".outcome")).to_have_text(re.compile(words))
+
+
+def test_nodes_have_their_names(visit: Visit, address: str) -> None:
+    edges = "anna bob\nbob carl\ncarl dora-of-the-hospital\ndora-of-the-hospital anna\n1000 anna"
+    settings = {"graph": "own", "edges": edges, "method": "consensus", "adversary": "both", "corrupt": "carl, 1000"}
+    page = visit(address, "&".join(f"a.{name}={quote(words)}" for name, words in settings.items())).page
+    wait(page)
+    words = words_of(download(page, "SVG"))
+    for name, times in (("anna", 2), ("bob", 2), ("carl", 2), ("1000", 2), ("dora-of-t…ital", 1), ("dor…ital", 1)):
+        assert words.count(name) == times
+    page.get_by_text("All nodes as a table").click()
+    rows = {row.locator("th").inner_text(): row.inner_text() for row in page.locator("tbody tr").all()}
+    assert list(rows) == ["anna", "bob", "carl", "dora-of-the-hospital", "1000"]
+    assert {name for name, row in rows.items() if "corrupt" in row} == {"carl", "1000"}

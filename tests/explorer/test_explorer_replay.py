@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import struct
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 
@@ -57,7 +58,7 @@ def test_packing_keeps_every_bit(x: Any, t: Any, facts: dict[str, str]) -> None:
 
 
 def test_a_simulated_run_is_told_in_full() -> None:
-    made = prepare(parse({"n": "9"})).run()
+    made = prepare(parse({"method": "consensus", "n": "9"})).run()
     told = replay(made)
     facts, arrays = unpack(pack(to_json(told.facts), told.arrays))
     trace, result = made.trace, made.result
@@ -67,7 +68,7 @@ def test_a_simulated_run_is_told_in_full() -> None:
     assert np.array_equal(arrays["spread"], np.ptp(trace.x, axis=1))
     middle = np.median(made.values)  # type: ignore[arg-type]
     assert arrays["error"] == pytest.approx(np.linalg.norm(trace.x - middle, axis=1))
-    assert facts["result"]["value"] == result.value == facts["answer"]["low"] == facts["answer"]["high"]
+    assert facts["found"] == result.value == facts["answer"]["low"] == facts["answer"]["high"]
     assert facts["result"]["proof"] == {**result.standing[0]._asdict(), "probes": result.probes}  # type: ignore[index]
     assert facts["method"] == "consensus"
     assert len(arrays["edges"]) == trace.graph.edges
@@ -76,7 +77,7 @@ def test_a_simulated_run_is_told_in_full() -> None:
 
 
 def test_the_certificate_can_be_followed() -> None:
-    told = story(stop="certified", n="9")
+    told = story(method="consensus", stop="certified", n="9")
     needed, arrays, trace = told.facts["needed"], told.arrays, told.made.trace
     assert needed == {"below": 5, "above": 5, "total": 9}
     values = told.made.values
@@ -103,8 +104,8 @@ def test_a_search_is_told_step_by_step() -> None:
     assert facts["search"]["rounds"][0] == diameter
     assert facts["search"]["rounds"][-1] == (result.probes + 2) * diameter == result.rounds
     assert len(facts["search"]["rounds"]) == facts["iterations"]
-    assert facts["answer"]["low"] == result.value == facts["result"]["value"]
-    assert float(facts["search"]["answer"].replace("−", "-")) == pytest.approx(result.value)
+    assert facts["answer"]["low"] == result.value == facts["found"]
+    assert float(facts["shown"].replace("−", "-")) == pytest.approx(result.value)
     assert facts["result"]["proof"]["probes"] == result.probes
     # nobody is lit, ever
     assert arrays["first"].tolist() == [-1] * 9
@@ -148,12 +149,62 @@ def test_a_file_of_a_search_is_shown(saved: Path, coordinates: int) -> None:
 
 
 def test_with_noise_the_curve_goes_to_the_noised_answer_and_not_to_the_true_one() -> None:
-    told = story(dp="offset", offset="1", stop="certified")
+    told = story(method="consensus", dp="offset", offset="1", stop="certified")
     values = told.made.values
     assert values is not None
     assert told.arrays["error"][-1] < 1e-4
-    found = told.facts["result"]
-    assert abs(found["value"] - np.median(values)) > 1e-3
+    assert abs(told.facts["found"] - np.median(values)) > 1e-3
+    assert told.facts["title"] == "median of the noised numbers"
+
+
+@given(
+    values=st.lists(st.floats(-1e6, 1e6) | st.sampled_from([3.0, 4.0]), min_size=3, max_size=9),
+    power=st.sampled_from([1e-9, 1.0, 1e9]),
+    iterations=st.integers(1, 60),
+    of_file=st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_an_answer_is_told_only_where_it_is_proved(
+    values: list[float], power: float, iterations: int, of_file: bool
+) -> None:
+    numbers = " ".join(repr(value * power) for value in values)
+    made = prepare(
+        parse(
+            {
+                "method": "consensus",
+                "graph": "complete",
+                "data": "own",
+                "numbers": numbers,
+                "stop": "iterations",
+                "iterations": str(iterations),
+            }
+        )
+    ).run()
+    result = made.result
+    assert result is not None
+    told = replay(replace(made, values=None, result=None) if of_file else made).facts
+    x = made.trace.x[-1]
+    assert (told["proof"] is None) == (told["found"] is None) == (not result.certified)
+    if result.certified:
+        assert told["found"] == result.value
+        assert abs(told["found"] - sorted(made.values)[(len(values) - 1) // 2]) <= result.certificate.tolerance  # type: ignore[union-attr, arg-type]
+    else:
+        assert ("answer" in told) == (not of_file)
+        assert [float(end.replace("−", "-")) for end in told["between"]] == pytest.approx([x.min(), x.max()], rel=1e-9)
+
+
+@pytest.mark.parametrize("stop", [None, midst.Certified(), midst.After(3)])
+def test_a_file_says_what_it_proves(saved: Path, stop: Any) -> None:
+    values = streams(7).values.standard_normal(9)
+    result = midst.median(values, "ring", method=midst.Consensus(stop=stop), rng=7, record="all")
+    result.trace.save(saved)
+    facts = replay(open_file(saved, parse({"source": "file"}, file=True)), saved.name).facts
+    if stop is None:
+        assert facts["proof"] == f"exact, by the totals of {result.probes} probes"
+    elif result.certified:
+        spread = np.ptp(result.trace.x[-1])
+        assert facts["proof"] == f"certified to within {spread:.3g}"
+    assert facts["found"] == (result.value if result.certified else None)
 
 
 @pytest.mark.parametrize("record", ["audit", "auto", 7])
@@ -190,14 +241,14 @@ def test_what_cannot_be_worked_out_is_shown_as_far_as_it_was_kept() -> None:
 
 def test_a_long_file_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("midst.explorer.replay.MOST_CELLS", 500)
-    told = story(stop="iterations", iterations="200", n="10")
+    told = story(method="consensus", stop="iterations", iterations="200", n="10")
     assert 30 < len(told.arrays["t"]) <= 50
     assert told.arrays["t"][[0, -1]].tolist() == [0, 199]
 
 
 def test_vectors_are_shown_a_coordinate_at_a_time(saved: Path) -> None:
     rows = np.arange(14.0).reshape(7, 2)[::-1]
-    midst.median(rows, graph="ring", rng=1, record="all").trace.save(saved)
+    midst.median(rows, graph="ring", rng=1, method="consensus", record="all").trace.save(saved)
     for k in (0, 1):
         told = replay(open_file(saved, parse({"source": "file", "coordinate": str(k)}, file=True)))
         assert told.facts["coordinates"] == 2
@@ -229,7 +280,7 @@ def test_a_worker_makes_one_run_after_the_other() -> None:
     frames = talk(
         {"settings": {"n": "5"}, "file": None},
         {"settings": {"n": "x"}, "file": None},
-        {"settings": {"n": "5", "stop": "iterations", "iterations": "9"}, "file": None},
+        {"settings": {"method": "consensus", "n": "5", "stop": "iterations", "iterations": "9"}, "file": None},
     )
     kinds = [json.loads(body)["kind"] if letter == b"J" else letter.decode() for letter, body in frames]
     run = ["started", "R", "auditing", "A", "done"]
@@ -240,7 +291,9 @@ def test_a_worker_makes_one_run_after_the_other() -> None:
 
 def test_a_worker_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("midst.solving._BETWEEN_REPORTS", 0.0)
-    frames = talk({"settings": {"n": "5", "stop": "iterations", "iterations": "9"}, "file": None})
+    frames = talk(
+        {"settings": {"method": "consensus", "n": "5", "stop": "iterations", "iterations": "9"}, "file": None}
+    )
     messages = [json.loads(body) for letter, body in frames if letter == b"J"]
     assert [message["t"] for message in messages if message["kind"] == "progress"] == list(range(8))
     assert messages[0]["most"] == 9
@@ -283,7 +336,7 @@ def test_a_worker_survives_and_says_no_more_than_it_must(
 def test_what_is_seen_is_worked_out_once_and_anew_for_another_adversary_only(
     settings: dict[str, str], views: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = prepare(parse({"n": "9", **settings})).run()
+    made = prepare(parse({"method": "consensus", "n": "9", **settings})).run()
     expected = midst.audit(made.trace, made.adversary, made.prior).to_dict()
     seen = []
 
@@ -301,7 +354,7 @@ def test_what_is_seen_is_worked_out_once_and_anew_for_another_adversary_only(
     "settings", [{"objective": "quantile", "q": "0.75"}, {"mu": "-8", "graph": "ring"}, {"dp": "offset"}]
 )
 def test_what_is_sent_is_the_number_clipped_to_the_interval(settings: dict[str, str]) -> None:
-    told = story(n="7", seed="4", stop="iterations", iterations="60", **settings)
+    told = story(method="consensus", n="7", seed="4", stop="iterations", iterations="60", **settings)
     low, width = told.arrays["interval"], told.arrays["width"]
     held = told.arrays.get("held", told.arrays["values"])
     assert np.clip(held, low, low + width) == pytest.approx(told.arrays["x"], abs=1e-9)
@@ -309,9 +362,13 @@ def test_what_is_sent_is_the_number_clipped_to_the_interval(settings: dict[str, 
 
 
 def test_no_interval_is_told_where_there_is_none(saved: Path) -> None:
-    assert "interval" not in story(n="5", objective="mean").arrays
+    assert "interval" not in story(method="consensus", n="5", objective="mean").arrays
     assert "interval" not in story(n="5", method="search").arrays
-    assert "interval" not in story(n="1000", graph="path", stop="iterations", iterations="600").arrays  # too many
-    midst.median(np.arange(5.0), graph="ring", rng=np.random.default_rng(1), record="auto").trace.save(saved)
+    assert (
+        "interval" not in story(method="consensus", n="1000", graph="path", stop="iterations", iterations="600").arrays
+    )  # too many
+    midst.median(
+        np.arange(5.0), graph="ring", rng=np.random.default_rng(1), method="consensus", record="auto"
+    ).trace.save(saved)
     made = open_file(saved, parse({"source": "file"}, file=True))
     assert "interval" not in replay(made).arrays

@@ -26,7 +26,7 @@ from midst.explorer.page import STATIC
 from midst.explorer.runs import RunStore
 from midst.explorer.server import serving
 
-LONG = {"n": "400", "init": "sealed"}  # its audit takes most of a minute
+LONG = {"method": "consensus", "n": "400", "init": "sealed"}  # its audit takes most of a minute
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def test_a_run_as_one_file_is_for_those_with_the_token(site: Site) -> None:
 
 
 def test_bad_settings_are_refused_by_field(site: Site) -> None:
-    with site.stream({"c": "-1"}) as answer:
+    with site.stream({"method": "consensus", "c": "-1"}) as answer:
         assert list(events(answer)) == [{"kind": "refused", "fields": {"c": "c must be positive"}}]
 
 

@@ -41,7 +41,9 @@ def find_address(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_network_of_processes_is_followed(visit: Visit) -> None:
-    network = start("up", "--graph", "ring", "--nodes", "5", "--seed-values", "3", "--explore", "--json")
+    network = start(
+        "up", "--graph", "ring", "--nodes", "5", "--seed-values", "3", "--method", "consensus", "--explore", "--json"
+    )
     try:
         page = visit(find_address(network)).page
         expect(page.locator(".outcome")).to_contain_text("known to 5 of 5 nodes", timeout=PATIENCE)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -131,6 +132,14 @@ def test_quantiles(q):
     updates = normal(10, 30)
     found = coordinate_quantile(updates, q)
     assert np.array_equal(found.value, np.quantile(np.stack(updates), q, axis=0, method="inverted_cdf"))
+
+
+def test_whole_numbers_are_not_altered():
+    updates = [[2**53 + k] for k in (3, 1, 5)]
+    assert coordinate_median(updates).value == [2**53 + 3]
+    assert coordinate_median([pd.Series(each) for each in updates]).value.tolist() == [2**53 + 3]
+    ones = [np.array([float(k)]) for k in range(3)]  # no two weights make up half of all: the last one is needed
+    assert coordinate_median(ones, weights=[2**53 + 1, 1.0, 2**53]).value == [0.0]
 
 
 def test_weights_count_a_client_more_than_once():
@@ -422,6 +431,13 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "definition": (FINE, {"definition": "any"}, "definition must be inverted_cdf or inverted_cdf_high"),
     "weights": (FINE, {"weights": [1, -1, 1]}, "whole numbers from 0 on"),
     "half a weight": (FINE, {"weights": [1, 0.5, 1]}, "one whole number a client"),
+    "masked": (np.ma.array([[1.0, 2.0]] * 3, mask=[[0, 1]] * 3), {}, "client 0: the array has a mask, or names"),
+    "names": ([pd.Series([1.0, 2.0], index=["b", "a"])] * 3, {}, "client 0: the array has a mask, or names"),
+    "a table": ([{"w": pd.DataFrame({"a": [1.0]})}] * 3, {}, "client 0: 'w' has a mask, or names"),
+    "a whole number too large": ([[2**64], [1], [2]], {}, "client 0: '0' has dtype object"),
+    "dates": ([np.array([1], "m8[s]")] * 3, {}, "has dtype timedelta64"),
+    "masked weights": (FINE, {"weights": np.ma.array([1, 2, 3], mask=[0, 1, 0])}, "without a mask or names"),
+    "weights with names": (FINE, {"weights": pd.Series([1, 2, 3], index=[2, 1, 0])}, "without a mask or names"),
     "no weight": (FINE, {"weights": [0, 0, 0]}, "not all of them 0"),
 }  # fmt: skip
 

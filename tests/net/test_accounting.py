@@ -78,7 +78,7 @@ def assert_views_agree(charter, values, setups, frames, adversary, heard_by=None
         account(messages, setups[0], frame)
     if adversary.init == "sealed" and 0 < trace.iterations < SHORTEST:
         return
-    own = {i: values[i] for i in adversary.corrupt}
+    own = {i: values[i] for i in adversary.check(charter.graph)}
     heard, seen = messages.view(rules(charter, trace), own), view(trace, adversary)
     assert [type(observation) for observation in seen.observations] == [
         type(observation) for observation in heard.observations
@@ -114,7 +114,8 @@ def test_simulated_networks(method, block):
             continue
         n, rng = len(charter.names), np.random.default_rng(seed)
         corrupt = rng.choice(n, rng.integers(1, n), replace=False).tolist()
-        for adversary in (Adversary(corrupt, False), Adversary(corrupt, True, "sealed"), Adversary()):
+        names = charter.graph.names(corrupt)
+        for adversary in (Adversary(names, False), Adversary(names, True, "sealed"), Adversary()):
             assert_views_agree(charter, values, setups, frames, adversary)
             compared += 1
     assert compared
@@ -173,8 +174,8 @@ def test_logs_of_real_nodes(method, tmp_path: Path):
         assert [one.wait(90).answer["value"] for one in started] == [6.25] * 5
         setups = net.setups()
     frames = [frame for log in logs for frame in read_log(log)]
-    coalition = Adversary((1, 2), eavesdrops=False)
-    own = [frame for i in coalition.corrupt for frame in read_log(logs[i])]
+    coalition = Adversary(net.charter.names[1:3], eavesdrops=False)
+    own = [frame for i in (1, 2) for frame in read_log(logs[i])]
     assert_views_agree(net.charter, values, setups, frames, coalition, heard_by=own)
 
 

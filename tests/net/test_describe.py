@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_sites_find_the_statistics_of_all_their_rows(tmp_path: Path, verify: boo
         (tmp_path / "result.json").write_text(json.dumps(plain))
         forged = CliRunner().invoke(main, ["verify", str(tmp_path / "result.json"), "--charter", str(net.charter_file)])
         assert forged.exit_code == 2
-        assert "another answer than the file says" in forged.stderr
+        assert "statistics than the file" in forged.stderr
 
 
 @pytest.mark.parametrize("statistics", [["mean"], ["quartiles", "mean", "mad"]])
@@ -109,6 +110,48 @@ def test_too_few_values_are_noticed_before_anything_is_asked(tmp_path: Path) -> 
         again = net.start("p0").wait()
         assert again.code == 4
         assert "nothing was asked" in again.err
+
+
+# Cells of a histogram: edges on the grid, halfway and elsewhere, and beyond the bounds.
+HISTOGRAMS: dict[str, tuple[dict[str, Any], list[list[float]], list[str]]] = {
+    "whole": (
+        {"resolution": 1, "bounds": [0, 4]},
+        [[0, 1, 1], [2, 2, 2], [3, 4]],
+        ["-0.5,0.5,1.5,2.5,3.5,4.5", "0.5,1.5,3.5", "1,2,4", "-9,-5,2,90"],
+    ),
+    "tenths": (
+        {"resolution": 0.1, "bounds": [-1, 1]},
+        [[0.1, 0.3, 0.25], [0.7, -0.15], [0.35, 0.05, 0.6]],
+        ["-0.1,0.1,0.3,0.7", "-0.2,0.05,0.35,0.6", "0.3,0.30001", "-0.25,0.65"],
+    ),
+    "floats": (
+        {"bounds": [-1, 1]},
+        [[0.1, 0.3, 5e-324], [0.7, -0.15], [0.35, 0.6]],
+        ["0,0.1,0.3", "-1e9,-0.15,0.3,0.7", "0.6,1e300"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HISTOGRAMS)
+def test_histograms_are_those_of_numpy_of_the_rounded_values(tmp_path: Path, case: str) -> None:
+    public, data, edges = HISTOGRAMS[case]
+    asked = [f"histogram:{each}" for each in edges]
+    out = str(tmp_path / "result.json")
+    settings = {"method": "search", "statistics": asked, "columns": [{"name": "los"}], **public}
+    with network(tmp_path, graphs.complete(3), [None] * 3, **settings) as net:
+        for name, values in zip(net.charter.names, data, strict=True):
+            path = net.folder / f"{name}.csv"
+            path.touch(mode=0o600)
+            path.write_text("los\n" + "".join(f"{value!r}\n" for value in values))
+        ends = run(net, "--out", out)
+        checked = CliRunner().invoke(main, ["verify", out, "--charter", str(net.charter_file), "--json"])
+    pooled = [value for part in data for value in part]
+    if "resolution" in public:
+        step = Fraction(str(public["resolution"]))
+        pooled = [float(round(Fraction(value) / step) * step) for value in pooled]
+    right = [np.histogram(pooled, [float(edge) for edge in each.split(",")])[0].tolist() for each in edges]
+    for found in (*(end.answer["statistics"] for end in ends), json.loads(checked.stdout)["statistics"]):
+        assert found == dict(zip(asked, right, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,15 @@ def check(charter: Charter, plain: dict[str, Any]) -> tuple[str, ...]:
     return verify_evidence(charter, msgspec.convert(plain, EvidenceFile))[0]
 
 
-def test_it_convicts_the_liar_whatever_it_says_of_itself(made: tuple[Charter, dict[str, Any]]) -> None:
+def test_it_convicts_the_liar_and_says_nothing_else_of_itself(made: tuple[Charter, dict[str, Any]]) -> None:
     charter, plain = made
     assert check(charter, plain) == ("ben",)
-    assert check(charter, plain | {"about": ["cat"], "midst": "9", "session": "other"}) == ("ben",)
+    for name, other in {"about": ["cat"], "session": "other"}.items():
+        with pytest.raises(InputError, match=name):
+            check(charter, plain | {name: other})
+    for name in ("midst", "added"):
+        with pytest.raises(msgspec.ValidationError, match=name):
+            check(charter, plain | {name: "9"})
 
 
 def places(plain: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -95,7 +100,7 @@ def test_nothing_in_it_can_be_changed_to_convict_somebody_else(made: tuple[Chart
         new = [old + 1] if isinstance(old, int) else ["", old[:-1] + ("0" if old[-1:] != "0" else "1"), old * 2, "é"]
         for each in new:
             inner[place[-1]] = each
-            with suppress(InputError):
+            with suppress(InputError, msgspec.ValidationError):
                 assert check(charter, changed) == ("ben",), place
 
 
@@ -107,12 +112,11 @@ def test_statements_left_out_show_nothing(made: tuple[Charter, dict[str, Any]]) 
             check(charter, rest)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"), [({"charter": "00"}, "compare both"), ({"midst_evidence": 9}, "format 9")]
-)
-def test_evidence_of_something_else(made: tuple[Charter, dict[str, Any]], change: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        check(made[0], made[1] | change)
+def test_evidence_of_something_else(made: tuple[Charter, dict[str, Any]]) -> None:
+    with pytest.raises(InputError, match="compare both"):
+        check(made[0], made[1] | {"charter": "00"})
+    with pytest.raises(msgspec.ValidationError, match="midst_evidence"):
+        check(made[0], made[1] | {"midst_evidence": 1})
 
 
 def test_the_command_tells_evidence_from_a_result(made: tuple[Charter, dict[str, Any]], tmp_path: Path) -> None:

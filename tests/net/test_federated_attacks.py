@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from liar import WISHES
 from processes import Network, Running, Shelf, network, until
 
 from midst import graphs
@@ -59,6 +60,20 @@ def test_who_lies_in_the_tree_is_named_and_nobody_accepts_the_round(strategy: st
     assert [end.code for end in ends] == [4] * 4
     assert all(named in end.err for end in ends), [end.err for end in ends]
     assert not list(tmp_path.glob("*-found.npz"))
+
+
+def test_one_client_that_lies_about_its_counts_puts_coordinates_anywhere_and_nothing_names_it(tmp_path: Path) -> None:
+    """What docs/federated.md says of it: contributions are not proved, and all signatures and sums are in order."""
+    script = str(Path(__file__).parent / "liar.py")
+    with clients(tmp_path) as net:
+        started = [start(net, i, *([sys.executable, script, "false counts"] if i == 0 else [])) for i in range(5)]
+        ends = [one.wait(90) for one in started]
+    assert [end.code for end in ends] == [0] * 5, [end.err for end in ends]
+    right = np.median(UPDATES, axis=0)
+    right[list(WISHES)] = list(WISHES.values())
+    for name in net.charter.names:
+        with np.load(tmp_path / f"{name}-found.npz") as found:
+            assert np.array_equal(found["w"], right)
 
 
 def test_nobody_s_numbers_are_anywhere_but_in_its_own_journal(tmp_path: Path) -> None:

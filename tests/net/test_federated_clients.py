@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -19,14 +21,32 @@ from midst.net.local import make_party
 from midst.privacy.priors import Normal
 
 LIVE = """
-import json, sys
+import json, os, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from midst.federated import Client
+from midst.net import journal
 from midst.net.identity.keys import load_identity
 
-folder, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+folder, name, rounds, fatal = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+
+class Mortal:
+    "Kills this process at an operation of the journal's on the disk."
+    done = 0
+    def counted(self, operation):
+        def operate(*args):
+            if self.done == fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.done += 1
+            return operation(*args)
+        return operate
+    def __getattr__(self, name):
+        found = getattr(os, name)
+        return self.counted(found) if name in ("open", "write", "fsync", "replace") else found
+
+journal.os = mortal = Mortal()
+journal.sync_data, journal.sync_folder = map(mortal.counted, (journal.sync_data, journal.sync_folder))
 own = load_identity(folder / name / f"{name}.key")
 own = replace(own, trusted=tuple(p for p in folder.glob("*/*.crt") if p.stem != name))
 updates = np.load(folder / f"{name}.npy")
@@ -40,8 +60,8 @@ with Client(folder / "charter.toml", name, own, state=folder / f"state-{name}") 
 """
 
 
-def live(folder, name, rounds):
-    program = [sys.executable, "-c", LIVE, str(folder), name, str(rounds)]
+def live(folder, name, rounds, fatal=-1):
+    program = [sys.executable, "-c", LIVE, str(folder), name, str(rounds), str(fatal)]
     return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -80,6 +100,39 @@ def test_a_client_is_killed_in_the_middle_and_goes_on():
             right = np.sort(updates[:, k], axis=0)[(n - 1) // 2]
             for i in range(n):
                 assert np.array_equal(np.load(folder / f"node{i}-{k}.npy"), right)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(600)
+def test_a_client_that_offers_another_update_after_every_death_goes_on_with_the_first(tmp_path):
+    """Killed at its own disk operations: at more of them in `make torture`."""
+    n, victim, rounds, rng = 3, 1, 2, np.random.default_rng(1)
+    name, others = f"node{victim}", [i for i in range(n) if i != victim]
+    updates = rng.integers(-100, 100, (n, rounds, 20)).astype(np.float32)
+    deaths = [int(rng.integers(8, 60)) for _ in range(40 if "MIDST_RUNS" in os.environ else 4)]
+    offered, warned = [], ""
+    with make_party(graphs.complete(n), method="search", arrays=arrays(20), aggregates=rounds) as party:
+        folder = party.folder
+        (folder / "charter.toml").write_text(party.charter.to_toml())
+        for i in others:
+            np.save(folder / f"node{i}.npy", updates[i])
+        running = [live(folder, f"node{i}", rounds) for i in others]
+        for fatal in [*deaths, -1]:
+            offered.append(rng.integers(-100, 100, (rounds, 20)).astype(np.float32))
+            np.save(folder / f"{name}.npy", offered[-1])
+            process = live(folder, name, rounds, fatal)
+            _, err = process.communicate(timeout=60)
+            warned += err
+            assert process.returncode in (-signal.SIGKILL, 0), err
+        ends = [process.communicate(timeout=60) for process in running]
+        assert [process.returncode for process in running] == [0] * 2, ends
+        assert process.returncode == 0, err
+        for k in range(rounds):
+            assert {f"node{i}-{k}.npy" for i in others} <= {each.name for each in folder.iterdir()}
+            (found,) = {np.load(file).tobytes() for file in folder.glob(f"*-{k}.npy")}
+            right = [np.median([*updates[others, k], each[k]], axis=0).tobytes() for each in offered]
+            assert found in right
+    assert "this round had begun with another update of" in warned
 
 
 def together(clients, updates):

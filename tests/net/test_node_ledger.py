@@ -72,7 +72,7 @@ def test_a_search_counts_as_its_simulation_is_audited(book: Path, settings: dict
     assert states(book) == ["over"]
     assert told.totals().kind == "exact"
     assert told.totals().bits == pytest.approx(audit(trace, None, prior).bits[0])
-    [kept], [simulated] = told.entries[0].told, entry_of(trace, 0, prior).told
+    [kept], [simulated] = told.entries[0].told, entry_of(trace, charter.names[0], prior).told
     assert kept.published is not None
     assert simulated.published is not None
     assert kept.published.cells == simulated.published.cells

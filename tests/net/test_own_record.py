@@ -85,7 +85,7 @@ def test_its_bits_are_those_of_the_simulation(settings: dict[str, Any]) -> None:
     seen = audit(own, Adversary(), PRIOR)
     whole = audit(cut_short(simulated, own.iterations), Adversary(), PRIOR)
     assert seen.honest == 1
-    assert [node["node"] for node in seen.to_dict()["nodes"]] == [2]
+    assert [node["node"] for node in seen.to_dict()["nodes"]] == [net.charter.names[2]]
     if settings:
         assert (seen.kind, seen.bits[2]) == ("exact", pytest.approx(whole.bits[2]))
     else:
@@ -162,6 +162,10 @@ def test_of_an_iteration_that_is_over_nothing_is_left() -> None:
 def test_it_is_not_asked_of_those_who_hear_less_or_are_the_adversary() -> None:
     net = MemoryNetwork(charter_of(n=5, method="consensus"), VALUES)
     own = run(net, 2)
-    for adversary in (Adversary(init="sealed"), Adversary((1, 3), eavesdrops=False), Adversary((2,))):
+    for adversary in (
+        Adversary(init="sealed"),
+        Adversary((1, 3), eavesdrops=False),
+        Adversary((net.charter.names[2],)),
+    ):
         with pytest.raises(InputError, match="one participant's record"):
             audit(own, adversary, PRIOR)

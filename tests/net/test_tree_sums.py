@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from liar import answer_towards
 from memory_network import MemoryNetwork, charter_of
 
 from midst.errors import Aborted, InputError
@@ -17,6 +18,7 @@ from midst.net.tree_sums import WINDOW
 from midst.net.wire import CONTROL_BYTES, Statements, VectorFrame, Want, encode_control
 from midst.protocol.statements import Malformed, Statement
 from midst.protocol.vectors import layout
+from midst.protocol.vectors.chunk import ChunkSearch
 
 SIZE, TREE = 60, [(0, 1), (0, 2), (1, 3), (1, 4), (2, 3), (3, 4)]
 
@@ -308,6 +310,41 @@ def test_who_contributes_what_no_values_are_is_not_known_and_nobody_is_named(mon
     assert all(isinstance(end, Aborted) for end in ends), ends
     assert {end.kind for end in ends} <= {"impossible", "withdrawn"}
     assert "impossible" in {end.kind for end in ends}
+
+
+def test_who_adds_to_its_counts_puts_a_coordinate_anywhere_beyond_the_others(monkeypatch):
+    """A leaf, which sees no totals beforehand: all it has to know is that nobody else has so large a number.
+
+    The others' numbers begin as its own does, so it knows what they answer until the bits of the wish are others; and
+    from there on nobody answers but itself.
+    """
+    wish, given = 1e30, [[np.abs(w) % np.float32(1) + np.float32(0.5), b] for w, b in updates()]
+    ask, liars = ChunkSearch._ask, []
+
+    def dishonest(self):
+        if self._masking.number == 4 and not liars:  # its first chunk
+            liars.append(self)
+            truth = self.search.answers
+            self.search.answers = lambda own: lie_about(truth(own), own, self.search.bracket)
+        ask(self)
+
+    def lie_about(told, own, bracket):
+        if len(bracket.lanes) and bracket.lanes[0] == 0:
+            mine, left, counted = int(own[0]), bracket.left, bracket.counted[0]
+            among = counted and mine >> left == bracket.prefix[0]
+            others = 4 * (mine >> (left - 1) & 1 == 0) if among else 0
+            part = told[0 if counted else -1]
+            part[0] = (answer_towards(wish, left, int(bracket.rank[0]), counted) - others) % 2 ** (8 * part.itemsize)
+        return told
+
+    monkeypatch.setattr(ChunkSearch, "_ask", dishonest)
+    network = Rounds(charter(), [given])
+    ends = run(network)
+    assert all(isinstance(end, Answer) for end in ends), ends
+    right = expected(given, 3)
+    right[0][0] = wish
+    for i in range(5):
+        assert all(np.array_equal(*each) for each in zip(network.found[i, 0].arrays, right, strict=True))
 
 
 def test_totals_told_differently_to_one_child_stop_the_run():

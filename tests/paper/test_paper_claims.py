@@ -24,13 +24,12 @@ from midst.studies.paper.claims import (
     mean_share_of,
     over,
     share_of,
-    variance_of,
 )
+from midst.studies.paper.gallery import show_measured, sort_claims, tabulate
 
 SAMPLERS: dict[str, tuple[Callable[[Generator], Interval], float]] = {
     "mean": (lambda rng: mean_of(rng.normal(3, 2, 12)), 3.0),
     "share": (lambda rng: share_of(rng.random(40) < 0.3), 0.3),
-    "variance": (lambda rng: variance_of(rng.normal(0, 2, 15)), 4.0),
     "ratio": (lambda rng: geometric_mean_of(np.exp(rng.normal(1, 0.5, 12))), np.e),
 }
 
@@ -115,12 +114,41 @@ def test_runs_that_agree_are_covered_as_often_as_said(n: int) -> None:
 
 
 def test_a_claim_may_hold_as_drawn_and_fail_in_its_range() -> None:
-    claim = judge("It grows.", {"as drawn": Interval(2, 1, 3), "c = 3": Interval(1, -1, 3)}, is_positive)
-    assert (claim.value, claim.low, claim.high, claim.holds) == (2, 1, 3, True)
+    claim = judge("It grows.", {"as drawn": [Interval(2, 1, 3)], "c = 3": [Interval(-1, -2, 1)]}, is_positive)
+    assert (claim.at, claim.value, claim.low, claim.high, claim.holds) == ("as drawn", 2, 1, 3, True)
     assert claim.failing == ("c = 3",)
-    assert not judge("It grows.", {"as drawn": Interval(1, 0, 2)}, is_positive).holds
-    assert not judge("All do.", {"as drawn": share_of([True, False])}, is_everywhere).holds
+    assert judge("It grows.", {"as drawn": [Interval(0, -1, 2)]}, is_positive).holds is False
+    assert judge("All do.", {"as drawn": [share_of([True, False])]}, is_everywhere).holds is False
+
+
+def test_too_few_runs_leave_a_claim_open_and_make_it_no_failure() -> None:
+    claim = judge("It grows.", {"as drawn": [Interval(1, -1, 3)], "c = 3": [Interval(1, -1, 3)]}, is_positive)
+    assert (claim.holds, claim.failing) == (None, ())
+    assert show_measured(claim)[0] == "unsure"
+
+
+def test_other_draws_are_counted_beside_the_one_shown() -> None:
+    draws = [Interval(2, 1, 3), Interval(1, -1, 3), Interval(3, 2, 4), Interval(-1, -2, 0)]
+    found = judge("It grows.", {"as drawn": draws}, is_positive)
+    assert (found.value, found.holds, found.draws, found.held) == (2, True, (1, 3, -1), 1)
+    assert show_measured(found) == ("yes", "2", "1 to 3", "1 ± 2", "1 of 3")
+    finding = judge("So much.", {"as drawn": draws})
+    assert (finding.holds, finding.held) == (None, None)
+    assert show_measured(finding) == ("", "2", "1 to 3", "1 ± 2", "")
 
 
 def test_experiments_are_named_after_the_first() -> None:
-    assert over({NEAR: 1.0, FAR: 2.0}, exactly) == {AS_DRAWN: exactly(1), "μ = −10, σ = 1": exactly(2)}
+    assert over({NEAR: [1.0], FAR: [2.0, 3.0]}, exactly) == {
+        AS_DRAWN: [exactly(1)],
+        "μ = −10, σ = 1": [exactly(2), exactly(3)],
+    }
+
+
+def test_the_papers_claims_and_ours_stand_under_headings_of_their_own() -> None:
+    quoted = judge("“It grows” (how much).", {"as drawn": [Interval(2, 1, 3)]}, is_positive, place="Fig. 3")
+    ours = judge("It shrinks.", {"as drawn": [Interval(2, 1, 3)]}, lambda found: found.high < 0)
+    assert sort_claims([ours, quoted]) == {"the paper's claims": [quoted], "beyond the paper": [ours]}
+    first, _, second = tabulate([ours, quoted]).partition("**Beyond the paper**")
+    assert "| **“It grows” (how much).** (Fig. 3) | 2 | 1 to 3 | yes |" in first
+    assert "| **It shrinks.** | 2 | 1 to 3 | **no** |" in second
+    assert "no" not in first.split("Fig. 3")[1]

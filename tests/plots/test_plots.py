@@ -301,10 +301,25 @@ def test_both_methods_side_by_side() -> None:
 # Names, sizes, files
 
 
-def test_short_labels_are_drawn_and_long_ones_numbered() -> None:
-    triangle = [(0, 1), (1, 2), (2, 0)]
-    graph = graphs.from_edges(3, triangle, labels=["Ada", "Bob", "Christopher"])
-    assert {"Ada", "Bob", "2"} <= set(texts(run(3, graph).plot()))
+@pytest.mark.parametrize(
+    ("labels", "drawn"),
+    [
+        (("1", "2", "3", "1000"), ("1", "2", "3", "1000")),
+        (("anna", "bob", "carl", "a-very-long-hospital-name"), ("anna", "bob", "carl", "a-very-…name")),
+        (("$a$", "b", "c", "d"), (r"\$a\$", "b", "c", "d")),
+    ],
+)
+def test_a_node_is_drawn_with_its_label(labels: tuple[str, ...], drawn: tuple[str, ...]) -> None:
+    figure = run(4, graphs.ring(4).with_labels(labels)).plot(of="network")
+    assert tuple(text.get_text() for text in figure.axes[0].texts) == drawn
+    figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize("count", [16, 30])
+def test_labels_alike_at_their_beginning_stay_apart(count: int) -> None:
+    labels = [f"hospital-{i}" for i in range(count)]
+    figure = run(count, graphs.complete(count).with_labels(labels)).plot(of="network")
+    assert len({text.get_text() for text in figure.axes[0].texts}) == count
 
 
 def test_large_graphs_are_thinned_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,8 @@ def test_audit_as_json_is_one_object(saved, who, init):
     assert len(told["nodes"]) == 9
     assert set(told["nodes"][0]) >= {"exposed", "exposed_at", "side", "lower", "upper", "bits"}
     assert told["totals"]["resolution"] == 0.001
-    assert told["kind"] in ("exact", "sampled", "upper bound")
+    assert told["kind"] in ("exact" if init == "clear" else "lower bound", "sampled", "upper bound")
+    assert any("rounding of floats" in note for note in told["notes"]) == (init == "sealed" or who == "passive:3")
 
 
 def test_audit_for_people(saved, tmp_path):
@@ -100,3 +101,18 @@ def test_refusals_are_input_errors_of_one_line(saved, arguments, match):
 
 def test_no_such_file():
     assert isinstance(invoke(audit_command, "missing.npz").exception, TraceError)
+
+
+def test_nodes_have_their_labels_in_a_saved_run(tmp_path):
+    path = str(tmp_path / "run.npz")
+    graph = graphs.ring(5).with_labels("12345")
+    midst.median([1.0, 2, 3, 4, 5], graph, method="consensus", rng=1, keep_values=True).trace.save(path)
+    for command in (audit_command, attack_command):
+        told = json.loads(invoke(command, path, "--adversary", "passive:3", "--json").output)
+        assert [node["node"] for node in told["nodes"]] == ["1", "2", "3", "4", "5"]
+        assert [node["node"] for node in told["nodes"] if node["corrupt"]] == ["3"]
+        shown = invoke(command, path, "--adversary", "passive:3").output
+        [row] = [line.split() for line in shown.splitlines() if line.split()[1:2] == ["corrupt"]]
+        assert row[0] == "3"
+        refused = invoke(command, path, "--adversary", "passive:0")
+        assert str(refused.exception) == "corrupt node 0 does not exist; the nodes are 1, 2, 3, 4, 5"

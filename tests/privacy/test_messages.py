@@ -35,7 +35,9 @@ def settings_of_a_run(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     weights = rng.integers(0, 3, n) if draw(st.booleans()) else np.ones(n, int)
     weights[0] = max(weights[0], 1)
-    objective = Quantile(draw(st.sampled_from([0.5, 0.25, 0.9])), draw(st.sampled_from(["low", "high"])))
+    objective = Quantile(
+        draw(st.sampled_from([0.5, 0.25, 0.9])), draw(st.sampled_from(["inverted_cdf", "inverted_cdf_high"]))
+    )
     bounds = (-10.0, 10.0) if draw(st.booleans()) else None
     problem = Problem(graph, rng.normal(size=n), weights=weights, objective=objective, bounds=bounds)
     corrupt = draw(st.sets(st.integers(0, n - 1), max_size=n - 1))
@@ -50,7 +52,8 @@ def settings_of_a_run(draw):
 
 def recorded(problem, adversary, method, seed):
     """The run as the reference engine makes it, with everything that is sent on record; and the view of that."""
-    result = midst.solve(problem, method, rng=seed, engine="reference", record="all", keep_values=True)
+    record = "all" if isinstance(method, midst.Consensus) else "audit"
+    result = midst.solve(problem, method, rng=seed, engine="reference", record=record, keep_values=True)
     own = {i: float(problem.values[i]) for i in adversary.corrupt}
     if isinstance(method, Search):
         messages, rules = Messages(problem, None, adversary), rules_of(problem, method)

@@ -160,18 +160,36 @@ def test_adversaries():
     assert str(Adversary((1,), True, "sealed")) == "corrupt 1 with eavesdropper, z(0) sealed"
 
 
+def test_corrupt_nodes_have_the_names_of_the_graph():
+    one_to_five = graphs.ring(5).with_labels("12345")
+    for typed in ((3, 5), ("5", "3"), (np.int64(5), "3", 3)):
+        assert Adversary(typed).check(one_to_five) == [2, 4]
+    assert Adversary((3,)).check(GRAPH) == [3]
+    assert parse_adversary('passive: anna, "Doe, Jo"') == Adversary(("Doe, Jo", "anna"), False)
+    assert parse_adversary("passive:03").corrupt == ("03",)
+    with pytest.raises(midst.InputError, match="corrupt node 0 does not exist; the nodes are 1, 2, 3, 4, 5"):
+        Adversary((0,)).check(one_to_five)
+    with pytest.raises(midst.InputError, match="all nodes are corrupt"):
+        Adversary(list("12345")).check(one_to_five)
+
+
 @pytest.mark.parametrize(
     ("make", "match"),
     [
         (lambda: Adversary((), eavesdrops=False), "sees nothing"),
         (lambda: Adversary(init="open"), "init"),
-        (lambda: Adversary(("a",)), "node numbers"),
-        (lambda: Adversary(3), "node numbers"),
+        (lambda: Adversary(("a",)).check(GRAPH), "node a does not exist; the nodes are 0 to 8"),
+        (lambda: Adversary("anna"), "names of nodes"),
+        (lambda: Adversary((True,)), "names of nodes"),
+        (lambda: Adversary((1.0,)), "names of nodes"),
+        (lambda: Adversary(3), "names of nodes"),
         (lambda: Adversary((9,)).check(GRAPH), "node 9 does not exist"),
         (lambda: Adversary((-1,)).check(GRAPH), "node -1 does not exist"),
         (lambda: Adversary(range(9)).check(GRAPH), "all nodes are corrupt"),
         (lambda: parse_adversary("passive"), "passive:3,7"),
-        (lambda: parse_adversary("both:a"), "numbers"),
+        (lambda: parse_adversary("both:a").check(GRAPH), "node a does not exist"),
+        (lambda: parse_adversary("both:a\nb").check(GRAPH), "does not exist"),
+        (lambda: parse_adversary("both:,"), "passive:3,7"),
         (lambda: parse_adversary("spy:1"), "eavesdropper"),
     ],
 )

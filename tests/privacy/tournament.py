@@ -56,7 +56,7 @@ def draw_setting(seed: int) -> Setting:
     prior: Prior = [Normal(0, 1), Laplace(0, 1), Uniform(-2, 2)][rng.integers(3)]
     values = np.array([prior.quantile(level) for level in rng.uniform(1e-9, 1 - 1e-9, n)])
     weights = rng.integers(1, 4, n) if rng.random() < 0.2 else None
-    objective = Quantile(float(rng.choice([0.5, 0.5, 0.25, 0.8])), "low")
+    objective = Quantile(float(rng.choice([0.5, 0.5, 0.25, 0.8])), "inverted_cdf")
     bounds = (-30.0, 30.0) if not isinstance(prior, Uniform) else (-2.0, 2.0)
     problem = Problem(graph, values, weights=weights, objective=objective, scale=1.0, bounds=bounds)
     way = ("search", "exact", "after")[rng.choice(3, p=[0.3, 0.2, 0.5])]
@@ -65,7 +65,9 @@ def draw_setting(seed: int) -> Setting:
     else:
         stop = Exact() if way == "exact" else After(int(rng.choice([6, 30, 100])))
         method = Consensus(float(rng.choice([0.3, 1, 3])), mu=0.0, sigma=float(rng.choice([0.1, 1, 3])), stop=stop)
-    trace = midst.solve(problem, method, rng=int(rng.integers(2**31)), record="all").trace
+    trace = midst.solve(
+        problem, method, rng=int(rng.integers(2**31)), record="all" if isinstance(method, midst.Consensus) else "audit"
+    ).trace
     corrupt = rng.choice(n, int(rng.integers(1, n)), replace=False).tolist() if rng.random() < 0.6 else []
     heard = not corrupt or rng.random() < 0.3
     adversary = Adversary(corrupt, bool(heard), str(rng.choice(["clear", "sealed"])))  # type: ignore[arg-type]
@@ -147,7 +149,7 @@ def play(seed: int) -> list[tuple[str, str, str, float, float, float]]:
         allowed = best_beliefs(seen, priors, cells)
     except InputError:  # too short for a sealed audit, or weights that no audit weighs
         return []
-    exact = leak.kind in ("exact", "sampled")
+    exact = leak.kind != "upper bound"
     rows = []
     for name, attack in {**ATTACKS, **GUESSES}.items():
         beliefs = {i: each.posterior for i, each in allowed.items() if each.attack == name == "sides"}

@@ -31,7 +31,7 @@ async def find(kind: str, bits: int, per_unit: float) -> None:
         send(self, *message)
 
     own = float(sys.stdin.readline())
-    number = mpc.SecInt(bits)(round(per_unit * own)) if kind == "integers" else mpc.SecFxp(bits)(own)
+    number = mpc.SecInt(bits)(round(per_unit * own)) if kind == "integers" else mpc.SecFxp(bits)(own, integral=False)
     mpc._loop.create_server = partial(mpc._loop.create_server, host="127.0.0.1")  # MPyC itself would listen everywhere
     await mpc.start()
     asyncoro.MessageExchanger.send = send_counted

@@ -46,12 +46,17 @@ class Account:
         elif self.mechanism is not None:
             entry = Entry(bits=information(self.mechanism, self.prior.scale), mechanism=self.mechanism)
         else:
-            entry = entry_of(result.trace, self.node, self.prior, among=self.ledger.mark(self.problem.values))
+            entry = entry_of(
+                result.trace,
+                self.problem.graph.label(self.node),
+                self.prior,
+                among=self.ledger.mark(self.problem.values),
+            )
         self.ledger.add(entry, self.prior)
 
 
 def open_account(
-    path: str, problem: Problem, node: int, prior: Prior, mechanism: Claim | None, over_budget: bool
+    path: str, problem: Problem, name: str, prior: Prior, mechanism: Claim | None, over_budget: bool
 ) -> Account:
     """The account of a node, if its budget allows one more run.
 
@@ -61,8 +66,7 @@ def open_account(
     """
     if problem.values.ndim > 1:
         raise InputError("--ledger keeps account of one number; these values are vectors")
-    if not 0 <= node < problem.graph.n:
-        raise InputError(f"--ledger-node {node} does not exist; the nodes are 0 to {problem.graph.n - 1}")
+    node = problem.graph.index(name, "--ledger-node")
     if mechanism is None and any(prior.log_density(value) == -math.inf for value in problem.values.tolist()):
         raise InputError("--prior gives no mass to some of the values; give a wider one")
     own = node if problem.owners is None else problem.owners == node

@@ -50,11 +50,12 @@ def command(
     compared = record.values is not None and record.owners is None
     truth = record.values.reshape(record.graph.n, -1)[:, coordinate or 0] if compared else None  # type: ignore[union-attr]
     nodes: list[dict[str, Any]] = []
-    for i in range(record.graph.n):
-        corrupt = i in who.corrupt
+    colluding = who.check(record.graph)
+    for i, name in enumerate(record.graph.names(range(record.graph.n))):
+        corrupt = i in colluding
         nodes.append(
             {
-                "node": i,
+                "node": name,
                 "corrupt": corrupt,
                 "estimate": None if corrupt else float(found.estimate[i]),
                 "known": bool(found.known[i]),

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from midst.privacy.audit import Leakage
     from midst.privacy.priors import Prior
 
-_ADVERSARY = "eavesdropper hears every channel; passive:3,7 are corrupt nodes; both:3,7 do both."
-_INIT = "Whether z(0) travels where an eavesdropper hears it, or encrypted between neighbours."
+_ADVERSARY = "eavesdropper hears every channel; passive:3,7 are corrupt nodes, by name; both:3,7 do both."
+_INIT = "Whether z(0) travels where an eavesdropper hears it, or encrypted; the rounding of floats can undo that."
 _PRIOR = "What it believed before: normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE."
 _EXAMPLES = """\b
 Examples:

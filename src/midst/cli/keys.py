@@ -138,28 +138,36 @@ def trust(files: tuple[Path, ...], folder: Path, replace: bool) -> None:
             click.echo(
                 f"{one.name} is an authority: whoever it signs is listened to, if the charter names it", err=True
             )
-    if news := [one.name for one in trusted if one.was != "the same"]:
+    if news := [one.name for one in trusted if one.was != "the same" and not (folder / f"{one.name}.key").exists()]:
         click.echo(f"compare the fingerprints of {', '.join(news)} with their owners by telephone", err=True)
 
 
 def _certificates_of(path: Path, folder: Path) -> list[tuple[str, bytes]]:
-    """The certificate in a file, or those of the others in a charter, each with what to call it."""
+    """The certificate in a file, or those in a charter, each with what to call it: of all others than one's own.
+
+    Where several participants' keys are in the folder, all of them: each is another to the rest.
+    """
     from midst.errors import InputError
+    from midst.net.charter_files import read_invitation
     from midst.net.identity.certificates import read_certificate
 
     if path.suffix != ".toml":
         return [(str(path), read_certificate(path))]
-    from midst.net.charter_files import read_invitation
-
-    found = read_invitation(path).certificates
-    if not found:
-        raise InputError(f"{path}: no certificates in this charter; give them as files")
-    own = {name: der for name, der in found.items() if (folder / f"{name}.key").exists()}
-    others = [(f"{path}: {name}", der) for name, der in found.items() if name not in own]
-    for name, der in own.items():
-        if read_certificate(folder / f"{name}.crt") != der:
+    charter, found = read_invitation(path)
+    named = [name for name in found if (folder / f"{name}.key").exists()]
+    for name in named:
+        if read_certificate(folder / f"{name}.crt") != found[name]:
             raise InputError(f"{path}: not your own certificate of {name}, {folder / f'{name}.crt'}; have it renewed")
-    return others
+    mine = [read_certificate(each) for each in folder.glob("*.crt") if each.with_suffix(".key").exists()]
+    own = {*named, *(name for name, der in found.items() if der in mine)}
+    others = [name for name in found if len(own) > 1 or name not in own]
+    if not others:
+        raise InputError(f"{path}: no certificates of others in this charter; give them as files")
+    if not own:
+        raise InputError(f"{path}: no key in {folder} is a participant's; give the folder of yours with --folder")
+    if missing := [name for name in charter.names if name not in found]:
+        _warn(f"{path}: no certificate of {', '.join(missing)} in it; trust theirs, or their authority's, from a file")
+    return [(f"{path}: {name}", found[name]) for name in others]
 
 
 @command.command()

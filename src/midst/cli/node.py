@@ -346,7 +346,8 @@ def _page(setup: Setup, tell: Tell) -> Iterator[Feed]:
 
     charter, feed = setup.charter, Feed()
     edges = [[setup.number, j] for j in setup.neighbours]
-    feed.publish(Start(charter.names, edges, charter.title, charter.method, all=False, own=setup.number))
+    start = Start(charter.names, edges, charter.title, charter.method, False, setup.number, charter.is_verified)
+    feed.publish(start)
     with serve(feed) as address, pointer(address) as (_, shown):
         tell("explore", f"follow this node at {shown}")
         yield feed

@@ -73,7 +73,7 @@ class NodeAccount:
         if search is not None and charter.statistics:
             entry = self._entry_of_statistics(search)
         elif search is not None:
-            entry = entry_of(trace_of(charter, search, sizes), self.setup.number, self.prior)
+            entry = entry_of(trace_of(charter, search, sizes), self.setup.name, self.prior)
         if charter.method != "search":
             entry = Entry(exposed=exposed, bits=self._bits_of_value() if exposed else entry.bits)
         self.ledger.finish(charter.digest.hex(), entry, state, self.prior)
@@ -90,7 +90,7 @@ class NodeAccount:
     def _bits_of_value(self) -> float:
         """What is learnt by who hears the value itself."""
         values, width = self.setup.values.reshape(-1).tolist(), self.prior.scale / 1000
-        return sum(single(self.prior, self.setup.number, value, value).bits(width) for value in values)
+        return sum(single(self.prior, "you", value, value).bits(width) for value in values)
 
 
 def open_node_account(path: Path, setup: Setup, prior: str | None, despite: bool) -> NodeAccount:

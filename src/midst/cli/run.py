@@ -116,7 +116,7 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--stop", type=click.Choice(["exact", "certified"]), help=_STOP)
 @click.option("--dp", metavar="SPEC", help=_DP)
 @click.option("--ledger", type=click.Path(), metavar="FILE", help=_LEDGER)
-@click.option("--ledger-node", type=int, default=0, show_default=True, metavar="NODE", help="Whose.")
+@click.option("--ledger-node", metavar="NODE", help="Whose, by the name of the node. Default: the first node.")
 @click.option("--prior", default="normal:0,1", show_default=True, metavar="KIND:A,B", help=_PRIOR)
 @click.option("--over-budget", is_flag=True, help="Run even past the ledger's budget.")
 @click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Of the answer, relative to the scale.")
@@ -150,7 +150,7 @@ def command(
     method: MethodName | Literal["both"] | None,
     dp: str | None,
     ledger: str | None,
-    ledger_node: int,
+    ledger_node: str | None,
     prior: str,
     over_budget: bool,
     engine: str,
@@ -212,7 +212,8 @@ def command(
         check_shown(problem, show_values)
         if isinstance(sought, Mean) and "search" not in names and record not in ("all", "audit"):
             raise InputError(f"--page of a mean shows what --record {record} leaves out; try --record all")
-        believed = parse_prior(prior) if is_given("prior") else None
+        drawn = values is None and known is None  # from N(0, 1)
+        believed = parse_prior(prior) if is_given("prior") or drawn else None
     if objective == "mean" and "search" in names:
         why = "cannot judge a masked sum yet; leave it out, or choose --method consensus"
         refuse_given(("plot", "page", "ledger"), why)
@@ -224,7 +225,8 @@ def command(
         from midst.cli.account import open_account
         from midst.privacy.priors import parse_prior
 
-        account = open_account(ledger, noiseless, ledger_node, parse_prior(prior), mechanism, over_budget)
+        whose = problem.graph.label(0) if ledger_node is None else ledger_node
+        account = open_account(ledger, noiseless, whose, parse_prior(prior), mechanism, over_budget)
     kept: Any = int(record) if record.isdecimal() else record
     with phases() as say:
         results, failure = _solve(problem, methods, engine, seed, kept, keep_values, say)

@@ -22,7 +22,7 @@ def show_table(
         table.add_column(column, justify="left" if column in words else "right", no_wrap=True)
     for row, mark in zip(rows, marked, strict=True):
         table.add_row(*row, style="yellow" if mark else None)
-    console = Console(width=None if sys.stdout.isatty() else _WIDEST)
+    console = Console(width=None if sys.stdout.isatty() else _WIDEST, markup=False, emoji=False)
     if not sys.stdout.isatty():  # nothing is cut where nobody could make the window wider
         console.width = max(_WIDTH, Measurement.get(console, console.options, table).maximum)
     console.print(table)

@@ -137,6 +137,8 @@ def command(
     if method != "search":
         refuse_given(("arity", "verify"), f"is no option of --method {method}; leave it out, or choose --method search")
     known = parse_bounds(bounds)
+    if objective == "mean" and method == "search" and (known is None or resolution is None):
+        raise InputError("a mean by search needs --bounds and --resolution, such as --bounds=-3:3 --resolution 0.01")
     if known is None and method != "search" and not isinstance(numbers, list):
         known = _read_off(network, numbers)
     arity = arity if arity is not None else 3 if dp is None else 1
@@ -337,7 +339,8 @@ def _page(charter: Charter) -> Iterator[Callable[[Event], None]]:
 
     feed = Feed()
     edges = [[charter.number(a), charter.number(b)] for a, b in charter.edges]
-    feed.publish(Start(charter.names, edges, charter.title, charter.method, all=True, own=None))
+    start = Start(charter.names, edges, charter.title, charter.method, True, None, charter.is_verified)
+    feed.publish(start)
     with serve(feed) as address, pointer(address) as (file, shown):
         click.echo(f"midst: follow the network at {shown}", err=True)
         if sys.stderr.isatty():

@@ -181,7 +181,7 @@ class Entry:
 
 def entry_of(
     trace: Trace,
-    node: int,
+    node: int | str,
     prior: Prior | None = None,
     resolution: float | None = None,
     *,
@@ -192,7 +192,7 @@ def entry_of(
 
     Args:
         trace: the record of the run.
-        node: whose.
+        node: whose, by its name: its label, or its number where the graph has no labels.
         prior: as for `audit`.
         resolution: as for `audit`.
         adversary: to whom; an eavesdropper on clear z(0) if not given. For others iterations cannot be joined.
@@ -202,18 +202,19 @@ def entry_of(
         InputError: as `audit` does; or there is no such node, or it is the adversary's.
     """
     adversary = Adversary() if adversary is None else adversary
-    if not 0 <= node < trace.graph.n or node in adversary.corrupt:
+    own = trace.graph.index(node)
+    if own in adversary.check(trace.graph):
         raise InputError(f"node {node} is no honest node of this run")
     which = [None] if trace.x.ndim == 2 else list(range(int(np.prod(trace.x.shape[2:]))))
     leaks = [audit(trace, adversary, prior, resolution, coordinate=k) for k in which]
     apart = is_search(trace) or (adversary.eavesdrops and adversary.init == "clear")
     return Entry(
-        [leak.lower[node] for leak in leaks],
-        [leak.upper[node] for leak in leaks],
-        [leak.exposed[node] for leak in leaks],
-        float(sum(leak.bits[node] for leak in leaks)),
+        [leak.lower[own] for leak in leaks],
+        [leak.upper[own] for leak in leaks],
+        [leak.exposed[own] for leak in leaks],
+        float(sum(leak.bits[own] for leak in leaks)),
         told=tuple(disclose(view(trace, adversary, k)) for k in which) if apart else (),
-        node=node,
+        node=own,
         among=among,
     )
 

@@ -195,6 +195,8 @@ def solve_ensemble(
         InputError: the input is refused; nothing was run.
         MissingExtra: a device is asked for, and JAX is not installed.
     """
+    if not isinstance(bounds, bool):
+        raise InputError("bounds is True or False here, to keep `lower` and `upper`; give public bounds to the Problem")
     source = source_of(problems, runs)
     method = choose_method(method, source.different)
     if isinstance(method, Paper):

@@ -24,6 +24,7 @@ from midst.columns import parse_rows
 from midst.errors import InputError
 from midst.graphs import Graph
 from midst.graphs.reading import parse_edges
+from midst.privacy.adversaries import split_names
 
 MOST_NODES = 2_000
 MOST_CELLS = 2_000_000  # nodes times iterations of a run
@@ -75,7 +76,8 @@ class Field:
 
 
 _SIMULATED = ("source", ("simulated",))
-_ITERATES = ("method", ("consensus",))
+_ITERATES = ("method", ("consensus", "paper"))
+_BY_CONSENSUS = ("method", ("consensus",))
 _SEARCHES = ("method", ("search",))
 _DRAWN = ("data", ("drawn",))
 
@@ -107,7 +109,7 @@ _OBJECTIVES = _words("median the median", "quantile a quantile", "maximum the ma
 _OBJECTIVES += _words("mean the mean")
 _PRIORS = _words("normal normal", "uniform uniform", "laplace Laplace")
 _WHO = _words("eavesdropper an eavesdropper", "passive corrupt nodes", "both both of them")
-_METHODS = _words("consensus consensus", "search search")
+_METHODS = _words("search search", "consensus consensus", "paper the paper, as written")
 _STOPS = _words("exact exact, by a search", "certified certified", "iterations after so many")
 _NOISE = _words("none none", "offset an offset", "gaussian Gaussian", "laplace Laplace")
 _EDGES = "Two names a line; one for a node without edges."
@@ -136,16 +138,18 @@ FIELDS: tuple[Field, ...] = (
     _field("most", "high", "data", hint="none"),
     _field("objective", "find", "data", kind="choice", default="median", choices=_OBJECTIVES),
     _field("q", "quantile", "data", ("objective", ("quantile",)), default="0.9"),
-    _field("method", "by", "method", kind="choice", default="consensus", choices=_METHODS),
+    _field("method", "by", "method", kind="choice", default="search", choices=_METHODS),
     _field("arity", "thresholds", "method", _SEARCHES, kind="whole", default="3", help="Of a probe, from 1 to 7."),
     _field("resolution", "resolution", "method", _SEARCHES, hint="none", help="Public: values are rounded to it."),
     _field("c", "c", "iteration", _ITERATES, hint="auto", help="Larger: fewer are exposed, often in more time."),
-    _field("theta", "θ", "iteration", _ITERATES, default="0.5", help="Averaging constant, in (0, 1)."),
+    _field("theta", "θ", "iteration", _BY_CONSENSUS, default="0.5", help="Averaging constant, in (0, 1)."),
     _field("mu", "μ", "iteration", _ITERATES, hint="auto", help="Mean of z(0): far from 0 starts far from the median."),
     _field("sigma", "σ", "iteration", _ITERATES, hint="0.1", help="Standard deviation of z(0)."),
-    _field("stop", "stop when", "iteration", _ITERATES, kind="choice", default="exact", choices=_STOPS),
-    _field("iterations", "iterations", "iteration", _ITERATES, ("stop", ("iterations",)), kind="whole", default="200"),
-    _field("tolerance", "tolerance", "iteration", _ITERATES, ("stop", ("certified",)), default="1e-6"),
+    _field("stop", "stop when", "iteration", _BY_CONSENSUS, kind="choice", default="exact", choices=_STOPS),
+    _field(
+        "iterations", "iterations", "iteration", _BY_CONSENSUS, ("stop", ("iterations",)), kind="whole", default="200"
+    ),
+    _field("tolerance", "tolerance", "iteration", _BY_CONSENSUS, ("stop", ("certified",)), default="1e-6"),
     Field("adversary", "adversary", "adversary", "choice", "eavesdropper", _WHO),
     Field("corrupt", "corrupt nodes", "adversary", "nodes", when=(("adversary", ("passive", "both")),), hint="3, 7"),
     Field("init", "z(0) travels", "adversary", "choice", "clear", _words("clear in the clear", "sealed sealed")),
@@ -153,11 +157,11 @@ FIELDS: tuple[Field, ...] = (
     Field("believes_a", "mean | low", "adversary", default="0", when=(("source", ("file",)),)),
     Field("believes_b", "spread | high", "adversary", default="1", when=(("source", ("file",)),)),
     _field("dp", "noise on the values", "defence", kind="choice", default="none", choices=_NOISE),
-    _field("offset", "std of the offset", "defence", ("dp", ("offset",)), default="0.1"),
+    _field("offset", "std of the offset", "defence", ("dp", ("offset",)), hint="auto"),
     _field("epsilon", "ε", "defence", ("dp", ("gaussian", "laplace")), default="1"),
     _field("delta", "δ", "defence", ("dp", ("gaussian",)), default="1e-5"),
-    _field("low", "clipped from", "defence", ("dp", ("gaussian", "laplace")), default="-3"),
-    _field("high", "to", "defence", ("dp", ("gaussian", "laplace")), default="3"),
+    _field("low", "clipped from", "defence", ("dp", ("gaussian", "laplace")), hint="bounds"),
+    _field("high", "to", "defence", ("dp", ("gaussian", "laplace")), hint="bounds"),
 )
 _BY_NAME = {field.name: field for field in FIELDS}
 
@@ -201,17 +205,17 @@ class Settings:
     iterations: int
     tolerance: float
     adversary: str
-    corrupt: tuple[int, ...]
+    corrupt: tuple[str, ...]
     init: str
     believes: str
     believes_a: float
     believes_b: float
     dp: str
-    offset: float
+    offset: float | None
     epsilon: float
     delta: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
     @property
     def limit(self) -> int:
@@ -328,11 +332,8 @@ def _read_number(field: Field, text: str) -> float | int | None:
     return number
 
 
-def _read_nodes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(word) for word in text.replace(",", " ").split())
-    except ValueError:
-        raise InputError("corrupt nodes must be numbers, such as 3, 7") from None
+def _read_nodes(text: str) -> tuple[str, ...]:
+    return tuple(split_names(text if "," in text or '"' in text else ",".join(text.split())))
 
 
 def _ranges(read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

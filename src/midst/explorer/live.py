@@ -73,7 +73,7 @@ class Feed:
                 case Link(node, neighbour, up) if self._shown(node) and 0 <= neighbour < len(self._start[1].names):
                     self._links[node, neighbour] = self._next(), up
                 case End() if self._shown(event.node):
-                    self._ends[event.node] = self._next(), _told(event)
+                    self._ends[event.node] = self._next(), _told(event, self._start[1].verified)
 
     def since(self, place: int) -> tuple[int, dict[str, Any]]:
         """What is new since a place, 0 at first, and the place after it; empty if nothing is."""
@@ -175,15 +175,16 @@ def serve(feed: Feed, port: int = 0) -> Iterator[str]:
             feed.close()
 
 
-def _told(end: End) -> dict[str, Any]:
+def _told(end: End, verified: bool) -> dict[str, Any]:
     """How it ended, for the page."""
     answer = end.answer
-    found = "proved" if answer is None or answer.rank_error is None else "found, with noise; nothing proves it"
+    found = "" if answer is None else answer.standing(verified)[1]
     return {
         "node": end.node,
         "value": None if answer is None else [_finite(each) for each in answer.value[:MOST_COORDINATES]],
         "rounds": 0 if answer is None else answer.rounds,
         "exposed": None if answer is None else answer.exposed,
+        "proved": answer is not None and answer.rank_error is None,
         "text": (end.error or found)[:500],
     }
 

@@ -22,7 +22,6 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 from posixpath import dirname, join, normpath
-from typing import Any
 from zlib import compress
 
 import numpy as np
@@ -92,11 +91,11 @@ def save_page(page: str, path: str | Path) -> None:
 
 
 def _without_values(packed: bytes) -> bytes:
-    """The same without the private values; what was right, which is one of them, becomes what was found."""
+    """The same without the private values; what is right, which is one of them, becomes what was found and proved."""
     facts, arrays = unpack(packed)
     kept = {name: array for name, array in arrays.items() if name not in PRIVATE}
-    facts["answer"] = dict.fromkeys(("low", "high"), facts["found"])
-    if "error" in arrays:
+    facts["answer"] = dict.fromkeys(("low", "high"), facts["found"]) if facts["proof"] else None
+    if kept.pop("error", None) is not None and facts["proof"]:
         kept["error"] = np.linalg.norm(arrays["x"] - facts["found"], axis=1)
     return pack(facts, kept)
 
@@ -108,28 +107,21 @@ def _block(name: str, data: bytes) -> str:
 def _rows(facts: Facts, arrays: Arrays) -> Rows:
     """What came out, in plain words: (what, how much)."""
     graph, result = facts["graph"], facts["result"] or {}
-    searched = facts["method"] == "search"
-    value = result.get("value", facts["found"])
-    steps = f"{facts['iterations'] - searched:,} {'probes' if searched else 'iterations'}"
+    searched, told = facts["method"] == "search", result.get("rows", {})
     exposed = int((arrays["first"] >= 0).sum())
+    between = " and ".join(facts.get("between", ()))
     rows = [
-        (facts["title"], "not found" if value is None else f"{value:.10g}{_proof(facts, result)}"),
-        ("method", f"{facts['method']}, {steps}"),
+        (facts["title"], facts["shown"] if facts["proof"] else f"no answer yet: all x lie between {between}"),
+        ("method", told.get("method", facts["method"])),
+        ("proof", facts["proof"] or "none"),
+        ("iterations", "" if searched else f"{facts['iterations']:,}"),
         ("rounds", f"{result['rounds']:,}" if result else ""),
         ("graph", f"{graph['name']}, {graph['n']:,} nodes, {graph['edges']:,} edges"),
-        ("exposed", "nobody" if searched else f"{exposed} of {graph['n']} nodes"),
+        ("exposed", told.get("exposed", "nobody" if searched else f"{exposed} of {graph['n']} nodes")),
         ("seed", "" if facts["seed"] is None else str(facts["seed"])),
         ("made with", f"midst {__version__}"),
     ]
     return [(what, text) for what, text in rows if text]
-
-
-def _proof(facts: Facts, result: dict[str, Any]) -> str:
-    if facts["method"] == "search" or result.get("proof"):
-        return ", exact"
-    if not result:
-        return ""
-    return f", certified to within {result['tolerance']:.3g}" if result["certified"] else ", not proved"
 
 
 # The page

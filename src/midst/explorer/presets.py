@@ -41,23 +41,23 @@ def presets() -> list[Preset]:
     )
     ring, rgg, complete = (_settings(replace(FIFTEEN, graph=graph)) for graph in ("ring", "rgg", "complete"))
     small, large = (_settings(replace(FIFTEEN, c=c)) for c in (0.1, 10.0))
-    exact = {"stop": "exact"}
-    bounded = {"least": "-3", "most": "3"}
-    searched = {**bounded, "method": "search"}
+    exact = {"method": "consensus", "stop": "exact"}
+    sealed, search = exact | {"init": "sealed"}, {"least": "-3", "most": "3"}
     return [
+        Preset("Nobody exposed", "A search: totals close in on the median, and nobody's number is sent.", search),
         Preset("Started far away: three caught", "Fig. 2: everybody on the way down is caught on a plateau.", far),
         Preset("Started near the answer", "Fig. 1: only the holder of the median sends its own number.", near),
         Preset("Far away, with noise", "Fig. 2 (b): noise on every number moves its plateau.", blurred),
         Preset("Fifteen nodes", "Fig. 3: fifteen nodes on a random geometric graph.", rgg),
         Preset("Shorter intervals", "Fig. 4: a larger c makes intervals shorter; fewer are caught.", large),
-        Preset("Consensus | search", "The same numbers by both: who is exposed, and who is not.", bounded, searched),
+        Preset("Consensus | search", "The same numbers by both: who is exposed, who is not.", search | exact, search),
         Preset("Near | far", "Figs. 1 and 2: the same numbers, started near the median and far above it.", near, far),
         Preset("Without | with noise", "Fig. 2, without and with noise on the numbers.", far, blurred),
         Preset("Ring | complete graph", "Fig. 3: the denser the graph, the fewer are exposed.", ring, complete),
         Preset("Ring | geometric graph", "Fig. 3: the denser the graph, the fewer are exposed.", ring, rgg),
         Preset("Long | short intervals", "Fig. 4: c = 0.1 and 10; the larger, the fewer are exposed.", small, large),
         Preset("Certified | exact", "The plain iteration, and the exact finish by a search.", rgg, rgg | exact),
-        Preset("z(0) heard | sealed", "z(0) in the clear, and sealed between neighbours.", exact, {"init": "sealed"}),
+        Preset("z(0) heard | sealed", "z(0) in the clear, and sealed between neighbours.", exact, sealed),
     ]
 
 
@@ -70,6 +70,7 @@ def _settings(experiment: Experiment, draw: int = 0, tolerance: str = "1e-6") ->
     """An experiment of the paper as the fields have it."""
     noise = {"dp": "offset", "offset": f"{experiment.offset:g}"} if experiment.offset else {}
     return {
+        "method": "consensus",
         "graph": experiment.graph,
         "n": str(experiment.n),
         "c": f"{experiment.c:g}",

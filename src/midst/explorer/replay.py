@@ -21,6 +21,7 @@ from midst.explorer.knowledge import Knowledge, follow, look
 from midst.explorer.packing import Arrays, Facts, Parts, pack
 from midst.explorer.simulate import Made, blur, check_room, proof_that_ended, tell_noise
 from midst.graphs.neighbour_sums import sum_over_neighbours
+from midst.methods import Certified
 from midst.objectives import Mean, built_in, title_of
 from midst.plots.funnel import count_steps, find_places, make_rows
 from midst.plots.style import log_spaced, tidy_power
@@ -76,15 +77,18 @@ def pack_result(
         result: of a run.
         values: the private ones, before there was noise on them; None where they are not known.
         bounds: the public ones, likewise.
-        prior: what is believed of a value before; uniform between the public bounds if not given, N(0, 1) where there
-            are none.
+        prior: what is believed of a value before; uniform between the public bounds if not given, normal about the
+            result where there are none, as wide as the public scale, or else as the result is large.
         noise: on the values, and the values with it.
 
     Raises:
         InputError: the record does not have what is to be shown, or there was noise on the totals.
     """
-    if prior is None:
-        prior = Normal() if bounds is None else Uniform(*(float(np.ravel(end)[0]) for end in bounds))
+    if prior is None and bounds is not None:
+        prior = Uniform(*(float(np.ravel(end)[0]) for end in bounds))
+    elif prior is None:  # by nothing that the page does not tell anyway
+        middle = float(np.ravel(result.value)[0])
+        prior = Normal(middle, _one(result.trace.parameters.get("scale", abs(middle) or 1.0), 0))
 
     def first(held: Array | None) -> Array | None:
         return None if held is None or result.trace.owners is not None else held.reshape(result.nodes, -1)[:, 0]
@@ -144,14 +148,10 @@ def replay(made: Made, name: str | None = None) -> Replay:
     seen, note = look(trace, made.adversary, k)
     known = follow(seen, t, x, branch)
     held = made.values if made.held is None else made.held
-    low, high = _answer(made, x, held)
-    off = np.maximum(np.maximum(low - x, x - high), 0.0)
     facts, arrays = _plainly(made, name)
     facts |= {
         "iterations": trace.iterations,
         "kept": len(t),
-        "answer": {"low": low, "high": high},
-        "found": _found(made, x),
         "notes": [*made.notes, *notes, *([note] if note else [])],
     }
     arrays |= {
@@ -161,15 +161,23 @@ def replay(made: Made, name: str | None = None) -> Replay:
         "upper": known.upper,
         "spans": known.spans,
         "first": known.first,
-        "error": np.linalg.norm(off, axis=1),
         "spread": np.ptp(x, axis=1),
     }
     arrays |= _intervals(trace, k, t, x)
     weighed = _weigh(trace, x, branch, held)
+    met = False
     if weighed is not None:
         below, above = weights_needed(built_in(trace.objective), trace.whole_weights)
         facts["needed"] = {"below": below, "above": above, "total": int(trace.whole_weights.sum())}
         arrays |= {"at_or_below": weighed[0], "at_or_above": weighed[1]}
+        met = weighed[0][-1] >= below and weighed[1][-1] >= above
+    facts["proof"], facts["found"] = _proof(made, x[-1], met)
+    few, all_digits = ([_show(end, digits) for end in (x[-1].min(), x[-1].max())] for digits in (10, 17))
+    facts |= {"shown": _show(facts["found"]), "between": few if few[0] != few[1] else all_digits}
+    low, high = (facts["found"],) * 2 if held is None else _answer(trace, held)
+    if low is not None and high is not None:
+        facts["answer"] = {"low": low, "high": high}
+        arrays["error"] = np.linalg.norm(np.maximum(np.maximum(low - x, x - high), 0.0), axis=1)
     return Replay(made, t, seen, known, facts, arrays)
 
 
@@ -188,12 +196,13 @@ def _replay_search(made: Made, name: str | None) -> Replay:
         "kept": steps + 1,
         "answer": {"low": found, "high": found},
         "found": found,
+        "shown": _show(found),
+        "proof": _proof(made, trace.x, met=False)[0],
         "notes": list(made.notes),
         "search": {
             "rows": [asdict(row) for row in make_rows(trace, k)],
             # keys before the first step, and signatures after the last, take a diameter of rounds each
             "rounds": [hops * (step + 1) for step in range(steps)] + [hops * (steps + 2)],
-            "answer": None if found is None else tidy_power(f"{found:.10g}"),
         },
     }
     known = follow(None, np.arange(steps + 1), np.zeros((steps + 1, trace.graph.n)), np.zeros((0, 0), np.int8))
@@ -211,7 +220,7 @@ def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
     facts: Facts = {
         "file": name,
         "method": "consensus" if trace.iterations else "search",
-        "title": title_of(trace.objective, int(weights.sum())),
+        "title": title_of(trace.objective, int(weights.sum())) + (" of the noised numbers" * (made.held is not None)),
         "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": graph.labels},
         "result": _result(made),
         "stopped": made.stopped,
@@ -219,7 +228,7 @@ def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
         "mean": isinstance(trace.objective, Mean),
         "coordinates": int(np.prod(trace.x.shape[2:])),
         "adversary": str(made.adversary),
-        "corrupt": list(made.adversary.corrupt),
+        "corrupt": made.adversary.check(graph),
         "seed": trace.seed,
     }
     once = graph.source < graph.target
@@ -323,21 +332,36 @@ def _intervals(trace: Trace, k: int, t: Ints, x: Array) -> Arrays:
 # What it came to
 
 
-def _answer(made: Made, x: Array, held: Array | None) -> tuple[float, float]:
-    """The right answers, lowest and highest; of a file without values, what was found."""
-    if held is None:
-        return (_found(made, x),) * 2
-    objective, weights = built_in(made.trace.objective), made.trace.whole_weights
+def _answer(trace: Trace, held: Array) -> tuple[float, float]:
+    """The right answers, lowest and highest, as only a simulation knows them."""
+    objective, weights = built_in(trace.objective), trace.whole_weights
     if isinstance(objective, Mean):
         return (float(np.average(held, weights=weights)),) * 2
     low, high = objective.answer(held, weights)
     return float(low), float(high)
 
 
-def _found(made: Made, x: Array) -> float:
-    if made.trace.answer is not None:
-        return made.trace.answer[made.coordinate]
-    return float(x[-1].min() / 2 + x[-1].max() / 2)
+def _proof(made: Made, x: Array, met: bool) -> tuple[str | None, float | None]:
+    """What proves the answer, in the words of a result, and the answer; nothing where nothing does.
+
+    Args:
+        made: the run.
+        x: the last one.
+        met: whether enough weight is on either side of it. Of a file it is not known to what tolerance it was made.
+    """
+    trace, result, spread = made.trace, made.result, float(np.ptp(x)) if x.size else 0.0
+    if trace.answer is not None:
+        words = f"exact, by the totals of {count_steps(trace)} probes"
+        return words if result is None else dict(result.rows())["proof"], trace.answer[made.coordinate]
+    middle = float(x.min() / 2 + x.max() / 2)
+    if result is not None:
+        return (dict(result.rows())["proof"], middle) if result.certified else (None, None)
+    tolerance = Certified().tolerance * _one(trace.parameters.get("scale", 1.0), made.coordinate)
+    return (f"certified to within {spread:.3g}", middle) if met and spread <= tolerance else (None, None)
+
+
+def _show(found: float | None, digits: int = 10) -> str:
+    return "" if found is None else tidy_power(f"{found:.{digits}g}")
 
 
 def _result(made: Made) -> Facts | None:
@@ -345,13 +369,11 @@ def _result(made: Made) -> Facts | None:
     result = made.result
     if result is None:
         return None
-    certificate, standing = result.certificate, result.standing
+    certificate, standing, told = result.certificate, result.standing, dict(result.rows())
     return {
-        "value": float(np.atleast_1d(result.value)[made.coordinate]),
-        "certified": result.certified,
+        "rows": {what: told[what] for what in ("method", "exposed")},
         "rounds": result.rounds,
         "tolerance": None if certificate is None else certificate.tolerance,
-        "spread": None if certificate is None else certificate.spread,
         "proof": None if standing is None else {**standing[made.coordinate]._asdict(), "probes": result.probes},
     }
 

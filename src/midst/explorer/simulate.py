@@ -20,13 +20,24 @@ from midst.dp.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, Offset, 
 from midst.errors import InputError
 from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
 from midst.graphs import Graph
-from midst.methods import After, Certified, Consensus, Method, Search, Stop, rules_of
+from midst.methods import (
+    After,
+    Certified,
+    Consensus,
+    Method,
+    Paper,
+    Search,
+    Stop,
+    require_participants,
+    rules_of,
+)
 from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
 from midst.privacy.priors import Prior
 from midst.problems import Problem
 from midst.progress import Progress
+from midst.recorder import Record
 from midst.result import Result
 from midst.solving import solve
 from midst.system import RNG, Streams, settle, streams
@@ -36,6 +47,7 @@ from midst.types import Array
 Stopped = Literal["exact", "certified", "asked", "full"]
 
 _OPTIONS = {"rgg": ("radius",), "er": ("p",), "ws": ("k", "p"), "ba": ("m",), "regular": ("k",)}
+_OFFSET = 0.1  # of the scale: the paper's, where the standard deviation of an offset is not given
 _SAMPLES = 2_000  # by which the distribution of a noised value is known, where it has no formula
 
 
@@ -87,7 +99,8 @@ class Ready:
             Refused: the library refuses what it could only see now.
         """
         with blame("c", "stop", "tolerance"):
-            result = solve(self.problem, self.method, rng=self.rng, record="all", throw=False, progress=progress)
+            record: Record = "all" if isinstance(self.method, Consensus) else "auto"
+            result = solve(self.problem, self.method, rng=self.rng, record=record, throw=False, progress=progress)
         noised = self.mechanism is not None
         return Made(
             result.trace,
@@ -110,7 +123,7 @@ class Ready:
         notes = []
         settings = self.settings
         if settings.method == "consensus" and settings.stop == "exact" and isinstance(self.problem.objective, Mean):
-            notes.append("the mean is none of the values, so it cannot be searched for: certified to 1e-6 instead")
+            notes.append("the iteration has no exact finish for a mean: certified to 1e-6 instead")
         if self.mechanism is not None:
             notes.append(tell_noise(self.mechanism, self.prior))
         return notes
@@ -141,7 +154,7 @@ def prepare(settings: Settings) -> Ready:
     with blame("prior_b", "prior_a"):
         prior = _prior(settings.prior, *_believed(settings, truth))
     with blame("dp", "epsilon", "delta", "offset", "low", "high"):
-        mechanism = _mechanism(settings)
+        mechanism = _mechanism(settings, prior)
         problem = truth if mechanism is None else privatise(truth, mechanism, noise)
     method = _method(settings, problem)
     return Ready(settings, truth, problem, method, rng, _adversary(settings, graph), prior, mechanism)
@@ -253,17 +266,27 @@ def _prior(kind: str, a: float, b: float) -> Prior:
     return cast(Prior, kinds[kind](a, b))
 
 
-def _mechanism(settings: Settings) -> Mechanism | None:
-    bounds = (settings.low, settings.high)
+def _mechanism(settings: Settings, prior: Prior) -> Mechanism | None:
+    """The noise; what is not given of it is chosen from what is believed of the numbers, or public about them."""
     match settings.dp:
         case "offset":
-            return Offset(settings.offset)
+            return Offset(_OFFSET * prior.scale if settings.offset is None else settings.offset)
         case "gaussian":
-            return GaussianNoise(settings.epsilon, settings.delta, bounds)
+            return GaussianNoise(settings.epsilon, settings.delta, _clipping(settings, prior))
         case "laplace":
-            return LaplaceNoise(settings.epsilon, bounds)
+            return LaplaceNoise(settings.epsilon, _clipping(settings, prior))
         case _:
             return None
+
+
+def _clipping(settings: Settings, prior: Prior) -> tuple[float, float]:
+    """To what numbers are clipped: as given, else the public bounds, else where most numbers are that were drawn."""
+    low = settings.least if settings.low is None else settings.low
+    high = settings.most if settings.high is None else settings.high
+    if settings.numbers and (low is None or high is None):
+        raise InputError("low and high are needed, to which your numbers are clipped; give them, or public bounds")
+    middle, reach = prior.quantile(0.5), 3 * prior.scale
+    return middle - reach if low is None else low, middle + reach if high is None else high
 
 
 def tell_noise(mechanism: Mechanism, prior: Prior) -> str:
@@ -292,14 +315,23 @@ def _method(settings: Settings, problem: Problem) -> Method:
     if settings.method == "search":
         with blame("arity"):
             search = Search(settings.arity)
+        with blame("edges" if settings.edges else "numbers" if settings.numbers else "n"):
+            require_participants(problem.graph.n)
         with blame("objective"):
+            if isinstance(problem.objective, Mean):
+                raise InputError("a mean by search is one masked sum: there is no picture of it; try by consensus")
             rules_of(problem, search)
         return search
-    parameters: dict[str, Any] = {"c": settings.c, "theta": settings.theta, "mu": settings.mu, "sigma": settings.sigma}
+    parameters: dict[str, Any] = {"c": settings.c, "mu": settings.mu, "sigma": settings.sigma}
+    theta = settings.theta if settings.method == "consensus" else 0.5
     with blame("c", "theta", "mu", "sigma"):
-        settle(problem, **parameters)
+        settle(problem, theta=theta, **parameters)
+    if settings.method == "paper":
+        with blame("objective"):
+            Paper().of(problem)
+        return Paper(**parameters, limit=settings.limit)
     with blame("stop", "tolerance"):
-        return Consensus(**parameters, stop=_stop(settings), limit=settings.limit)
+        return Consensus(**parameters, theta=theta, stop=_stop(settings), limit=settings.limit)
 
 
 def _stop(settings: Settings) -> Stop | None:

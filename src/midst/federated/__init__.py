@@ -5,7 +5,8 @@ aggregating  all clients in one process: what comes out, and what it costs and g
 client       one client of a real network, round after round
 flower       a strategy for Flower
 
-By a search of bits (`protocol/vectors`): nobody sends a number of its own, only masked counts.
+By a search of bits (`protocol/vectors`): nobody sends a number of its own, only masked counts. The median is robust
+against bad updates. A client that lies about its counts can put any coordinate anywhere, and nothing names it.
 """
 
 from midst.federated.aggregating import (

@@ -6,7 +6,8 @@ Rules:
 - What is averaged is rounded to a public resolution first: floats cannot be added up behind masks. Totals are exact.
 - Everything is checked before the first coordinate is searched.
 - Who computes which chunk changes no result.
-- A client may attack by what it submits. How it takes part is another matter: all follow the protocol.
+- A client may attack by what it submits. How it takes part is another matter: all follow the protocol. Between real
+  clients, one that does not can put any coordinate anywhere (docs/federated.md).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from midst.graphs.spanning import Tree, spanning_tree
 from midst.objectives import ENDS, Quantile
 from midst.privacy.priors import Prior
 from midst.privacy.vectors import LeakageCount, VectorLeakage, add_up_leakage, check_leakage
+from midst.problems import names_of
 from midst.progress import watch_tasks
 from midst.protocol.vectors.lanes import packed_bytes
 from midst.protocol.vectors.layout import Chunk, Layout
@@ -110,6 +112,9 @@ def coordinate_median(
 ) -> Aggregate:
     """The median of every coordinate of the clients' updates.
 
+    While fewer than half of the clients submit bad updates, each median lies between two honest ones. On a network this
+    holds if all follow the protocol: a client that lies about its counts can put any coordinate anywhere.
+
     Args:
         updates: one a client: an array, or dictionaries, lists or tuples of arrays; all of one structure.
         definition: the low or the high of the two medians of an even number of clients. NumPy's is their mean.
@@ -158,6 +163,8 @@ def coordinate_quantile(
 
 def trimmed_mean(updates: Sequence[Update], trim: int, **options: Unpack[AggregateOptions]) -> Aggregate:
     """Of every coordinate, the mean of what is left without its smallest and its largest values.
+
+    It lies between two honest values if no more than `trim` clients are bad, and all follow the protocol.
 
     Args:
         updates: one a client; see `coordinate_median`.
@@ -287,9 +294,10 @@ def _whole(weights: ArrayLike | None, clients: int) -> tuple[int, ...]:
     if weights is None:
         return (1,) * clients
     given = np.asarray(weights)
-    if given.shape != (clients,) or given.dtype.kind not in "iuf" or not (given == np.rint(given)).all():
-        raise InputError("weights must be one whole number a client")
-    whole = tuple(map(int, given))
+    odd = np.ma.is_masked(weights) or names_of(weights) not in (None, [*range(clients)])
+    if odd or given.shape != (clients,) or given.dtype.kind not in "iuf" or not (given == np.rint(given)).all():
+        raise InputError("weights must be one whole number a client, in their order, without a mask or names")
+    whole = tuple(map(int, np.array(weights, object)))  # a list of whole numbers and floats is no array of floats here
     if min(whole, default=0) < 0 or not 0 < sum(whole) < 2**62:
         raise InputError("weights must be whole numbers from 0 on, and not all of them 0")
     return whole

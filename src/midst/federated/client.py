@@ -4,7 +4,8 @@ Rules:
 - The network runs in a thread of its own while the caller trains. `aggregate` waits; nothing else does.
 - Everything that must not be forgotten is in the journal, in the state folder: keys are agreed on once, and a process
   that is started again, or a new one for every round, goes on where the last one stopped. A round that is over is not
-  begun again: asked for it by its number, its aggregate is given once more.
+  begun again: asked for it by its number, its aggregate is given once more. A round that has begun goes on with the
+  update that it began with, whatever has been trained since: the others have been told of that one.
 - An update is refused before anything is sent where it does not fit the charter; errors never repeat a number.
 """
 
@@ -14,13 +15,14 @@ import asyncio
 import os
 import threading
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from midst.dp.ledger import Entry, Ledger
-from midst.errors import Aborted, InputError
+from midst.errors import Aborted, InputError, MidstWarning
 from midst.federated.updates import Leaf, Update, fit, flatten, rebuild
 from midst.net.answer import Answer
 from midst.net.charter import Charter, check_identity, split_address
@@ -154,14 +156,16 @@ class Client:
     def aggregate(self, update: Update, round: int | None = None, *, timeout: float | None = None) -> Round:
         """Take part in a round, and wait until its aggregate is certified by all.
 
+        All clients have the same one. That no client lied about its counts is not proved.
+
         Args:
-            update: an array, or dictionaries, lists or tuples of arrays, as the charter lists them.
+            update: an array, or dictionaries, lists or tuples of arrays, as the charter lists them. A round that had
+                begun before this client was started again goes on with the update of then, and a warning says so.
             round: which, from 0 on; the next if not given. The last one that is over gives its aggregate once more.
             timeout: seconds after which to give up waiting; the round goes on, and can be asked for again.
 
         Raises:
-            InputError: the update does not fit the charter, is not the one this round began with, or the session or
-                the round is another.
+            InputError: the update does not fit the charter, or the session or the round is another.
             Aborted: the session has ended without it, and says because of whom.
             TimeoutError: it is not over yet.
         """
@@ -228,28 +232,28 @@ class Client:
         return fit(flatten(update, self.name), layout, self.name, "the charter")
 
     def _offer(self, arrays: list[Leaf]) -> None:
-        """Hand the update to the network's thread, and wait until it has it."""
-        taken: list[Exception | None] = []
+        """Hand the update to the network's thread, and wait until it has it, or has another one for this round."""
+        taken: list[bool] = []
 
         def offer() -> None:
-            error: Exception | None = None
+            new = True
             try:
                 self._vectors.offer(arrays)
             except ValueError:
-                error = InputError(f"the update of {self.name} is not the one this round began with; give that one")
+                new = False
             with self._changed:
-                taken.append(error)
+                taken.append(new)
                 self._changed.notify_all()
-            if error is None:
-                self._driver.wake()
+            self._driver.wake()
 
         with self._changed:
             if self._ending is None:
                 self._loop.call_soon_threadsafe(offer)
             while not taken and self._ending is None:
                 self._changed.wait()
-        if taken and taken[0] is not None:
-            raise taken[0]
+        if taken and not taken[0]:
+            said = f"this round had begun with another update of {self.name}, and goes on with that one"
+            warnings.warn(said, MidstWarning, stacklevel=3)
 
     def _last(self) -> Finished:
         if self._finished is not None:

@@ -42,7 +42,10 @@ _FEW = 3  # nodes, and reasons, named in an error
 
 
 class AmongClients(FedAvg):
-    """A strategy by which the clients find the aggregate among themselves; what it is, their charter says."""
+    """A strategy by which the clients find the aggregate among themselves; what it is, their charter says.
+
+    A client that lies in their protocol, about its counts, can put any number of it anywhere, and nobody notices.
+    """
 
     def __init__(self, clients: int, **options: Any) -> None:
         """Nothing is sent yet.

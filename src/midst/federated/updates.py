@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
+from midst.problems import names_of
 from midst.protocol.vectors.formats import find_dtype
 from midst.protocol.vectors.layout import ArraySpec, Layout
 
@@ -127,6 +128,8 @@ def _leaves(update: Update, route: tuple[Any, ...] = ()) -> Iterator[tuple[str, 
 
 
 def _array(leaf: Any, where: str) -> Leaf:
+    if np.ma.is_masked(leaf) or hasattr(leaf, "columns") or (names := names_of(leaf) or []) != [*range(len(names))]:
+        raise InputError(f"{where} has a mask, or names; fill it in, and give a dictionary, or to_numpy() in one order")
     for name in ("detach", "cpu"):  # a torch tensor may be part of a computation, and on a device
         method = getattr(leaf, name, None)
         leaf = method() if callable(method) else leaf

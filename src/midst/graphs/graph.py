@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from numbers import Integral
@@ -165,7 +165,30 @@ class Graph:
 
     def label(self, i: int) -> str:
         """The name of node i, for people."""
-        return self.labels[i] if self.labels else str(i)
+        return self.labels[i] if self.labels and i < self.n else str(i)
+
+    def names(self, nodes: Iterable[int]) -> tuple[int | str, ...]:
+        """The names of some nodes, as results and JSON have them: labels, or numbers where the graph has no labels."""
+        return tuple(int(i) if self.labels is None else self.labels[i] for i in nodes)
+
+    def index(self, name: int | str, what: str = "node") -> int:
+        """The number of a node, by its name; 3 and "3" are the same name, and an error calls the node `what`.
+
+        Raises:
+            InputError: no node has this name.
+        """
+        text = str(name)
+        if text not in self._numbers:
+            shown = text if text.isprintable() else ascii(text)
+            known = self.labels and (
+                closest(text, self.labels) or f"; the nodes are {', '.join(_shorten(self.labels, 6, str))}"
+            )
+            raise InputError(f"{what} {shown} does not exist{known or f'; the nodes are 0 to {self.n - 1}'}")
+        return self._numbers[text]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {self.label(i): i for i in range(self.n)}
 
     def with_labels(self, labels: Sequence[str]) -> Graph:
         """The same graph with other names for its nodes.

@@ -98,9 +98,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
             return statistics_standing(verified)
         if self.rank_error is not None:
             return noise_standing(self.rank_error)
-        if not self.proof and self.bound == 0:
-            return statistics_standing(verified)  # a mean, by one sum
-        if not self.proof:
+        if not self.proof and self.bound:
             return "bound", f"within {self.bound:.3g} by residuals, if nobody lied"
         return counts_standing(self.proof, verified)
 
@@ -148,8 +146,10 @@ def named_counts(proofs: Iterable[Count]) -> list[dict[str, int]]:
     return [dict(zip(("below", "above", "total"), count, strict=True)) for count in proofs]
 
 
-def counts_standing(proofs: Iterable[Count], verified: bool) -> tuple[str, str]:
-    """What the counts of an answer are, in a word, and themselves in words."""
+def counts_standing(proofs: Sequence[Count], verified: bool) -> tuple[str, str]:
+    """The standing of an answer by its counts, in a word and in words; of a mean, which has none, by its sum."""
+    if not proofs:
+        return statistics_standing(verified)
     words = counts_in_words(proofs)
     return ("proof", words) if verified else ("counts", f"{words}; votes were not proved")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Start(msgspec.Struct, frozen=True):
-    """What is watched: a whole network, or (`all` is False) one real node of it."""
+    """What is watched: a whole network, or (`all` is False) one real node of it; and whether votes are proved."""
 
     names: tuple[str, ...]
     edges: list[list[int]]
@@ -23,6 +23,7 @@ class Start(msgspec.Struct, frozen=True):
     method: str
     all: bool
     own: int | None = msgspec.field(name="self")
+    verified: bool = False
 
 
 class Searching(msgspec.Struct, frozen=True):

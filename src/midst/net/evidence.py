@@ -8,44 +8,47 @@ Rules:
 
 from __future__ import annotations
 
-import base64
 import json
 import struct
 from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from midst._version import __version__
 from midst.errors import InputError
 from midst.net.charter import Charter
 from midst.net.notary import charter_verifier
 from midst.protocol.course import Evidence, judge
 from midst.protocol.statements import Malformed
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from midst.net.results import ResultFile
+
+FORMAT = 2
+Hex = Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{2})*\Z")]
+Word = Annotated[str, msgspec.Meta(pattern=r"\A(0|[1-9][0-9]{0,19})\Z")]
 
 
 class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A statement and its signature, in hexadecimal."""
 
-    statement: str
-    signature: str
+    statement: Hex
+    signature: Hex
 
 
 class EvidenceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is in the file: bytes in hexadecimal, DER in base64, keys of a search as decimal strings."""
+    """What is in the file: bytes in hexadecimal, keys of a search as decimal strings."""
 
-    midst_evidence: int
-    midst: str
+    midst_evidence: Annotated[int, msgspec.Meta(ge=FORMAT, le=FORMAT)]
     session: str
-    charter: str
+    charter: Hex
     about: list[str]
     statements: list[Signed]
-    certificates: list[str]
-    tags: list[str]
-    opening: list[list[str]]
-    totals: list[list[str]]
-    seals: list[str]
+    certificates: list[Hex]
+    tags: list[Hex]
+    opening: list[list[Word]]
+    totals: list[list[Word]]
+    seals: list[Hex]
 
 
 def evidence_json(charter: Charter, evidence: Evidence) -> bytes:
@@ -53,12 +56,11 @@ def evidence_json(charter: Charter, evidence: Evidence) -> bytes:
     accused = judge(evidence, charter.agreement(evidence.opening), partial(charter_verifier, charter)).accused
     file = EvidenceFile(
         midst_evidence=FORMAT,
-        midst=__version__,
         session=charter.session,
         charter=charter.digest.hex(),
         about=[charter.names[i] for i in accused],
         statements=[Signed(body.hex(), signature.hex()) for body, signature in evidence.statements],
-        certificates=[base64.b64encode(each).decode() for each in evidence.certificates],
+        certificates=[each.hex() for each in evidence.certificates],
         tags=[each.hex() for each in evidence.tags],
         opening=[list(map(str, keys)) for keys in evidence.opening],
         totals=[list(map(str, totals)) for totals in evidence.totals],
@@ -73,28 +75,31 @@ def verify_evidence(charter: Charter, file: EvidenceFile) -> tuple[tuple[str, ..
     Raises:
         InputError: it shows nothing; says what is wrong with it.
     """
-    if file.midst_evidence != FORMAT:
-        raise InputError(f"evidence of format {file.midst_evidence}; this midst reads {FORMAT}")
-    check_digest(charter, file.charter)
+    check_charter(charter, file)
     try:
         evidence = _read(file)
         verdict = judge(evidence, charter.agreement(evidence.opening), partial(charter_verifier, charter))
     except (ValueError, OverflowError, struct.error, Malformed) as error:
         reason = error if isinstance(error, Malformed) else "a number or a key in it is damaged"
         raise InputError(f"no evidence: {reason}") from None
-    return tuple(charter.names[i] for i in verdict.accused), verdict.text
+    names = tuple(charter.names[i] for i in verdict.accused)
+    if tuple(file.about) != names:
+        raise InputError("no evidence: about is not whom its statements convict")
+    return names, verdict.text
 
 
-def check_digest(charter: Charter, said: str) -> None:
-    """Refuses a file of another charter than one's own, by the digest that stands in it."""
-    if said != charter.digest.hex():
-        raise InputError(f"it is of charter {said[:64]}, and yours is {charter.digest.hex()}; compare both")
+def check_charter(charter: Charter, file: ResultFile | EvidenceFile) -> None:
+    """Refuse a file of another charter or session than one's own."""
+    if file.charter != charter.digest.hex():
+        raise InputError(f"it is of charter {file.charter[:64]}, and yours is {charter.digest.hex()}; compare both")
+    if file.session != charter.session:
+        raise InputError(f"its session is not the charter's, {charter.session}")
 
 
 def _read(file: EvidenceFile) -> Evidence:
     return Evidence(
         statements=tuple((bytes.fromhex(one.statement), bytes.fromhex(one.signature)) for one in file.statements),
-        certificates=tuple(base64.b64decode(each, validate=True) for each in file.certificates),
+        certificates=tuple(map(bytes.fromhex, file.certificates)),
         tags=tuple(map(bytes.fromhex, file.tags)),
         opening=tuple(tuple(map(int, keys)) for keys in file.opening),
         totals=tuple(tuple(map(int, totals)) for totals in file.totals),

@@ -199,6 +199,7 @@ class DiskFile:
             raise InputError(f"{path}: another midst node is running this session") from None
         with contextlib.suppress(FileNotFoundError):
             self._handle = os.open(path, _OPEN)
+            sync_folder(path.parent)  # the process that put it there may have been killed before its name was on disk
         if self._handle != _CLOSED and os.fstat(self._handle).st_size == 0:
             raise InputError(f"{path}: damaged: it is empty; the session cannot be resumed, start a new one")
 

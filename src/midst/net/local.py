@@ -46,7 +46,7 @@ from midst.net.answer import Answer
 from midst.net.charter import Charter, make_charter, split_address
 from midst.net.driver import Driver
 from midst.net.events import End, Event, moment
-from midst.net.identity.certificates import signature_checker
+from midst.net.identity.certificates import check_name, signature_checker
 from midst.net.identity.keys import Identity, load_identity, make_identity
 from midst.net.journal import DiskFile, Journal
 from midst.net.notary import CertifiedNotary
@@ -88,7 +88,8 @@ def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
     """
     make_room(graph.n, len(_PORTS))
     with hold_ports(graph.n) as ports, _passing_folder() as folder:
-        names = [f"node{i}" for i in range(graph.n)]
+        own = graph.labels or [f"node{i}" for i in range(graph.n)]
+        names = [check_name(name, f"the name of node {name!a:.70}") for name in own]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MidstWarning)  # these keys are nobody's, and gone when it is over
             made = [make_identity(name, folder / name, days=1) for name in names]

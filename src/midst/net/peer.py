@@ -30,8 +30,8 @@ from midst.errors import Aborted
 from midst.net.answer import Answer
 from midst.net.charter import differing
 from midst.net.gossip import pack_bits
-from midst.net.records import Began, Broken, Ended, Inputs, Met, encode_record
-from midst.net.session import Session, name_together
+from midst.net.records import Broken, Ended, Inputs, Met, encode_record
+from midst.net.session import Session, name_together, settle
 from midst.net.wire import (
     PROTOCOL,
     Away,
@@ -509,9 +509,8 @@ class Peer:
         return True
 
     def _settle(self) -> bool:
-        """After a round about vectors, write the journal anew with what is needed of it; whether that succeeded."""
-        kept = None if self.exchange.vectors is None else self.exchange.vectors.settled()
-        return kept is None or self._write(lambda: self._journal.forget(encode_record(Began(self.opening, kept))))
+        """After a round about vectors, keep what is needed of it; whether that succeeded."""
+        return self._write(lambda: settle(self.exchange, self.opening, self._journal))
 
     def _finish(self, answer: Answer, now: float) -> None:
         self.ending, self._ended, self._last_words = answer, now, []

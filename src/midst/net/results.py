@@ -4,56 +4,54 @@ Rules:
 - It holds what the search made public, everybody's signature on it, and the certificates to check them by, and
   nothing else.
 - Checking trusts one's own charter and nothing in the file: the answer is computed anew from the totals, and must be
-  the one that all have signed.
+  the one that all have signed. Every field is checked, and has one spelling: a file that was edited is refused.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import struct
+from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 
-from midst._version import __version__
 from midst.errors import InputError
 from midst.net.answer import Answer, Found, Table, one_or_list, read_search
 from midst.net.charter import Charter
-from midst.net.evidence import EvidenceFile, check_digest
+from midst.net.evidence import EvidenceFile, Hex, Word, check_charter
 from midst.net.notary import charter_verifier
 from midst.protocol.course import Transcript, verify_transcript
-from midst.protocol.statements import Malformed, Statement, announce, make_body
+from midst.protocol.statements import INSTANCE_BYTES, Malformed, Statement, announce, make_body
 
-FORMAT = 3
+FORMAT = 4
 _LARGEST_FILE = 64 * 2**20  # bytes
 
 
 class Signer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One participant: what it announced, and its signature on the answer; bytes in hexadecimal, DER in base64."""
+    """One participant: what it announced, and its signature on the answer; bytes in hexadecimal."""
 
     name: str
-    instance: str
-    key: str
-    values: int
-    certificate: str
-    signature: str
+    instance: Annotated[Hex, msgspec.Meta(min_length=2 * INSTANCE_BYTES, max_length=2 * INSTANCE_BYTES)]
+    key: Annotated[Hex, msgspec.Meta(min_length=64, max_length=64)]
+    values: Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+    certificate: Hex
+    signature: Hex
 
 
 class ResultFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is in the file; keys of a search are decimal strings, since not every reader of JSON has 64 bits."""
 
-    midst_result: int
-    midst: str
+    midst_result: Annotated[int, msgspec.Meta(ge=FORMAT, le=FORMAT)]
     session: str
-    charter: str
+    charter: Hex
     objective: str
     value: float | list[float] | None
     statistics: Table | None
-    opening: list[list[str]]
-    totals: list[list[str]]
-    seals: list[str]
+    opening: list[list[Word]]
+    totals: list[list[Word]]
+    seals: list[Hex]
     participants: list[Signer]
 
 
@@ -70,12 +68,10 @@ def result_json(charter: Charter, answer: Answer) -> bytes:
     for body, signature in zip(transcript.announcements, transcript.signatures, strict=True):
         said = Statement(body, b"")
         instance, key, count, certificate = said.announced()
-        shown = base64.b64encode(certificate).decode()
         name = charter.names[said.signer]
-        signers.append(Signer(name, instance.hex(), key.hex(), count, shown, signature.hex()))
+        signers.append(Signer(name, instance.hex(), key.hex(), count, certificate.hex(), signature.hex()))
     file = ResultFile(
         midst_result=FORMAT,
-        midst=__version__,
         session=charter.session,
         charter=charter.digest.hex(),
         objective=charter.title,
@@ -93,21 +89,33 @@ def read_result(path: str | Path) -> ResultFile | EvidenceFile:
     """The file of a result, or of evidence, read.
 
     Raises:
-        InputError: there is none, or it is neither.
+        InputError: there is none, or it is neither; names the field.
     """
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST_FILE + 1)
-        if len(text) > _LARGEST_FILE:
-            raise InputError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB; that is no result")
-        plain = msgspec.json.decode(text)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    if len(text) > _LARGEST_FILE:
+        raise InputError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB; that is no result")
+    try:
+        plain = json.loads(text, object_pairs_hook=_once)
         if isinstance(plain, dict) and "midst_evidence" in plain:
             return msgspec.convert(plain, EvidenceFile)
         return msgspec.convert(plain, ResultFile)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InputError(f"{path}: not a result that midst node or midst up wrote with --out") from None
+    except msgspec.ValidationError as error:
+        reason = ascii(str(error).replace("`", ""))[1:-1]  # fields have any names
+    except (ValueError, OverflowError, RecursionError):
+        reason = "not JSON"
+    raise InputError(f"{path}: not a result that this version of midst wrote with --out: {reason[:200]}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object in which no field stands twice: readers would take different ones."""
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise msgspec.ValidationError(f"field {name} is there twice")
+    return dict(pairs)
 
 
 def verify_result(charter: Charter, result: ResultFile) -> Found:
@@ -116,21 +124,21 @@ def verify_result(charter: Charter, result: ResultFile) -> Found:
     Raises:
         InputError: it does not prove what it says; what is wrong, and whose part.
     """
-    if result.midst_result != FORMAT:
-        raise InputError(f"a result of format {result.midst_result}; this midst reads {FORMAT}")
-    check_digest(charter, result.charter)
+    check_charter(charter, result)
     if tuple(one.name for one in result.participants) != charter.names:
-        raise InputError("its participants are not the charter's")
+        raise InputError("the names of its participants are not the charter's")
     try:
         transcript = _transcript(result)
         agreement = charter.agreement(transcript.opening)
         search = verify_transcript(transcript, agreement, partial(charter_verifier, charter), charter.names)
-    except (ValueError, OverflowError, struct.error, Malformed) as error:
+    except (ValueError, OverflowError, Malformed) as error:
         reason = error if isinstance(error, Malformed) else "a number or a key in it is damaged"
-        raise InputError(f"not certified: {reason}") from None
+        raise InputError(f"not certified: {reason}; see its opening, totals, seals and participants") from None
     found = read_search(charter, search)
-    if (one_or_list(found.values) if found.values else None) != result.value or found.statistics != result.statistics:
-        raise InputError("not certified: the totals that all have signed give another answer than the file says")
+    value = one_or_list(found.values) if found.values else None
+    for name, right in {"objective": charter.title, "value": value, "statistics": found.statistics}.items():
+        if json.dumps(getattr(result, name), sort_keys=True) != json.dumps(right, sort_keys=True):
+            raise InputError(f"not certified: what all have signed has another {name} than the file")
     return found
 
 
@@ -144,7 +152,7 @@ def _transcript(result: ResultFile) -> Transcript:
                 bytes.fromhex(one.instance),
                 bytes.fromhex(one.key),
                 one.values,
-                base64.b64decode(one.certificate, validate=True),
+                bytes.fromhex(one.certificate),
             ),
         )
         for number, one in enumerate(result.participants)

@@ -75,7 +75,21 @@ def resume(
                 _step(session, frames)
                 if watch is not None:
                     watch(session.exchange)
+    # A crash came before a round that is over was settled. The next record must not stand behind that round's: it would
+    # go when this is written, and with it an update that others may have been told of.
+    settle(session.exchange, begun, journal)
     return session
+
+
+def settle(exchange: Exchange, opening: Opening, journal: Journal) -> None:
+    """After a round about vectors, write the journal anew with what is needed of it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    kept = None if exchange.vectors is None else exchange.vectors.settled()
+    if kept is not None:
+        journal.forget(encode_record(Began(opening, kept)))
 
 
 def journal_file(folder: Path, charter: Charter, name: str) -> Path:

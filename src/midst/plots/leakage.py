@@ -15,7 +15,7 @@ import numpy as np
 
 from midst.errors import MissingExtra
 from midst.plots.picture import draw
-from midst.plots.style import EXPOSED, HIDDEN, LIGHT_GREY, Width
+from midst.plots.style import EXPOSED, HIDDEN, LIGHT_GREY, Width, short_name
 from midst.privacy.audit import Leakage
 
 try:
@@ -122,3 +122,7 @@ def _finish(axes: Axes, leakage: Leakage) -> None:
         axes.tick_params(axis="x", labelsize=8)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    names = [short_name(leakage.graph.label(i)) for i in range(count)]
+    axes.xaxis.set_major_formatter(lambda x, _: names[round(x)] if 0 <= x <= count - 1 else "")
+    if leakage.graph.labels is not None and max(map(len, names)) > 3:
+        axes.tick_params(axis="x", rotation=90)

@@ -26,7 +26,7 @@ from midst.graphs import Graph
 from midst.objectives import Quantile
 from midst.plots.funnel import ProbeRow, count_steps, find_places, make_rows
 from midst.plots.picture import check_choice, draw, make_figure, print_size
-from midst.plots.style import EXPOSED, GREEN, HIDDEN, LIGHT_GREY, WIDTH_NAMES, Width, log_spaced, tidy_power
+from midst.plots.style import EXPOSED, GREEN, HIDDEN, LIGHT_GREY, WIDTH_NAMES, Width, log_spaced, short_name, tidy_power
 from midst.result import Result
 from midst.trace import Trace, refuse_sum
 from midst.types import Array, Bools, Ints
@@ -240,7 +240,7 @@ def _are_sent(trace: Trace) -> bool:
 def _draw_network(axes: Axes, result: Result) -> None:
     graph = result.trace.graph
     place = _part(arrange(graph)) if graph.n <= _NUMBERED else arrange(graph)
-    exposed = np.isin(np.arange(graph.n), result.exposed if result.trace.tells else ())
+    exposed = np.isin(np.arange(graph.n), result._exposed if result.trace.tells else ())
     once = np.flatnonzero(graph.source < graph.target)
     edges, dots = _thin(once, _LINES), _thin(np.arange(graph.n), _DOTS)
     strength = float(np.clip(40 / np.sqrt(edges.size), 0.15, 1.0))
@@ -269,9 +269,17 @@ def _draw_network(axes: Axes, result: Result) -> None:
             )
             axes.scatter([], [], s=60, c=colour, marker=marker, linewidths=0, label=name)
     if graph.n <= _NUMBERED:
-        for i, (x, y) in enumerate(place):
-            name = graph.label(i) if len(graph.label(i)) <= 3 else str(i)
-            axes.annotate(name, (x, y), color="white", fontsize=8, ha="center", va="center_baseline", weight="bold")
+        names = [short_name(graph.label(i), 12 if graph.n <= 15 else 7) for i in range(graph.n)]
+        look: dict[str, Any] = {"color": "white", "weight": "bold", "va": "center_baseline"}
+        if below := max(map(len, names)) > 3:
+            look = {"va": "top", "path_effects": [withStroke(linewidth=2.5, foreground="white")]}
+        look |= {
+            "xytext": (0, -9 * below),
+            "textcoords": "offset points",
+            "fontsize": 6.5 if below and graph.n > 15 else 8,
+        }
+        for name, where in zip(names, place, strict=True):
+            axes.annotate(name, where, ha="center", **look)
     shown = f"{_some(dots.size, graph.n)} nodes, {_some(edges.size, once.size)} edges"
     axes.set_title(f"{graph.name}, {shown}", fontsize=10)
     middle, reach = (place.max(axis=0) + place.min(axis=0)) / 2, 0.56 * np.ptp(place, axis=0).max()

@@ -25,6 +25,12 @@ def show_number(number: float | None, form: str = "g") -> str:
     return "the default" if number is None else format(number, form).replace("-", "−")
 
 
+def short_name(label: str, most: int = 12) -> str:
+    """The name of a node as a picture has it: of a long one both ends; never as a formula."""
+    cut = label if len(label) <= most else f"{label[: most - 5]}…{label[-4:]}"
+    return cut.replace("$", r"\$")
+
+
 def tidy_power(word: str) -> str:
     """A number with as short a power of ten as people write: −1e6 and not -1e+06."""
     mantissa, _, power = word.partition("e")

@@ -55,12 +55,8 @@ def by_sides(view: View, priors: list[Prior], cells: Array) -> Beliefs:
 
 def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The value of a node that was heard twice in a row with the same message."""
-    heard = (
-        observation
-        for observation in view.observations
-        if isinstance(observation, Heard) and observation.value is not None
-    )
-    return {observation.node: _between(priors, observation.node, value=observation.value) for observation in heard}
+    heard = [each for each in view.observations if isinstance(each, Heard) and each.value is not None]
+    return {each.node: _between(view, priors, each.node, each.value) for each in heard}
 
 
 def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
@@ -75,7 +71,7 @@ def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
         if isinstance(observation, Heard) and left + right > 0 and len(q) > 2 and np.isfinite(q[-1, i]):
             seen = track_offset(i, view.messages[:, i], q[:, i], left, right)
             if seen.shift is not None or seen.value is not None:
-                found[i] = _between(priors, i, seen.lower, seen.upper, seen.value)
+                found[i] = _between(view, priors, i, seen.value, seen.lower, seen.upper)
     return found
 
 
@@ -84,7 +80,7 @@ def by_inversion(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     if view.messages is None or all(not isinstance(observation, Unseen) for observation in view.observations):
         return {}
     values = read_plateaus(view.public, view.messages)
-    return {i: _between(priors, i, value=value) for i, value in values.items()}
+    return {i: _between(view, priors, i, value) for i, value in values.items()}
 
 
 def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
@@ -93,7 +89,7 @@ def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     if view.messages is None or view.sums is None or public.curvature.any() or public.sigma == 0:
         return {}
     graph = public.graph
-    corrupt = np.isin(np.arange(graph.n), view.adversary.corrupt)
+    corrupt = np.isin(np.arange(graph.n), view.adversary.check(graph))
     honest = np.bincount(graph.source[~corrupt[graph.target]], minlength=graph.n)
     found: Beliefs = {}
     for observation in view.observations:
@@ -178,10 +174,9 @@ def _name(name: str, beliefs: Beliefs) -> dict[int, Belief]:
     return {i: Belief(posterior, name) for i, posterior in beliefs.items()}
 
 
-def _between(
-    priors: list[Prior], i: int, lower: float = -math.inf, upper: float = math.inf, value: float | None = None
-) -> Posterior:
-    return single(priors[i], i, *((lower, upper) if value is None else (value, value)))
+def _between(view: View, priors: list[Prior], i: int, value: float | None, *ends: float) -> Posterior:
+    lower, upper = ends if value is None else (value, value)
+    return single(priors[i], f"node {view.public.graph.label(i)}", lower, upper)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,7 +227,7 @@ def reconstruct(view: View, prior: Priors | None = None, tolerance: float | None
     estimate, certainty = np.full(count, np.nan), np.full(count, np.nan)
     known, how = np.zeros(count, np.bool_), np.full(count, "", "<U9")
     for i in (observation.node for observation in view.observations):
-        belief = beliefs.get(i) or Belief(single(priors[i], i, -math.inf, math.inf), "prior")
+        belief = beliefs.get(i) or Belief(single(priors[i], "", -math.inf, math.inf), "prior")
         posterior = belief.posterior
         known[i] = posterior.value is not None
         estimate[i] = _best(posterior)

@@ -10,7 +10,7 @@ answer (`search_beliefs.py`), whoever hears what. Of both, an eavesdropper on cl
 after the iteration, and what the totals say comes on top; for all others that one is an upper bound.
 
 A coalition that does not eavesdrop, but has a member beside every honest node, hears every x all the same, and its
-report is as exact as an eavesdropper's on sealed z(0). Any other sees less than that one: whatever it computes is a
+report is as good as an eavesdropper's on sealed z(0). Any other sees less than that one: whatever it computes is a
 function of what that one sees. By the data-processing inequality the bits of that one bound its own from above, on
 average over runs; the report is then marked "upper bound", and `at_least` says what the best attack here makes of what
 the coalition did hear.
@@ -29,13 +29,14 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.frames import make_frame
+from midst.graphs import Graph
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import best_beliefs
 from midst.privacy.beliefs import are_apart, has_totals, posteriors
 from midst.privacy.disclosed import see_together
 from midst.privacy.exposure import exposure
-from midst.privacy.observations import Heard, Unseen
+from midst.privacy.observations import Heard, Shifted, Unseen
 from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search
@@ -72,7 +73,8 @@ class Leakage:
 
     Attributes:
         adversary: who.
-        kind: "exact"; "sampled" (see `bits_error`); "upper bound", of a stronger adversary; or "lower bound", of lists.
+        kind: "exact"; "sampled" (see `bits_error`); "upper bound", of a stronger adversary; or "lower bound", of lists,
+            and of a sealed z(0), where the rounding of floats may tell more (see `notes`).
         exposed: whether the adversary knows the value for certain, or holds it for all but certain (1 − 1e-9).
         exposed_at: the first iteration in which the node is seen to send its value; −1 if none.
         side: "below", "at" or "above": where the value most probably lies, seen from what the node sent last; after a
@@ -91,6 +93,7 @@ class Leakage:
             whose value is not certain, after each step.
         searched: whether the answer was searched for, without any iteration.
         notes: what the reader should know besides.
+        graph: of the run; it has the names of the nodes.
     """
 
     adversary: Adversary
@@ -109,6 +112,7 @@ class Leakage:
     excess: Array
     share_over_time: Array
     notes: tuple[str, ...]
+    graph: Graph
     searched: bool = False
 
     def __repr__(self) -> str:
@@ -168,10 +172,11 @@ class Leakage:
         """The report as lines for people: (what, how much)."""
         error = float(np.nanmax(self.bits_error))
         bits = f"{self.mean_bits:.2f} in the mean{self.split}, {np.nanmax(self.bits):.2f} at most"
+        exposed = np.flatnonzero(self.exposed).tolist()
         lower = f"{self.mean_at_least:.2f}, by the best attack here"
         return [
             ("told to", self.audience),
-            ("exposed", count_named(map(str, np.flatnonzero(self.exposed)), self.honest, "honest nodes")),
+            ("exposed", count_named(map(self.graph.label, exposed), self.honest, "honest nodes")),
             ("bits a node", f"{bits}; {self.kind}" + (f", ± {2 * error:.2g}" if error else "")),
             *([("at least", lower)] if self.kind == "upper bound" and np.isfinite(self.at_least).any() else []),
             *(("note", note) for note in self.notes),
@@ -213,8 +218,8 @@ class Leakage:
         Raises:
             MissingExtra: pandas is not installed.
         """
-        node = np.arange(len(self.bits))
-        columns = {"node": node, "corrupt": np.isin(node, self.adversary.corrupt)}
+        node = range(len(self.bits))
+        columns = {"node": self.graph.names(node), "corrupt": np.isin(node, self.adversary.check(self.graph))}
         return make_frame(columns | {name: getattr(self, name) for name in _OF_NODES})
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,10 +227,11 @@ class Leakage:
 
         Nodes of which the trace has no record are left out.
         """
+        corrupt = self.adversary.check(self.graph)
         nodes = [
             {
-                "node": i,
-                "corrupt": i in self.adversary.corrupt,
+                "node": node,
+                "corrupt": i in corrupt,
                 "exposed": bool(self.exposed[i]),
                 "exposed_at": int(self.exposed_at[i]) if self.exposed_at[i] >= 0 else None,
                 "side": str(self.side[i]) or None,
@@ -238,13 +244,13 @@ class Leakage:
                 "excess": _number(self.excess[i]),
                 "bits_error": _number(self.bits_error[i]),
             }
-            for i in range(len(self.bits))
-            if i in self.adversary.corrupt or math.isfinite(self.bits[i])
+            for i, node in enumerate(self.graph.names(range(len(self.bits))))
+            if i in corrupt or math.isfinite(self.bits[i])
         ]
         same = bool(np.all(self.resolution == self.resolution[0]))
         return {
             "adversary": {
-                "corrupt": list(self.adversary.corrupt),
+                "corrupt": list(self.graph.names(corrupt)),
                 "eavesdrops": self.adversary.eavesdrops,
                 "init": self.adversary.init,
             },
@@ -318,7 +324,7 @@ def _audit_own(
         InputError: it is asked of one who hears less of this participant's iteration than all.
     """
     searched = is_search(trace)
-    if not (searched or (adversary.eavesdrops and adversary.init == "clear")) or own in adversary.corrupt:
+    if not (searched or (adversary.eavesdrops and adversary.init == "clear")) or own in adversary.check(trace.graph):
         raise InputError(
             "one participant's record shows what it told an eavesdropper, z(0) in the clear; for others simulate a run"
         )
@@ -352,7 +358,7 @@ def _achieve(trace: Trace, adversary: Adversary, coordinate: int | None, prior: 
     """Bits that the best attack achieves on what this adversary sees itself; NaN for corrupt nodes."""
     priors = prior_of_each(Normal() if prior is None else prior, trace.graph.n)
     bits = np.full(trace.graph.n, np.nan)
-    bits[[i for i in range(trace.graph.n) if i not in adversary.corrupt]] = 0.0
+    bits[~np.isin(range(trace.graph.n), adversary.check(trace.graph))] = 0.0
     try:
         beliefs = best_beliefs(view(trace, adversary, coordinate), priors, cells)
     except InputError:  # too short a run, or another theta: nothing is known to be achieved
@@ -453,6 +459,7 @@ def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
         bits - floor,
         np.ones(max(steps, 1)),
         (*_notes(view), *why),
+        graph=view.public.graph,
         searched=not view.public.iterations,
     )
 
@@ -476,7 +483,7 @@ def _with_iteration(leakage: Leakage, view: View, mixtures: dict[int, Mixture]) 
     sampled = any(mixture.sampled for mixture in mixtures.values())
     return replace(
         leakage,
-        kind="sampled" if sampled else "exact",
+        kind="sampled" if sampled else "lower bound" if _hides_sums(view) else "exact",
         exposed_at=np.where(
             leakage.exposed, np.maximum(seen.first, 0), -1
         ),  # an atom without a plateau is one of t = 0
@@ -524,7 +531,14 @@ def _notes(view: View) -> tuple[str, ...]:
         notes.append(f"one value is the {view.public.title}: its holder is always exposed once the run has converged")
     if view.adversary.eavesdrops and view.adversary.init == "sealed" and view.public.sigma == 0:
         notes.append("sigma is 0: z(0) is public, and sealing it hides nothing")
+    if _hides_sums(view):
+        notes.append("z(0) is sealed: figures are for real numbers; the rounding of floats can tell sides besides")
     return tuple(notes)
+
+
+def _hides_sums(view: View) -> bool:
+    """Say if z(0) is sealed: it hides sums of real numbers, but not how floats were rounded."""
+    return any(isinstance(observation, Shifted) for observation in view.observations)
 
 
 def resolutions(resolution: float | None, priors: list[Prior]) -> Array:

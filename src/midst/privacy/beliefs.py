@@ -18,7 +18,8 @@ def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[in
     found = sealed_posteriors(view, priors, method)
     for observation in view.observations:
         if isinstance(observation, Branches):
-            found[observation.node] = Mixture(single(priors[observation.node], observation.node, *observation.ends))
+            i = observation.node
+            found[i] = Mixture(single(priors[i], f"node {view.public.graph.label(i)}", *observation.ends))
     return found
 
 

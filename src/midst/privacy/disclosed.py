@@ -11,7 +11,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -105,7 +105,9 @@ def disclose(view: View) -> Disclosure:
     return Disclosure(nodes, bounds, view.published)
 
 
-def join_disclosures(several: Sequence[Disclosure]) -> Disclosure:
+def join_disclosures(
+    several: Sequence[Disclosure], name: Callable[[int], str] = lambda node: "a participant"
+) -> Disclosure:
     """What runs told together. The answers are known where those of all are.
 
     Raises:
@@ -119,7 +121,7 @@ def join_disclosures(several: Sequence[Disclosure]) -> Disclosure:
     seen = join_published(searched) if searched else None
     if seen is not None and (len(searched) < len(several) or any(each.answer is None for each in searched)):
         seen = replace(seen, answer=None, apart=())
-    return Disclosure(nodes, _intersect(bounds) if bounds else None, seen)
+    return Disclosure(nodes, _intersect(bounds, name) if bounds else None, seen)
 
 
 def see_together(views: Sequence[View]) -> View:
@@ -128,7 +130,7 @@ def see_together(views: Sequence[View]) -> View:
     Raises:
         InputError: as `disclose` and `join_disclosures` do.
     """
-    joined = join_disclosures([disclose(each) for each in views])
+    joined = join_disclosures([disclose(each) for each in views], lambda i: f"node {views[0].public.graph.label(i)}")
     iterated = [each for each in views if each.public.iterations]
     if joined.bounds is None:
         return replace(views[0], published=joined.published)
@@ -153,7 +155,7 @@ def weigh(disclosure: Disclosure, priors: list[Prior], resolution: Array) -> Lea
     Raises:
         InputError: the prior gives no mass to what was observed, or there is no theory for what is asked.
     """
-    before = {i: single(priors[i], i, *ends) for i, ends in (disclosure.bounds or {}).items()}
+    before = {i: single(priors[i], "a participant", *ends) for i, ends in (disclosure.bounds or {}).items()}
     bits = {i: posterior.bits(float(resolution[i])) for i, posterior in before.items()}
     if disclosure.published is None:
         return Learnt("exact", before, {}, bits, ())
@@ -161,20 +163,20 @@ def weigh(disclosure: Disclosure, priors: list[Prior], resolution: Array) -> Lea
     return replace(learnt, believed=before | learnt.believed, bits=bits | learnt.bits)
 
 
-def _intersect(several: Sequence[Mapping[int, Ends]]) -> dict[int, Ends]:
+def _intersect(several: Sequence[Mapping[int, Ends]], name: Callable[[int], str]) -> dict[int, Ends]:
     ends = np.array([list(each.values()) for each in several])
     slack = _ROUNDING * float(np.abs(ends, where=np.isfinite(ends), out=np.zeros_like(ends)).max(initial=0.0))
-    return {node: _cut(node, [each[node] for each in several], slack) for node in several[0]}
+    return {node: _cut(name(node), [each[node] for each in several], slack) for node in several[0]}
 
 
-def _cut(node: int, several: Sequence[Ends], slack: float) -> Ends:
+def _cut(who: str, several: Sequence[Ends], slack: float) -> Ends:
     """Where a value lies by all bounds; itself, where any of them are that."""
     lower, upper = max(low for low, _ in several), min(high for _, high in several)
     known = [low for low, high in several if low == high]
     if known and lower - slack <= known[0] <= upper + slack:
         return known[0], known[0]
     if known or not lower < upper:
-        raise InputError(f"these runs contradict each other about node {node}; they are of different values")
+        raise InputError(f"these runs contradict each other about {who}; they are of different values")
     return lower, upper
 
 

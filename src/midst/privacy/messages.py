@@ -61,7 +61,7 @@ class Messages:
             parameters: of the iteration; None where there is none.
             adversary: who listens.
         """
-        adversary.check(problem.graph)
+        self._corrupt = adversary.check(problem.graph)
         self._problem, self._parameters, self._adversary = problem, parameters, adversary
         graph = problem.graph
         self._edge = {ends: k for k, ends in enumerate(zip(graph.source.tolist(), graph.target.tolist(), strict=True))}
@@ -74,7 +74,7 @@ class Messages:
         Raises:
             InputError: nothing accounts for such a message, or it contradicts another one.
         """
-        party = i in self._adversary.corrupt or j in self._adversary.corrupt
+        party = i in self._corrupt or j in self._corrupt
         heard = party or self._adversary.eavesdrops
         match said:
             case Message(round=round, number=number) if np.ndim(number) == 0 and (i, j) in self._edge:
@@ -182,8 +182,9 @@ def _look(view: View, known: Bools) -> tuple[Observation, ...]:
     shown = np.bincount(graph.source, known & known[graph.reverse], graph.n) == graph.degree  # every z of its edges
     heard, followed = ~np.isnan(x[0]), ~np.isnan(q[-1])
     observations: list[Observation] = []
+    corrupt = view.adversary.check(graph)
     for i in range(graph.n):
-        if i in view.adversary.corrupt:
+        if i in corrupt:
             continue
         if not heard[i]:
             observations.append(Unseen(i))

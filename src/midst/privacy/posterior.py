@@ -196,7 +196,7 @@ def _grid_edges(end: float, resolution: float) -> set[float]:
     return {low, high} - {far for near, far in ((low, high), (high, low)) if abs(end - near) < _ROUNDING * resolution}
 
 
-def single(prior: Prior, node: int, lower: float, upper: float) -> Posterior:
+def single(prior: Prior, who: str, lower: float, upper: float) -> Posterior:
     """The posterior of one piece.
 
     Raises:
@@ -204,10 +204,10 @@ def single(prior: Prior, node: int, lower: float, upper: float) -> Posterior:
     """
     mass = prior.log_density(lower) if lower == upper else prior.log_mass(lower, upper)
     if mass == -math.inf:
-        raise no_mass(node)
+        raise no_mass(who)
     return Posterior(prior, (Piece(1.0, lower, upper),))
 
 
-def no_mass(node: int) -> InputError:
+def no_mass(who: str) -> InputError:
     """The prior excludes what was observed."""
-    return InputError(f"the prior gives no mass to what was observed of node {node}; give a wider prior")
+    return InputError(f"the prior gives no mass to what was observed of {who}; give a wider prior")

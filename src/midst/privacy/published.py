@@ -230,7 +230,7 @@ class _SearchReader:
         self.owners = np.arange(trace.graph.n) if trace.owners is None else trace.owners
         self.weight = trace.whole_weights[self.owners]
         self.total = int(self.weight.sum())
-        self.corrupt = np.isin(self.owners, adversary.corrupt)
+        self.corrupt = np.isin(self.owners, adversary.check(trace.graph))
         self.mine = np.flatnonzero(self.corrupt & (self.weight > 0))
         self.honest = np.flatnonzero(~self.corrupt & (self.weight > 0))
         self.keys: Keys = probes[0].keys if probes else Floats()

@@ -1,4 +1,7 @@
-"""The posterior when z(0) is a secret between honest neighbours (θ = ½).
+"""The posterior when z(0) is a secret between honest neighbours (θ = ½), for messages that are real numbers.
+
+Messages are floats, and how they were rounded depends on the branches: to an adversary that works out the last bits it
+can tell sides which the posterior here leaves open.
 
 **Offsets.** Write ζ_ij = A_ij z_{i|j}(0) ~ N(μ, σ²), independent, and split each edge between honest nodes into p_ij
 = ½(ζ_ij − ζ_ji) and r_ij = ½(ζ_ij + ζ_ji): independent, each of variance ½σ². The z update keeps p and multiplies r
@@ -122,7 +125,7 @@ def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> 
     Args:
         view: what the adversary sees.
         priors: one a node of the graph.
-        method: "exact", "sampled" (by particles), or "auto": exact where the sum is short enough.
+        method: "exact" (every hypothesis), "sampled" (by particles), or "auto": exact where the sum is short enough.
 
     Raises:
         InputError: a prior gives no mass to what was observed, or there is no theory for what was.
@@ -193,7 +196,7 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
         add_first(observation.q1 - right, -math.inf, observation.low)
         add_first(observation.q1 + left, observation.high, math.inf)
     if not rows:
-        raise no_mass(i)
+        raise no_mass(f"node {public.graph.label(i)}")
     columns = np.array(rows).T
     return Hypotheses(columns[0], observation.held, *columns[1:])
 

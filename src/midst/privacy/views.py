@@ -90,7 +90,7 @@ def view_of_search(trace: Trace, adversary: Adversary, public: Published | None)
     about = Public(
         trace.graph, title, False, *slopes, trace.whole_weights, unit=no, c=no, theta=no, mu=no, sigma=no, iterations=0
     )
-    honest = [i for i in range(trace.graph.n) if i not in set(adversary.corrupt)]
+    honest = np.flatnonzero(~_is_corrupt(trace.graph, adversary)).tolist()
     return View(adversary, about, tuple(map(Unseen, honest)), published=public)
 
 
@@ -145,7 +145,7 @@ def hears_everybody(trace: Trace, adversary: Adversary) -> bool:
 
 
 def _is_corrupt(graph: Graph, adversary: Adversary) -> Bools:
-    return np.isin(np.arange(graph.n), adversary.corrupt)
+    return np.isin(np.arange(graph.n), adversary.check(graph))
 
 
 def _count_neighbours(graph: Graph, among: Bools) -> Ints:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from math import floor, frexp, isfinite
+from math import floor, frexp, inf, isfinite, nextafter
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ class Floats:
         """The number that has this key."""
         bits = key - SIGN if key >= SIGN else MODULUS - 1 - key
         return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+    def nearest(self, number: Decimal | Fraction) -> float:
+        """The float that stands for an exact number."""
+        return float(number)
 
     def keys(self, values: Array) -> Words:
         """The keys of many."""
@@ -99,13 +104,22 @@ class Grid:
         far = float(min(self.step * (_FARTHEST // 2), Fraction(_LARGEST)))
         return -far, far
 
-    def key(self, value: float) -> int:
+    def key(self, value: float | Decimal | Fraction) -> int:
         """The key of a finite number."""
         return round(Fraction(value) / self.step) + SIGN
 
     def value(self, key: int) -> float:
         """The number that has this key."""
         return _nearest((key - SIGN) * self.step)
+
+    def nearest(self, number: Decimal | Fraction) -> float:
+        """The nearest float, or its neighbour if only that has the number's key; a ValueError if neither has."""
+        value = float(number)
+        if value and isfinite(value) and (off := self.key(value) - (key := self.key(number))):
+            value = nextafter(value, -inf if off > 0 else inf)
+            if self.key(value) != key:
+                raise ValueError("the resolution is finer than floats are here")
+        return value
 
     def keys(self, values: Array) -> Words:
         """The keys of many."""

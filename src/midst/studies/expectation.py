@@ -150,7 +150,7 @@ def expect(
         bounds: public; None to let the iteration know the prior's scale, and the search nothing.
         prior: of every value.
         objective: what is sought; the low median if not given.
-        adversary: who listens; participant 0, and nobody else, if not given.
+        adversary: who listens; the first participant, and nobody else, if not given.
         methods: which.
         runs: of each, on different values.
         repeats: how often on the same values, each time.
@@ -161,7 +161,7 @@ def expect(
     """
     whole_number("runs", runs)
     whole_number("repeats", repeats)
-    who = Adversary(corrupt=(0,), eavesdrops=False) if adversary is None else adversary
+    who = Adversary(corrupt=(graph.label(0),), eavesdrops=False) if adversary is None else adversary
     sought = Quantile(0.5) if objective is None else objective
     seen: list[list[_Seen]] = [[] for _ in methods]
     for k in range(runs):
@@ -194,7 +194,8 @@ def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
 
 
 def _summarise(method: Method, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
-    sent = [len(set(one.result.exposed) - set(who.corrupt)) for one in seen]
+    corrupt = set(map(str, who.corrupt))
+    sent = [len(set(map(str, one.result.exposed)) - corrupt) for one in seen]
     once = [one.once for one in seen if one.once is not None]
     together = [one.together for one in seen if one.together is not None]
     bits, floor, joint = (

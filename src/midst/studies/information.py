@@ -52,7 +52,7 @@ class Information:
         low: lower end of its 95% interval.
         high: upper end.
         at_least: bits that the best attack here achieves; less than `bits` only where these are an upper bound.
-        kind: "exact", "sampled" or "upper bound": the weakest of all runs' audits.
+        kind: "exact", "sampled", "lower bound" or "upper bound": the weakest of all runs' audits.
         resolution: the width to which an exposed value is counted; the widest, where priors differ.
         secure: share of honest nodes that never sent their own value, which Theorem 1 calls secure.
         secure_low: lower end of its 95% interval.
@@ -193,7 +193,7 @@ class _Run(NamedTuple):
 
     @property
     def honest(self) -> list[int]:
-        return [i for i in range(self.problem.graph.n) if i not in self.who.corrupt]
+        return sorted({*range(self.problem.graph.n)} - {*self.who.check(self.problem.graph)})
 
     def audited(self) -> Leakage:
         """The audit of the same run, solved again."""
@@ -209,7 +209,8 @@ class _Run(NamedTuple):
             for ends in (ensemble.lower, ensemble.upper)
         )
         for i in self.honest:
-            bits[i] = single(priors[i], i, float(lower[i]), float(upper[i])).bits(float(cells[i]))
+            name = f"node {self.problem.graph.label(i)}"
+            bits[i] = single(priors[i], name, float(lower[i]), float(upper[i])).bits(float(cells[i]))
         return bits
 
 

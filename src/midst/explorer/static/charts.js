@@ -2,7 +2,7 @@
 // from frame to frame (the veil over what is yet to come, the chosen node) is on a layer above.
 
 import uPlot from "./vendor/uPlot.esm.js";
-import { MANY, el, fit, number, whole } from "./dom.js";
+import { MANY, el, fit, labels, number, whole } from "./dom.js";
 import { palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
@@ -84,7 +84,8 @@ export class TimeChart {
     if (this.log) x.splits = () => logMarks(last).map((t) => t + 1);
     else x.incrs = [1, 2, 5].flatMap((k) => [0, 1, 2, 3, 4, 5].map((power) => k * 10 ** power)).sort((a, b) => a - b);
     if (this.log) x.filter = (_, splits) => splits;
-    const y = { ...axis, size: 52, values: (_, splits) => splits.map((v) => (this.yLog ? power(v) : number(v, 3))) };
+    const size = (_, texts) => Math.max(52, 12 + 6.5 * Math.max(0, ...(texts ?? []).map(({ length }) => length)));
+    const y = { ...axis, size, values: (_, splits) => (this.yLog ? splits.map(power) : labels(splits)) };
     if (this.yLog) Object.assign(y, { splits: () => decades(low, high), filter: (_, splits) => splits });
     const options = {
       width, height, padding: [10, 20, 0, 0], legend: { show: false }, cursor: { show: false },
@@ -322,7 +323,7 @@ export function rangeOfCurves(run, values) {
   for (let f = 0; f < run.frames; f += 1) for (let i = 0; i < run.n; i += 1) take(run.x(f, i));
   if (values && run.values && run.n <= MANY) run.values.forEach(take); // of many, the curves alone can be told apart
   if (!(low <= high)) return [-1, 1];
-  const room = (high - low || Math.abs(high) || 1) * 0.06;
+  const room = Math.max(high - low || Math.abs(high) || 1, 1e-9 * Math.abs(high)) * 0.06; // floats need room between two marks
   return [low - room, high + room];
 }
 

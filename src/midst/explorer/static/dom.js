@@ -29,9 +29,20 @@ export function number(value, digits = 4) {
   if (value === Infinity) return "∞";
   if (value === -Infinity) return "−∞";
   const size = Math.abs(value);
-  const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(digits - 2) : value.toPrecision(digits);
-  const plain = text.includes("e") ? text : String(Number(text));
+  const far = size !== 0 && (size < 1e-3 || size >= 10 ** Math.max(digits, 6));
+  const plain = far ? value.toExponential(digits - 1).replace(/\.?0*e\+?/, "e") : String(Number(value.toPrecision(digits)));
   return plain.replaceAll("-", "−");
+}
+
+// Numbers along an axis: with as many digits as tell them apart.
+export function labels(values) {
+  const tries = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13].map((digits) => values.map((value) => number(value, digits)));
+  return tries.find((texts) => new Set(texts).size === values.length) ?? tries[0];
+}
+
+// The name of a node where there is little room: of a long one both ends.
+export function shorten(label, most) {
+  return label.length <= most ? label : `${label.slice(0, most - 5)}…${label.slice(-4)}`;
 }
 
 export function whole(value) {

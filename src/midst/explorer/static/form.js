@@ -6,6 +6,9 @@ const GROUPS = {
   network: "Network", data: "Data and question", method: "Method", iteration: "Iteration", adversary: "Who listens", defence: "Defences",
 };
 
+// Settings that fit the numbers at hand, besides those of the iteration and the noise.
+const FITTED = ["draw", "prior", "prior_a", "prior_b", "least", "most", "resolution"];
+
 export class Form {
   constructor(side, fields, { file, run, cancel, changed }) {
     this.fields = fields.filter((field) => file || field.name !== "source");
@@ -33,7 +36,9 @@ export class Form {
       // Enter runs from every other field; here it ends a line
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) this.element.requestSubmit();
     });
-    this.element.addEventListener("change", () => {
+    this.element.addEventListener("input", ({ target }) => target.name === "numbers" && this.borrowed && this.forget());
+    this.element.addEventListener("change", ({ target }) => {
+      if (target.name === "data" && target.value === "own") this.forget();
       this.show();
       changed();
     });
@@ -92,10 +97,13 @@ export class Form {
     }
   }
 
-  // The same for anybody to see, in a link or a file: without the own numbers, which are private.
+  // The same for anybody to see, in a link or a file: without the own numbers, which are private. Where drawn numbers
+  // were moved, a link leads to those that were drawn.
   get settings() {
     const { numbers, ...others } = this.asked;
-    return others;
+    if (!this.borrowed) return others;
+    const { data, ...drawn } = others;
+    return { ...drawn, n: this.inputs.get("n").value };
   }
 
   // What differs from the defaults, of the fields in use.
@@ -112,14 +120,27 @@ export class Form {
     // a setting that does not exist is passed on once, to be refused by name
     this.strange = Object.fromEntries(Object.entries(given).filter(([name]) => !known.has(name)));
     for (const field of this.fields) this.put(field, given[field.name] ?? field.default);
+    this.borrowed = false;
     this.show();
     this.refuse({});
   }
 
-  // Own numbers in place of those that were drawn; what they are believed to be drawn from stays.
+  like({ asked, borrowed }) {
+    Object.assign(this, { settings: asked, borrowed });
+  }
+
+  // Other numbers come: what was chosen for those before, in their units, goes back to what is chosen by itself.
+  forget() {
+    this.borrowed = false;
+    for (const field of this.fields) if (["iteration", "defence"].includes(field.group) || FITTED.includes(field.name)) this.put(field, field.default);
+    this.show();
+  }
+
+  // Drawn numbers that were moved become own ones, and keep what was chosen for them: until others are typed.
   takeNumbers(values) {
     const put = (name, text) => this.put(this.fields.find((field) => field.name === name), text);
     if (this.inputs.get("data").value === "drawn") {
+      this.borrowed = true;
       for (const [name, usual] of [["prior_a", "0"], ["prior_b", "1"]]) put(name, this.inputs.get(name).value || usual);
     }
     put("data", "own");
@@ -173,10 +194,11 @@ export class Form {
     const graph = this.inputs.get("graph").value === "own" ? "own graph" : words("graph");
     const count = own || graph === "own graph" ? (own ? "own numbers" : "") : `${words("n")} nodes`;
     const parts = [graph, count, words("objective")].filter(Boolean);
-    if (this.inputs.get("method").value === "search") parts.push("by search");
-    else for (const name of ["c", "mu", "sigma"]) {
-      if (words(name)) parts.push(`${{ c: "c", mu: "μ", sigma: "σ" }[name]} = ${words(name).replace("-", "−")}`);
+    const method = this.inputs.get("method").value;
+    for (const name of ["c", "mu", "sigma"]) {
+      if (method !== "search" && words(name)) parts.push(`${{ c: "c", mu: "μ", sigma: "σ" }[name]} = ${words(name).replace("-", "−")}`);
     }
+    parts.push(`by ${method}`);
     if (words("dp") !== "none") parts.push(`noise: ${words("dp")}`);
     if (this.inputs.get("init").value === "sealed") parts.push("sealed");
     return parts.join(" · ");

@@ -1,7 +1,7 @@
 // What the adversary knows by now: a bar a node between its bounds, and under it the bits. Many nodes stand in the order
 // of what is known of them: those with an upper bound alone, those that are known, those with a lower bound alone.
 
-import { MANY, el, fit, number } from "./dom.js";
+import { MANY, el, fit, labels, number, shorten } from "./dom.js";
 import { EXPOSED, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
@@ -13,9 +13,8 @@ const FEW = 24;
 function marks(low, high, most) {
   const step = 10 ** Math.floor(Math.log10((high - low) / most));
   const size = [1, 2, 5, 10].map((k) => k * step).find((each) => (high - low) / each <= most) ?? step;
-  const found = [];
-  for (let value = Math.ceil(low / size) * size; value <= high; value += size) found.push(Math.abs(value) < size / 2 ? 0 : value);
-  return found;
+  const first = Math.ceil(low / size);
+  return Array.from({ length: Math.min(most, Math.floor(high / size) - first) + 1 }, (_, k) => (first + k) * size);
 }
 
 export class Known {
@@ -31,6 +30,7 @@ export class Known {
   show(run, range) {
     this.run = run;
     this.range = range;
+    this.left = Math.max(LEFT, 12 + 6.5 * Math.max(0, ...(range ? labels(marks(...range, 5)) : []).map(({ length }) => length)));
   }
 
   draw(view) {
@@ -70,21 +70,21 @@ export class Known {
     const withBits = Boolean(this.run.audit?.report);
     if (this.run.search && !withBits) pen.text("not audited", width / 2, height / 2, { fill: palette().faint, align: "center" });
     const share = this.run.search ? 0.96 : BITS;
-    const top = { left: LEFT, top: 8, width: width - LEFT - RIGHT, height: height * (withBits ? 1 - share : 1) - 26 };
+    const top = { left: this.left, top: 8, width: width - this.left - RIGHT, height: height * (withBits ? 1 - share : 1) - 26 };
     if (!this.run.search) this.paintBounds(pen, top, view);
     if (withBits) {
       const at = height * (1 - share) + (this.run.search ? 10 : 4);
-      this.paintBits(pen, { left: LEFT, top: at, width: top.width, height: height - at - 18 }, view);
+      this.paintBits(pen, { left: this.left, top: at, width: top.width, height: height - at - 18 }, view);
     }
     if (this.run.n > MANY) {
       const words = `${this.run.n.toLocaleString("en-GB")} nodes, in the order of what is known of them`;
       pen.text(words, top.left + top.width / 2, height - 8, { fill: palette().faint, size: 10, align: "center" });
       return;
     }
-    const every = Math.ceil((this.run.n * (this.run.n > 100 ? 28 : 18)) / top.width);
+    const letters = Math.min(8, Math.max(...this.run.labels.map((label) => label.length)));
+    const every = Math.ceil((this.run.n * Math.max(18, 7 * letters)) / top.width);
     for (let i = 0; i < this.run.n; i += every) {
-      const words = this.run.labels[i].length <= 3 ? this.run.labels[i] : String(i);
-      pen.text(words, this.middle(top, i), height - 8, { fill: palette().faint, size: 10, align: "center" });
+      pen.text(shorten(this.run.labels[i], 8), this.middle(top, i), height - 8, { fill: palette().faint, size: 10, align: "center" });
     }
   }
 
@@ -102,11 +102,12 @@ export class Known {
     const colours = palette();
     const [low, high] = this.range;
     const Y = (value) => box.top + (box.height * (high - Math.min(Math.max(value, low), high))) / (high - low);
-    for (const value of marks(low, high, 5)) {
-      const y = Y(value);
+    const levels = marks(low, high, 5);
+    labels(levels).forEach((words, k) => {
+      const y = Y(levels[k]);
       pen.path((path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y)), { stroke: colours.line });
-      pen.text(number(value, 3), box.left - 6, y, { fill: colours.faint, align: "right" });
-    }
+      pen.text(words, box.left - 6, y, { fill: colours.faint, align: "right" });
+    });
     if (run.facts.answer) {
       const y = Y(run.facts.answer.low);
       const line = (path) => (path.moveTo(box.left, y), path.lineTo(box.left + box.width, y));
@@ -183,7 +184,7 @@ export class Known {
   hit(event) {
     if (!this.run) return null;
     const x = event.clientX - this.canvas.getBoundingClientRect().left;
-    const i = Math.floor(((x - LEFT) * this.run.n) / (this.width - LEFT - RIGHT));
+    const i = Math.floor(((x - this.left) * this.run.n) / (this.width - this.left - RIGHT));
     return i >= 0 && i < this.run.n ? this.order[i] : null;
   }
 }

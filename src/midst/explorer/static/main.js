@@ -149,7 +149,7 @@ class App {
   }
 
   setCompare(compare) {
-    if (compare && !this.saved && !Object.keys(this.panels.b.settings).length) this.panels.b.form.settings = this.panels.a.form.asked;
+    if (compare && !this.saved && !Object.keys(this.panels.b.settings).length) this.panels.b.form.like(this.panels.a.form);
     this.compare = compare;
     this.arrange();
     this.light();

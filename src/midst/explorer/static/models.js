@@ -61,7 +61,7 @@ export class SavedRun extends Run {
     this.iterations = facts.iterations;
     this.values = arrays.values ?? null;
     this.held = arrays.held ?? this.values;
-    this.error = arrays.error;
+    this.error = arrays.error ?? new Float64Array(this.frames).fill(NaN);
     this.spread = arrays.spread;
     this.audit = null;
     this.first = arrays.first;
@@ -70,7 +70,7 @@ export class SavedRun extends Run {
       this.spans[arrays.spans[k]].push([arrays.spans[k + 1], arrays.spans[k + 2]]);
     }
     this.corrupt = new Set(facts.corrupt);
-    this.search = facts.search ?? null;
+    this.search = facts.search ? { ...facts.search, answer: facts.shown || null } : null;
     this.dots = [];
     for (let k = 0; k < (arrays.dots?.length ?? 0); k += 3) this.dots.push([...arrays.dots.slice(k, k + 3)]);
   }
@@ -182,7 +182,7 @@ export class LiveRun extends Run {
       if (this.search) this.search.rows = news.search.rows;
     }
     const found = [...this.ends.values()].find((end) => end.value);
-    if (found && this.search) this.search.answer = number(found.value[0], 10);
+    if (found?.proved && this.search) this.search.answer = number(found.value[0], 10);
     this.facts.iterations = this.iterations;
   }
 

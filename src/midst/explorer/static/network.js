@@ -1,7 +1,7 @@
 // The network: who talks to whom, and in which state each is. Edges are drawn once, nodes in every frame.
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "./vendor/d3-force.js";
-import { MANY, el, fit } from "./dom.js";
+import { MANY, el, fit, shorten } from "./dom.js";
 import { AWAITED, CORRUPT, EXPOSED, HERE, HIDDEN, SENDING, STATES, UNKNOWN, palette } from "./palette.js";
 import { CanvasPen } from "./pen.js";
 
@@ -245,7 +245,7 @@ export class Network {
     if (this.short) {
       pen.text(label, x, y + 0.5, { fill: hollow ? colours.faint : colours.card, size: r * 0.85, align: "center", weight: 700 });
     } else {
-      pen.text(label.slice(0, 14), x, y + 1.35 * r + 8, { fill: colours.faint, size: 11, align: "center" });
+      pen.text(shorten(label, 14), x, y + 1.35 * r + 8, { fill: colours.faint, size: 11, align: "center" });
     }
   }
 

@@ -212,7 +212,8 @@ export class Panel {
     put(this.funnelTitle, run.start ? "How many numbers lie in the bracket" : "How many numbers lie in each cell");
     put(this.knownTitle, run.search ? "What the others learn of each node, in bits" : "What is known of each node");
     this.element.classList.toggle("one", Boolean(run.start && !run.start.all));
-    put(this.errorTitle, run.start ? "How far apart the nodes are" : "How far the network is from the answer");
+    this.element.classList.toggle("answerless", !run.facts.answer);
+    put(this.errorTitle, run.facts.answer ? "How far the network is from the answer" : "How far apart the nodes are");
     this.legend.replaceChildren(...marks.map(({ name, mark, words }) => el("span", { className: name }, el("i", { ariaHidden: "true" }, mark), words)));
     if (this.network.crowded) this.legend.append(el("span", { className: "edges" }, el("i", { ariaHidden: "true" }, "▒"), "edges, shaded by how many cross"));
     this.app.shown(this);

@@ -5,33 +5,31 @@ import { el, plural } from "./dom.js";
 const KEY = "midst-toured";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-// What is said, at which time, about which node, beside which view.
+// What is said, at which time, beside which view: of the search that the page opens with.
 function tell(run) {
-  const everybody = run.labels.map((_, i) => i);
-  const exposed = everybody.filter((i) => run.exposedAt(i) >= 0).sort((i, j) => run.exposedAt(i) - run.exposedAt(j));
-  const [caught, last] = [exposed[0], run.iterations - 1];
-  const hidden = everybody.find((i) => !exposed.includes(i)) ?? caught;
-  const at = run.exposedAt(caught);
+  const { title, shown, proof } = run.facts;
+  const [first, second] = run.search.rows;
+  const last = run.iterations - 1;
   return [
     {
-      view: "of-network", t: 0, node: null,
-      text: `${plural(run.n, "node")}, each with a number of its own. In every iteration each sends one number to its neighbours, and nothing else.`,
+      view: "of-network", t: 0,
+      text: `${plural(run.n, "node")}, each with a number of its own. In a search all answer the same public question: between which of these thresholds does your number lie? Masks hide every answer.`,
     },
     {
-      view: "of-curves", t: Math.floor(at * 0.8), node: caught,
-      text: `Node ${run.labels[caught]} sends its own number, clipped to the grey interval. What its neighbours send moves the interval; it has not come to the number yet.`,
+      view: "of-funnel", t: 1,
+      text: `The masks cancel in the sum: of probe 1 only the totals become known, ${first.totals.join(", ")}. The green dots are the own numbers, which you alone see here.`,
     },
     {
-      view: "of-curves", t: at, node: caught,
-      text: "Now the interval reaches over the number, and the number itself is sent. The node lights up: whoever listens knows its number from here on.",
+      view: "of-funnel", t: 2,
+      text: `The totals tell in which cell the ${title} lies: the darker one. Probe 2 divides that cell, in which ${plural(second.totals.reduce((a, b) => a + b), "number")} lie.`,
     },
     {
-      view: "of-known", t: Math.min(2 * at, last), node: hidden,
-      text: `Node ${run.labels[hidden]}'s interval passed its number by. Of such a node only bounds become known: the bars are all that a listener can prove so far.`,
+      view: "of-known", t: last,
+      text: "The totals tell a little about everybody, in bits. The paler part of a bar comes from the answer alone; no method can avoid it.",
     },
     {
-      view: "of-curves", t: last, node: null,
-      text: `In the end all send the ${run.facts.title}. ${exposed.length} of ${run.n} were exposed on the way. Drag a green dot at the right edge, or start near the answer, and see who is caught.`,
+      view: "of-funnel", t: last,
+      text: `The ${title} is ${shown}, ${proof}. Nobody was exposed: nobody's number was sent. Choose Consensus | search above, and see whom the paper's iteration exposes.`,
     },
   ];
 }
@@ -84,8 +82,8 @@ export class Tour {
       return;
     }
     this.at = step;
-    const { view, t, node, text } = this.steps[step];
-    this.app.change({ node });
+    const { view, t, text } = this.steps[step];
+    this.app.change({ node: null });
     this.app.scrub(t);
     this.words.textContent = text;
     this.count.textContent = `${step + 1} of ${this.steps.length}`;

@@ -27,26 +27,12 @@ export function headline(run, { states, t }) {
 }
 
 export function outcome(run) {
-  const { title, result, answer, iterations } = run.facts;
   if (run.start) return liveOutcome(run);
-  if (run.search) {
-    const { below, equal, above } = result?.proof ?? {};
-    const totals = result?.proof ? `: ${below} below, ${equal} equal, ${above} above` : "";
-    return `The ${title} is ${number(answer.low, 6)}, exact, by ${plural(iterations - 1, "probe")} of a search${totals}.`;
-  }
-  if (!result) return `The ${title} that was found: ${number(answer.low, 6)}, after ${plural(iterations, "iteration")}.`;
-  const proved = result.proof ? ", exact" : result.certified ? `, certified to within ${number(result.tolerance, 2)}` : ", not proved";
-  return `The ${title} is ${number(result.value, 6)}${proved}. Stopped after ${plural(iterations, "iteration")}${why(run)}.`;
-}
-
-// Why an iteration went no further.
-function why({ facts: { result, stopped } }) {
-  if (stopped === "asked") return ", as was asked";
-  if (stopped === "full") return ", the most that the page holds";
-  if (stopped === "certified") return ": all x were close enough";
-  if (stopped !== "exact") return "";
-  const { below, equal, above, probes } = result.proof;
-  return `: all x were close enough for a search; ${plural(probes, "probe")} proved it by totals (${below} below, ${equal} equal, ${above} above)`;
+  const { title, shown, proof, between, iterations, stopped, file } = run.facts;
+  const why = { asked: ", as was asked", full: ", the most that the page holds", certified: ": all x were close enough", exact: ": all x were close enough for a search" }[stopped] ?? "";
+  const ended = run.search ? "" : ` Stopped after ${plural(iterations, "iteration")}${why}.`;
+  if (proof) return `The ${title} is ${shown}, ${proof}.${ended}`;
+  return `${file ? "No answer is proved in this file" : "No answer yet"}: all x lie between ${between.join(" and ")}.${ended}`;
 }
 
 function liveOutcome(run) {
@@ -59,7 +45,9 @@ function liveOutcome(run) {
   const few = run.waiting.length <= 3 ? run.waiting.map((i) => names[i]).join(", ") : `${run.waiting.length} of ${run.n}`;
   const waited = run.waiting.length ? `, waiting for ${few}` : "";
   if (!found) return ends.length ? ends[0].text : `${who}${links}, looking for the ${run.facts.title}${waited} …`;
-  return `The ${run.facts.title} is ${number(found.value[0], 6)}, known to ${all ? `${ends.length} of ${who}` : who} after ${plural(found.rounds, "round")}.`;
+  const value = number(found.value[0], 10);
+  const told = `known to ${all ? `${ends.length} of ${who}` : who} after ${plural(found.rounds, "round")}`;
+  return found.proved ? `The ${run.facts.title} is ${value} (${found.text}), ${told}.` : `With noise, ${value} was found; ${found.text}; ${told}.`;
 }
 
 // What goes on under the funnel of a search.

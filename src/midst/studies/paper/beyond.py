@@ -1,4 +1,4 @@
-"""Beyond the paper: what the same runs give away, by the exact audit.
+"""Beyond the paper: what the same runs give away, by the audit.
 
 Theorem 1 says that a node which never sends its own value gives nothing away: I(S_i; O) = 0. That does not hold. Step
 (c) of its proof computes x(0) and x(1) from z alone, but which of the three branches a node takes depends on s_i.
@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from midst.engines.ensemble import NEVER
 from midst.methods import Exact
 from midst.plots.style import BLUE, COLOURS, GREY, MARKERS, VERMILION, show_number
 from midst.privacy.adversaries import Adversary, Init
@@ -33,7 +32,6 @@ from midst.studies.paper.claims import (
     Claim,
     Interval,
     geometric_mean_of,
-    is_everywhere,
     is_positive,
     judge,
     mean_of,
@@ -42,7 +40,7 @@ from midst.studies.paper.claims import (
     share_of,
 )
 from midst.studies.paper.drawing import Axes, Figure, draw_interval, legend_below, panels
-from midst.studies.paper.runs import CERTIFIED, Experiment, Seen, StudySettings, measure, perform, plateaus
+from midst.studies.paper.runs import CERTIFIED, Experiment, Seen, StudySettings, measure, perform
 from midst.types import Array, Ints, Row
 
 C = (1.0, 3.0, 10.0, 30.0)
@@ -148,9 +146,9 @@ def run(settings: StudySettings) -> Data:
 def observe_bits(experiment: Experiment, seed: int, k: int) -> Bits:
     """One run, audited twice."""
     trace = perform(experiment, seed, k, record="all").result.trace
-    never = plateaus(trace)[0] == NEVER
+    ever = trace.inside.any(axis=0)
     inits: tuple[Init, Init] = ("clear", "sealed")
-    return Bits(*(np.where(never, audit(trace, Adversary(init=init), _PRIOR).bits, np.nan) for init in inits))
+    return Bits(*(np.where(ever, np.nan, audit(trace, Adversary(init=init), _PRIOR).bits) for init in inits))
 
 
 def observe_repeats(experiment: Experiment, seed: int, k: int) -> Repeats:
@@ -185,42 +183,42 @@ def observe_limits(experiment: Experiment, seed: int, k: int) -> EndPositions:
 
 
 def claims(data: Data) -> list[Claim]:
-    """What the paper says or leaves out, held against the audit."""
+    """What the paper says, held against the audit; and what we add."""
+    bits, repeats, finish, limits = ({each: [seen] for each, seen in part.items()} for part in vars(data).values())
     return [
         judge(
-            "A node that never sends its value gives nothing away, I = 0 (mean bits on such nodes, z(0) in the clear).",
-            over(data.bits, lambda bits: _mean_over_nodes(bits.clear)),
-            _is_nothing,
+            "“if node i never transmits s_i to its neighboring nodes, no information about s_i will be disclosed” "
+            "(mean bits on such nodes, z(0) in the clear; up to 0.01, our threshold, counts as none).",
+            over(bits, lambda seen: _mean_over_nodes(seen.clear)),
+            lambda bits: bits.high <= _NOTHING,
+            place="Theorem 1, Remark 1",
         ),
         judge(
             "The same where z(0) is sealed (mean bits on such nodes).",
-            over(data.bits, lambda bits: _mean_over_nodes(bits.sealed)),
-            _is_nothing,
+            over(bits, lambda seen: _mean_over_nodes(seen.sealed)),
         ),
         judge(
-            "Sealing z(0) saves bits on such nodes (mean bits saved, run by run).",
-            over(data.bits, lambda bits: _mean_over_nodes(bits.clear - bits.sealed)),
-            is_positive,
+            "Bits on such nodes that sealing z(0) saves (mean, run by run).",
+            over(bits, lambda seen: _mean_over_nodes(seen.clear - seen.sealed)),
         ),
         judge(
             f"Repeats compose (gain in the share of exposed nodes from 1 run to {REPEATS[-1]} on the same data).",
-            over(data.repeats, lambda repeats: mean_of(repeats.exposed[:, -1] - repeats.exposed[:, 0], within=(0, 1))),
+            over(repeats, lambda seen: mean_of(seen.exposed[:, -1] - seen.exposed[:, 0], within=(0, 1))),
             is_positive,
         ),
         judge(
-            "The exact finish tells no more than running on (share of runs with no more bits, the search included).",
-            over(data.finish, lambda finish: share_of(finish.bits[:, 0] <= finish.bits[:, 1] + _ROUNDING)),
-            is_everywhere,
+            "How often the exact finish tells no more than running on, the search included (share of runs).",
+            over(finish, lambda seen: share_of(seen.bits[:, 0] <= seen.bits[:, 1] + _ROUNDING)),
         ),
         judge(
             "It takes fewer rounds of messages (ratio, geometric mean).",
-            over(data.finish, lambda finish: geometric_mean_of(finish.rounds[:, 0] / finish.rounds[:, 1])),
+            over(finish, lambda seen: geometric_mean_of(seen.rounds[:, 0] / seen.rounds[:, 1])),
             lambda ratio: ratio.high < 1,
         ),
         judge(
             "For an even number of nodes the answer depends on z(0) (range of the answers from 100 z(0) on the same "
-            "data, as a share of the gap between the two middle values).",
-            over(data.limits, lambda limits: mean_of(np.ptp(limits.position, axis=1), within=(0, 1))),
+            "data, as a share of the gap between the two middle values; our threshold is 0.01).",
+            over(limits, lambda seen: mean_of(np.ptp(seen.position, axis=1), within=(0, 1))),
             lambda width: width.low > _TOLD_APART,
         ),
     ]
@@ -260,10 +258,6 @@ def rows(data: Data) -> list[Row]:
 def _mean_over_nodes(bits: Array) -> Interval:
     """Of the nodes that count, in every run; then over the runs, which are independent as nodes are not."""
     return mean_of(np.nanmean(bits, axis=1))
-
-
-def _is_nothing(bits: Interval) -> bool:
-    return bits.high <= _NOTHING
 
 
 # Panels

@@ -1,21 +1,24 @@
 """Claims: a sentence, what was measured for it, and whether that bears it out.
 
 Rules:
-- The value of a claim is what was measured at the paper's own setting. The cases follow it over a range, each judged
-  by the same rule: a claim may hold at the one and fail in the other, and then both are said.
+- A claim is the paper's, quoted with its place, or ours, without one: only the paper's words can fail in its name.
+- The value of a claim is what was measured as the paper does: one draw of the data, one graph, z(0) new in every run.
+  Beside it stand the mean and the standard deviation over other draws, and in how many of them the claim holds.
+- The cases follow it over a range that is ours, each judged by the same rule. Where there is no rule it is a finding.
+- A claim holds where its whole interval bears it out, and fails where not even the value does; else it is left open.
 - low and high are the ends of a 95% confidence interval over the runs; they equal the value where nothing was sampled.
 - Runs that all agree prove nothing of the next one: an interval of what has bounds has a width also then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtri, stdtrit
+from scipy.special import stdtrit
 
 from midst.studies.paper.runs import Experiment
 
@@ -41,61 +44,79 @@ class Case:
 
     Attributes:
         at: which point.
-        value: what was measured.
+        value: what was measured on the draw that is shown.
         low: lower end of its confidence interval.
         high: upper end.
-        holds: whether the claim does, there.
+        holds: whether the claim does, there; None where the interval leaves it open, or there is no rule.
+        draws: the values on other draws of data and graph.
+        held: in how many of these the claim holds; None where there is no rule.
     """
 
     at: str
     value: float
     low: float
     high: float
-    holds: bool
+    holds: bool | None
+    draws: tuple[float, ...] = ()
+    held: int | None = None
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A claim.
+class Claim(Case):
+    """A claim at the paper's own setting, and elsewhere.
 
     Attributes:
         text: the claim and what its value is, in one sentence.
-        value: what was measured at the paper's own setting.
-        low: lower end of its confidence interval.
-        high: upper end.
-        holds: whether the claim does, there.
+        place: where the paper says so; empty if it does not.
         cases: the same over a range of what the paper leaves open.
     """
 
-    text: str
-    value: float
-    low: float
-    high: float
-    holds: bool
+    text: str = ""
+    place: str = ""
     cases: tuple[Case, ...] = ()
 
     @property
     def failing(self) -> tuple[str, ...]:
         """Where in the range the claim does not hold."""
-        return tuple(case.at for case in self.cases if not case.holds)
+        return tuple(case.at for case in self.cases if case.holds is False)
 
 
-def judge(text: str, measured: Mapping[str, Interval], holds: Callable[[Interval], bool]) -> Claim:
+def judge(
+    text: str,
+    measured: Mapping[str, Sequence[Interval]],
+    rule: Callable[[Interval], bool] | None = None,
+    *,
+    place: str = "",
+) -> Claim:
     """A claim from what was measured.
 
     Args:
         text: the claim.
-        measured: at the paper's own setting first, then over the range.
-        holds: the rule by which an interval bears the claim out.
+        measured: at the paper's own setting first, then over the range; the draw that is shown first, then others.
+        rule: by which an interval bears the claim out; none for a finding.
+        place: where the paper says so.
     """
-    first, *others = (Case(at, *interval, holds(interval)) for at, interval in measured.items())
-    return Claim(text, first.value, first.low, first.high, first.holds, tuple(others))
+    cases = []
+    for at, found in measured.items():
+        holds, *others = (_verdict(rule, each) for each in found)
+        draws = tuple(each.value for each in found[1:])
+        cases.append(Case(at, *found[0], holds, draws, None if rule is None else others.count(True)))
+    return Claim(**vars(cases[0]), text=text, place=place, cases=tuple(cases[1:]))
 
 
-def over(measured: Mapping[Experiment, Measured], statistic: Callable[[Measured], Interval]) -> dict[str, Interval]:
-    """A statistic of every experiment, each named by what sets it apart from the first."""
+def _verdict(rule: Callable[[Interval], bool] | None, found: Interval) -> bool | None:
+    """By the interval; open where that does not bear the claim out, and its middle would."""
+    if rule is None or (not rule(found) and rule(exactly(found.value))):
+        return None
+    return bool(rule(found))
+
+
+def over(
+    measured: Mapping[Experiment, Sequence[Measured]], statistic: Callable[[Measured], Interval]
+) -> dict[str, list[Interval]]:
+    """A statistic of every experiment on each draw; each named by what sets it apart from the first."""
     base = next(iter(measured))
-    return {each.apart_from(base) or AS_DRAWN: statistic(found) for each, found in measured.items()}
+    return {each.apart_from(base) or AS_DRAWN: list(map(statistic, found)) for each, found in measured.items()}
 
 
 # Rules
@@ -170,11 +191,3 @@ def share_of(hits: ArrayLike) -> Interval:
     # Wilson: the shares whose own normal interval would reach the one that was measured
     reach = _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
     return Interval(share, float(max(0.0, min(middle - reach, share))), float(min(1.0, max(middle + reach, share))))
-
-
-def variance_of(samples: ArrayLike) -> Interval:
-    """The mean square of independent normal samples around zero, by χ²."""
-    array = np.asarray(samples, np.float64)
-    total = float((array**2).sum())
-    low, high = (total / float(chdtri(array.size, tail)) for tail in ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
-    return Interval(total / array.size, low, high)

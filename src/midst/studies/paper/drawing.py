@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from midst.errors import MissingExtra
 from midst.plots.style import COLOURS, GREY, show_number
@@ -58,14 +60,16 @@ def legend_below(axes: Axes, columns: int = 3) -> None:
     )
 
 
-def draw_trajectories(axes: Axes, x: Array, inside: Bools, median: float, names: Sequence[str] = ()) -> None:
+def draw_trajectories(
+    axes: Axes, x: Array, inside: Bools, median: tuple[float, ...], names: Sequence[str] = ()
+) -> None:
     """x_i over the iterations, a broad shade behind each stretch in which a node sends the value it holds.
 
     Args:
         axes: where.
         x: shape (iterations, n).
         inside: when a node sends the value it holds, likewise.
-        median: of what they hold.
+        median: of what they hold, or the two middle values.
         names: of the nodes, for a legend; none for an inset.
     """
     iteration = np.arange(1, len(x) + 1)
@@ -73,14 +77,15 @@ def draw_trajectories(axes: Axes, x: Array, inside: Bools, median: float, names:
         plateau = np.where(inside[:, i], x[:, i], np.nan)
         axes.plot(iteration, plateau, color=colour, linewidth=9, alpha=0.3, solid_capstyle="round", zorder=1)
         axes.plot(iteration, x[:, i], color=colour, linewidth=1.3, zorder=3)
-    axes.axhline(median, color="black", linestyle=(0, (5, 3)), linewidth=1.1, zorder=4)
+    style: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 3)), "linewidth": 1.1}
+    for level in median:
+        axes.axhline(level, zorder=4, **style)
     if names:
-        for name, colour in zip(names, cycle(COLOURS), strict=False):
+        for name, colour in zip(names if len(names) <= 15 else (), cycle(COLOURS), strict=False):
             axes.plot([], [], color=colour, linewidth=1.3, label=name)
         axes.plot([], [], color=GREY, linewidth=9, alpha=0.3, label="while $i$ sends what it holds")
-        axes.plot(
-            [], [], color="black", linestyle=(0, (5, 3)), linewidth=1.1, label=f"median {show_number(median, '.3f')}"
-        )
+        ends = dict.fromkeys(show_number(level, ".3f") for level in median)
+        axes.plot([], [], label=f"median {' to '.join(ends)}", **style)
         axes.set(xlabel="iteration", ylabel="$x_i$")
 
 
@@ -90,8 +95,15 @@ def draw_interval(axes: Axes, at: float, interval: Interval, colour: str = "blac
     axes.errorbar([at], [interval.value], yerr=reach, fmt="none", ecolor=colour, elinewidth=1.2, capsize=4, zorder=5)
 
 
+def draw_spread(axes: Axes, places: ArrayLike, draws: ArrayLike) -> None:
+    """Mean and standard deviation over draws of data and graph, a row each; nothing where there are none."""
+    if (rows := np.asarray(draws)).size:
+        style: dict[str, Any] = {"color": GREY, "fmt": "D", "markersize": 4, "capsize": 2, "elinewidth": 1, "zorder": 4}
+        label = f"{len(rows)} draws: mean ± standard deviation"
+        axes.errorbar(places, rows.mean(axis=0), rows.std(axis=0, ddof=1), label=label, **style)
+
+
 def draw_ceiling(axes: Axes, n: int) -> None:
     """The share that no run with an odd number of nodes can exceed."""
-    axes.axhline(
-        1 - 1 / n, color="black", linestyle=(0, (1, 2)), linewidth=1.1, label="all but the median's holder", zorder=1
-    )
+    if n % 2:
+        axes.axhline(1 - 1 / n, color="black", ls=(0, (1, 2)), lw=1.1, label="all but the median's holder", zorder=1)

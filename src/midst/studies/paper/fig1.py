@@ -1,6 +1,6 @@
 """Fig. 1: started near the median, the nodes find it, and only its holder has to show its value.
 
-Five nodes on a random geometric graph, μ = 0, σ² = 0.01. The paper shows one draw; `claims` also says how often other
+Five nodes on a random geometric graph, μ = 0, σ² = 0.01. The paper shows one draw; the claims also say how often other
 draws look like it.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from midst.plots.style import BLUE, show_number
-from midst.studies.paper.choices import CLOSE, NEAR, perform_drawn, plan
+from midst.studies.paper.choices import CLOSE, NEAR, drawn_run, perform_drawn
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
 from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
@@ -30,59 +30,56 @@ class Data:
 
     Attributes:
         values: s_i of the draw that is shown.
-        median: of them.
+        median: of them; of an even number the two middle values.
         x: x_i(t), shape (iterations, n).
         inside: whether node i sent s_i itself, likewise.
-        measured: many draws, the paper's setting first.
+        measured: the draw that is shown and many more, the paper's setting first.
     """
 
     values: Array
-    median: float
+    median: tuple[float, ...]
     x: Array
     inside: Bools
-    measured: dict[Experiment, Outcome]
+    measured: dict[Experiment, list[Outcome]]
 
     @property
     def error(self) -> Array:
         """Of the whole network, over t."""
-        return np.asarray(np.linalg.norm(self.x - self.median, axis=1))
-
-    @property
-    def exposed(self) -> Bools:
-        """Who sent its own value in the draw that is shown."""
-        return np.asarray(self.inside.any(axis=0))
+        return np.asarray(np.linalg.norm(self.x - self.x.clip(min(self.median), max(self.median)), axis=1))
 
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, and many more."""
-    truth, _, result = perform_drawn(NEAR, settings)
+    plan = settings.plan(NEAR, RANGE)
+    truth, _, result = perform_drawn(next(iter(plan)), settings)
     trace = result.trace
-    measured = measure_outcomes(plan(NEAR, RANGE, settings), settings)
-    return Data(truth.values, float(truth.answer[0]), trace.x, trace.inside, measured)
+    measured = measure_outcomes(plan, settings, drawn_run(settings))
+    return Data(truth.values, tuple(map(float, truth.answer)), trace.x, trace.inside, measured)
 
 
 def claims(data: Data) -> list[Claim]:
-    """What the paper says of the figure."""
-    others = int(data.exposed[data.values != data.median].sum())
+    """What the paper says of the figure, and what we add."""
     return [
         judge(
-            "The nodes converge to the exact median (share of runs that end with every x_i within 1e-6 of it).",
+            "“the convergence of the entire network” (share of runs that end with all x_i within 1e-6 of the median).",
             over(data.measured, lambda found: share_of(found.error <= CLOSE)),
             is_everywhere,
+            place="Sec. IV-A, Fig. 1(a)",
         ),
         judge(
-            "In the draw shown, every node but the median's holder keeps x_i ≠ s_i (how many others do not).",
-            {"the draw shown": exactly(others)},
+            "“all nodes, except for the one holding the median value, satisfy x_i(t) ≠ s_i for all t” "
+            "(how many others send their own value in a draw's first run; the draw shown was chosen for it).",
+            over(data.measured, lambda found: exactly((found.exposed & (found.side != 0))[0].sum())),
             lambda count: count.value == 0,
+            place="Sec. IV-A, Fig. 1(b)",
         ),
         judge(
-            "The same is true of every draw (share of runs in which only the median's holder sends its own value).",
-            over(data.measured, lambda found: share_of(found.exposed.sum(axis=1) == 1)),
-            is_everywhere,
+            "How often only the median's holder sends its own value (share of runs).",
+            over(data.measured, lambda found: share_of(~(found.exposed & (found.side != 0)).any(axis=1))),
         ),
         judge(
-            "The holder of the median sends it in every run (share of runs).",
-            over(data.measured, lambda found: share_of(found.exposed[found.side == 0])),
+            "The median's holder always sends its own value (share of runs; of an even number nobody need).",
+            over(data.measured, lambda found: share_of((found.exposed | (found.side != 0)).all(axis=1))),
             is_everywhere,
         ),
     ]

@@ -13,29 +13,10 @@ import numpy as np
 
 from midst.dp.mechanisms import Offset, information
 from midst.plots.style import COLOURS, GREY, show_number
-from midst.studies.paper.choices import CLOSE, FAR, perform_drawn, plan
-from midst.studies.paper.claims import (
-    Claim,
-    Interval,
-    is_everywhere,
-    judge,
-    mean_of,
-    mean_share_of,
-    over,
-    share_of,
-    variance_of,
-)
+from midst.studies.paper.choices import CLOSE, FAR, drawn_run, perform_drawn
+from midst.studies.paper.claims import Claim, is_everywhere, is_positive, judge, mean_of, mean_share_of, over, share_of
 from midst.studies.paper.drawing import Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import (
-    Experiment,
-    Outcome,
-    Plateaus,
-    Run,
-    StudySettings,
-    measure,
-    measure_outcomes,
-    observe_plateaus,
-)
+from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure_outcomes
 from midst.types import Array, Bools, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
@@ -47,9 +28,6 @@ RANGE = tuple(
 )
 BLURS = (replace(FAR, offset=0.03), replace(FAR, offset=0.3), replace(BLURRED, n=15))
 
-_SAME = 1e-12  # what rounding leaves of equality
-_NEARLY_ALL = 0.9
-
 
 @dataclass(frozen=True, eq=False)
 class Shown:
@@ -59,13 +37,13 @@ class Shown:
         held: the values that went into the run.
         x: x_i(t), shape (iterations, n).
         inside: whether node i sent the value it held, likewise.
-        median: of the values held.
+        median: of the values held; of an even number the two middle values.
     """
 
     held: Array
     x: Array
     inside: Bools
-    median: float
+    median: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,61 +54,65 @@ class Data:
         values: s_i, the same in both runs.
         plain: the run on them.
         blurred: the run on s_i + n_i.
-        measured: many draws without an offset, the paper's setting first.
-        measured_blurred: many with one.
-        plateaus: of the same runs as these, where the nodes were caught.
+        measured: the draw that is shown and many more, without an offset, the paper's setting first.
+        measured_blurred: the same with one.
     """
 
     values: Array
     plain: Shown
     blurred: Shown
-    measured: dict[Experiment, Outcome]
-    measured_blurred: dict[Experiment, Outcome]
-    plateaus: dict[Experiment, Plateaus]
+    measured: dict[Experiment, list[Outcome]]
+    measured_blurred: dict[Experiment, list[Outcome]]
 
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, without and with an offset, and many more."""
-    plain, blurred = (perform_drawn(experiment, settings) for experiment in (FAR, BLURRED))
-    with_offset = plan(BLURRED, BLURS, settings)
-    return Data(
-        plain.truth.values,
-        _shown(plain),
-        _shown(blurred),
-        measure_outcomes(plan(FAR, RANGE, settings), settings),
-        measure_outcomes(with_offset, settings),
-        measure(observe_plateaus, with_offset, settings),
-    )
+    plans = (settings.plan(FAR, RANGE), settings.plan(BLURRED, BLURS))
+    plain, blurred = (perform_drawn(next(iter(plan)), settings) for plan in plans)
+    measured = (measure_outcomes(plan, settings, drawn_run(settings)) for plan in plans)
+    return Data(plain.truth.values, _shown(plain), _shown(blurred), *measured)
 
 
 def claims(data: Data) -> list[Claim]:
-    """What the paper says of the figure."""
+    """What the paper says of the figure, and what we add."""
+    bits = information(Offset(BLURRED.offset), prior_std=1.0)
     return [
         judge(
-            "Every node above the median is caught on a plateau at its value (share of runs in which all are).",
-            over(data.measured, lambda found: share_of(found.secure_share_on(+1) == 0)),
-            lambda share: share.value >= _NEARLY_ALL,
+            "“nodes holding values above the median … may encounter a plateau” (mean share of them that do).",
+            over(data.measured, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
+            is_positive,
+            place="Sec. IV-B, Fig. 2(a)",
         ),
         judge(
-            "At most half of the nodes keep the condition (mean share of secure nodes).",
+            "“privacy guarantees are only achievable for half of the nodes whose values lie below the median” "
+            "(share of runs in which all others send their own value).",
+            over(data.measured, lambda found: share_of((found.exposed | (found.side < 0)).all(axis=1))),
+            is_everywhere,
+            place="Sec. IV-B, Fig. 2(a)",
+        ),
+        judge(
+            "“only half of the nodes satisfy the privacy condition” (mean share; it holds where that is at most half).",
             over(data.measured, lambda found: mean_share_of(found.secure_share)),
             lambda share: share.high <= 0.5,
+            place="Sec. IV-B, Fig. 2(a)",
         ),
         judge(
-            "The nodes below the median keep it (mean share of them that do; nine in ten is taken to be enough).",
-            over(data.measured, lambda found: mean_share_of(found.secure_share_on(-1))),
-            lambda share: share.value >= _NEARLY_ALL,
+            "“the plateau still exists, however, noise offsets are introduced in the private value” (mean share of the "
+            f"nodes above the median on one, at s_i + n_i; it tells I(S; S+N) = {bits:.2f} bits of N(0, 1) data).",
+            over(data.measured_blurred, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
+            is_positive,
+            place="Sec. IV-B, Fig. 2(b)",
         ),
         judge(
-            "With an offset the plateaus lie at s_i + n_i, and none at s_i (share of plateaus).",
-            over(data.plateaus, lambda found: share_of(_at_offset(found))),
-            is_everywhere,
-        ),
-        _judge_leak(data.plateaus),
-        judge(
-            "The offset costs accuracy (mean distance of the answer from the true median; without it at most 1e-6).",
+            "“a reduction in accuracy” (mean distance of the answer from the true median; without an offset at most "
+            "1e-6).",
             over(data.measured_blurred, lambda found: mean_of(found.error)),
             lambda distance: distance.low > CLOSE,
+            place="Sec. IV-B, Fig. 2(b)",
+        ),
+        judge(
+            "How many of the nodes below the median keep the condition (mean share of them).",
+            over(data.measured, lambda found: mean_share_of(found.secure_share_on(-1))),
         ),
     ]
 
@@ -142,16 +124,18 @@ def draw(data: Data) -> Figure:
         names = [_name(i, *pair) for i, pair in enumerate(zip(data.values, shown.held, strict=True))]
         draw_trajectories(axes, shown.x, shown.inside, shown.median, names)
         _draw_values(axes, data.values, label="$s_i$")
-        passing = _passage(data.values, shown)
-        axes.set(xlim=(1, 3 * passing.stop), ylim=(data.values.min() - 0.5, shown.x[0].max() + 0.5))
+        passing, heights = _passage(data.values, shown), np.append(data.values, shown.x[0])
+        axes.set(xlim=(1, 3 * passing.stop), ylim=(heights.min() - 0.5, heights.max() + 0.5))
+        legend_below(axes, columns=2)
+        if not passing.start:  # nobody above the median was caught: nothing to enlarge
+            continue
         enlarged = axes.inset_axes((0.47, 0.47, 0.52, 0.5))
         draw_trajectories(enlarged, shown.x, shown.inside, shown.median)
         _draw_values(enlarged, data.values)
-        above = data.values[data.values > shown.median]
+        above = data.values[data.values > shown.median[0]]
         enlarged.set(xlim=(passing.start, passing.stop), ylim=(above.min() - 0.4, above.max() + 0.4))
         enlarged.tick_params(labelsize=7)
         axes.indicate_inset_zoom(enlarged, edgecolor=GREY)
-        legend_below(axes, columns=2)
     return figure
 
 
@@ -168,41 +152,13 @@ def rows(data: Data) -> list[Row]:
 
 def _shown(run: Run) -> Shown:
     trace = run.result.trace
-    return Shown(run.problem.values, trace.x, trace.inside, float(run.problem.answer[0]))
-
-
-def _at_offset(found: Plateaus) -> Bools:
-    """Of every plateau, whether it lies at s_i + n_i and not at s_i."""
-    caught = ~np.isnan(found.shift)
-    shift, offset = found.shift[caught], found.offset[caught]
-    return np.asarray((np.abs(shift - offset) <= _SAME) & (np.abs(shift) > _SAME))
-
-
-def _judge_leak(measured: dict[Experiment, Plateaus]) -> Claim:
-    """Bits from the scatter of the plateaus around the values, as a multiple of what the formula says."""
-    predicted = {each: information(Offset(each.offset), prior_std=1.0) for each in measured}
-    ratios = over(
-        {each: (found, predicted[each]) for each, found in measured.items()},
-        lambda pair: Interval(*(bits / pair[1] for bits in _bits_told(pair[0]))),
-    )
-    text = (
-        f"A plateau then tells I(S; S+N) = ½ log2(1 + 1/0.01) = {predicted[BLURRED]:.2f} bits instead of the value "
-        "(bits by the scatter of the plateaus around s_i, as a multiple of that)."
-    )
-    return judge(text, ratios, lambda ratio: ratio.low <= 1 <= ratio.high)
-
-
-def _bits_told(found: Plateaus) -> Interval:
-    """½ log2(1 + 1/variance) of a value with prior variance 1; less where the plateaus scatter more."""
-    scatter = variance_of(found.shift[~np.isnan(found.shift)])
-    value, high, low = (float(0.5 * np.log2(1 + 1 / variance)) for variance in scatter)
-    return Interval(value, low, high)
+    return Shown(run.problem.values, trace.x, trace.inside, tuple(map(float, run.problem.answer)))
 
 
 def _passage(values: Array, shown: Shown) -> range:
-    """The iterations, counted from 1, in which the nodes come past the values above the median."""
-    t, _ = np.nonzero(shown.inside[:, values > shown.median])
-    return range(int(t.min()) - 2, int(t.max()) + 5)
+    """The iterations, counted from 1, in which the nodes come past the values above the median; from 0 if none does."""
+    t, _ = np.nonzero(shown.inside[:, values > shown.median[0]])
+    return range(max(1, int(t.min()) - 2), int(t.max()) + 5) if t.size else range(len(shown.x) // 3)
 
 
 def _name(i: int, value: float, held: float) -> str:

@@ -1,9 +1,9 @@
 """Experiments by the hundred.
 
 Rules:
-- Run k draws its values, its graph, z(0) and its offsets from child k of the seed, each from a stream of its own. What
-  an experiment changes, such as c, leaves the draws as they are: experiments are compared run by run, on the same data.
-- A run depends on its experiment, the seed and k, and on nothing else: any number of workers gives the same numbers.
+- Draw k has its values and its graph from child k of the seed, each from a stream of its own. All its runs share them,
+  as in the paper; z(0) and offsets are new in each. Experiments have the same draws, and are compared run by run.
+- A run depends on its experiment, the seed, the draw and its number there: any number of workers gives the same.
 - Where no trace is asked for, all runs of an experiment are one ensemble: the same runs in a tenth of the time, but for
   a last bit of x.
 - Exposure is told by the branch, never by comparing x with s.
@@ -11,8 +11,10 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,7 +23,8 @@ from midst import graphs
 from midst.dp.mechanisms import Offset, privatise
 from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.errors import InputError
-from midst.methods import Certified, Consensus, Stop
+from midst.graphs import Graph
+from midst.methods import Certified, Consensus, Method, Paper, Stop
 from midst.objectives import Quantile
 from midst.plots.style import show_number
 from midst.problems import Problem
@@ -29,14 +32,13 @@ from midst.recorder import Record
 from midst.result import Result
 from midst.solving import solve
 from midst.system import streams
-from midst.trace import Trace
-from midst.types import Array, Bools, Ints
+from midst.types import Array, Bools, Ints, Row
 from midst.workers import TaskProgress, run_in_parallel
 
 Seen = TypeVar("Seen", bound=tuple[Any, ...])
 
 CERTIFIED = Certified()  # to 1e-6 of the scale, which is 1
-_LETTERS = {"mu": "μ", "sigma": "σ", "offset": "offset σ"}
+_LETTERS = {"theta": "θ", "mu": "μ", "sigma": "σ", "offset": "offset σ"}
 
 
 @dataclass(frozen=True)
@@ -44,19 +46,23 @@ class StudySettings:
     """How much to compute, and how.
 
     Attributes:
-        runs: of each experiment, at least 2; where a claim is followed over a range, a quarter of that (at least 2).
+        runs: of each draw, at least 2; where a claim is followed over a range, a quarter of that (at least 2).
         seed: of everything random.
         workers: processes.
         progress: told how many tasks of how many are done: runs, or ensembles of them.
+        own: fields of an experiment that take the place of the paper's; no range is followed then.
+        draws: of the data and the graph, beside the one that a figure shows.
     """
 
     runs: int = 100
     seed: int = 1
     workers: int = 1
     progress: TaskProgress | None = None
+    own: dict[str, Any] = field(default_factory=dict)
+    draws: int = 24
 
     def __post_init__(self) -> None:
-        for name, least in (("runs", 2), ("seed", 0), ("workers", 1)):
+        for name, least in (("runs", 2), ("seed", 0), ("workers", 1), ("draws", 2)):
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < least:
                 raise InputError(f"{name} must be a whole number of at least {least}")
@@ -66,28 +72,49 @@ class StudySettings:
         """How many runs each experiment of a range gets."""
         return max(2, self.runs // 4)
 
+    @property
+    def setting(self) -> str:
+        """One's own in a sentence; empty if there is none."""
+        shown = {name: value for name, value in self.own.items() if name not in ("values", "own_graph")}
+        words = [f"{_LETTERS.get(k, k)} = {v if isinstance(v, str) else show_number(v)}" for k, v in shown.items()]
+        words += ["data as given"] * ("values" in self.own)
+        departs = "; θ = ½ in Algorithm 1" if shown.get("theta", 0.5) != 0.5 else ""
+        return f"Own setting: {', '.join(words)}{departs}. " if words else ""
+
+    def plan(self, base: Experiment, others: tuple[Experiment, ...] = ()) -> dict[Experiment, int]:
+        """How often to run the paper's setting, or one's own in its place, and each of a range around it."""
+        if self.own:
+            return {replace(base, **self.own): self.runs}
+        return {base: self.runs} | dict.fromkeys(others, self.runs_in_range)
+
 
 @dataclass(frozen=True)
 class Experiment:
-    """The parameters of a run; the data is N(0, 1).
+    """The parameters of a run; the data is N(0, 1) if not given.
 
     Attributes:
         n: how many nodes.
-        graph: the kind.
+        graph: the kind; of one's own, its name.
         radius: of a random geometric graph, √(2 ln n / n) if not given; other kinds have none.
         c: convergence parameter.
+        theta: averaging constant; Algorithm 1 has ½.
         mu: mean of z(0), times A_ij.
         sigma: its standard deviation.
         offset: standard deviation of the offset put on the values for differential privacy; 0 for none.
+        values: the data.
+        own_graph: a graph, or what makes one of so many nodes from a stream.
     """
 
     n: int = 15
     graph: str = "rgg"
     radius: float | None = None
     c: float = 1.0
+    theta: float = 0.5
     mu: float = 0.0
     sigma: float = 0.1
     offset: float = 0.0
+    values: tuple[float, ...] | None = None
+    own_graph: Graph | Callable[..., Graph] | None = None
 
     def apart_from(self, other: Experiment) -> str:
         """In what it differs from another one, for people; empty if in nothing."""
@@ -97,9 +124,18 @@ class Experiment:
             for name in names
         )
 
-    def method(self, stop: Stop = CERTIFIED) -> Consensus:
+    def method(self, stop: Stop = CERTIFIED) -> Method:
         """How its runs find their answers."""
-        return Consensus(self.c, mu=self.mu, sigma=self.sigma, stop=stop)
+        if self.theta == 0.5:
+            return Paper(self.c, self.mu, self.sigma, stop=stop)
+        return Consensus(self.c, self.theta, self.mu, self.sigma, stop=stop)
+
+    @property
+    def redrawn(self) -> str:
+        """What is another one in another draw, for people; empty if nothing is."""
+        kind = graphs.KINDS.get(self.graph.partition(":")[0])
+        data, graph = self.values is None, kind is not None and "rng" in signature(kind).parameters
+        return " and ".join(["the data"] * data + ["the graph"] * graph)
 
     @property
     def kind(self) -> str:
@@ -126,9 +162,9 @@ class Outcome(NamedTuple):
 
     Attributes:
         first_inside: of each node the first iteration in which it sent its own value, or `NEVER`.
-        side: −1, 0 or +1: whether its value lies below, at or above the median.
+        side: −1, 0 or +1: whether its value lies below, at or above the median; of an even number none lies at it.
         iterations: how many were run.
-        error: the largest distance of an x_i from the true median, in the end.
+        error: the largest distance of an x_i from the true median, or from between the two middle values, in the end.
     """
 
     first_inside: Ints
@@ -149,7 +185,7 @@ class Outcome(NamedTuple):
     def secure_share_on(self, side: int) -> Array:
         """The same among the nodes on one side of the median."""
         there = self.side == side
-        return np.asarray((there & ~self.exposed).sum(axis=-1) / there.sum(axis=-1))
+        return np.asarray((there & ~self.exposed).sum(axis=-1) / np.maximum(1, there.sum(axis=-1)))
 
     def secure_over_time(self, t: Ints) -> Array:
         """The share of nodes that have not done so up to and including each iteration of t; shape (runs, len(t))."""
@@ -157,43 +193,34 @@ class Outcome(NamedTuple):
         return np.asarray((first[..., None] > t).mean(axis=-2))
 
 
-class Plateaus(NamedTuple):
-    """Where the nodes of a run were caught. With an axis of runs before each, of many.
-
-    Attributes:
-        shift: how far from its true value the first plateau of a node lies; NaN where it has none.
-        offset: what was put on its value.
-    """
-
-    shift: Array
-    offset: Array
-
-
 class Drawn(NamedTuple):
-    """What is random in a run.
+    """What is random, in the runs of a draw.
 
     Attributes:
-        truth: the problem with the values as they are.
-        problem: the problem to be solved: the same, or with an offset on every value.
-        z0: what z(0) is drawn from.
+        truth: the problem with the values as they are: the same in all.
+        noise: what their offsets are drawn from, one run after the other.
+        z0: what their z(0) are drawn from, likewise.
     """
 
     truth: Problem
-    problem: Problem
+    noise: np.random.Generator
     z0: np.random.Generator
+
+    def problem(self, experiment: Experiment) -> Problem:
+        """What the next run solves: the truth, or the same with an offset on every value."""
+        return privatise(self.truth, Offset(experiment.offset), self.noise) if experiment.offset else self.truth
 
 
 def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -> Drawn:
-    """What run number k of an experiment begins with; `perform` says what the arguments are."""
+    """What the runs of draw number k begin with; `perform` says what the arguments are."""
     drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
-    values = drawn.values.standard_normal(experiment.n)
+    values = drawn.values.standard_normal(experiment.n) if experiment.values is None else np.array(experiment.values)
     if copies is not None:
         values = np.repeat(values[:, None], copies, axis=1)
-    shape = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
-    graph = graphs.make(experiment.graph, experiment.n, rng=drawn.graph, **shape)
-    truth = Problem(graph, values, objective=Quantile(0.5, "any"))
-    problem = privatise(truth, Offset(experiment.offset), drawn.values) if experiment.offset else truth
-    return Drawn(truth, problem, drawn.z0)
+    shape: dict[str, Any] = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
+    make = experiment.own_graph or partial(graphs.make, experiment.graph, **shape)
+    graph = make if isinstance(make, Graph) else make(experiment.n, rng=drawn.graph)
+    return Drawn(Problem(graph, values, objective=Quantile(0.5, "any")), drawn.values, drawn.z0)
 
 
 def perform(
@@ -205,7 +232,7 @@ def perform(
     stop: Stop = CERTIFIED,
     record: Record = "audit",
 ) -> Run:
-    """Run number k of an experiment.
+    """The first run of draw number k.
 
     Args:
         experiment: what to run.
@@ -215,51 +242,91 @@ def perform(
         stop: of the iteration; it runs until its answer is certified unless told otherwise.
         record: what to keep of it.
     """
-    truth, problem, z0 = draw(experiment, seed, k, copies)
-    return Run(truth, problem, solve(problem, experiment.method(stop), rng=z0, record=record))
+    drawn = draw(experiment, seed, k, copies)
+    problem = drawn.problem(experiment)
+    return Run(drawn.truth, problem, solve(problem, experiment.method(stop), rng=drawn.z0, record=record))
 
 
-def observe_plateaus(experiment: Experiment, seed: int, k: int) -> Plateaus:
-    """Run number k of an experiment, and where its nodes were caught."""
-    truth, problem, result = perform(experiment, seed, k)
-    return Plateaus(plateaus(result.trace)[1] - truth.values, problem.values - truth.values)
+def measure_outcomes(
+    plan: Mapping[Experiment, int], settings: StudySettings, shown: int = 0
+) -> dict[Experiment, list[Outcome]]:
+    """Each experiment so many times on each draw, until certified, and what is kept of its runs.
 
-
-def plateaus(trace: Trace) -> tuple[Ints, Array]:
-    """Of each node, the first iteration in which it sent its own value (or `NEVER`), and that value (or NaN)."""
-    first, sent = np.full(trace.graph.n, NEVER), np.full(trace.graph.n, np.nan)
-    segments = trace.segments
-    assert segments is not None  # every recording but "none" has them
-    inside = np.flatnonzero(segments.branch == 0)[::-1]  # backwards, so that the earliest is written last
-    first[segments.node[inside]] = segments.start[inside]
-    sent[segments.node[inside]] = segments.low[inside]
-    return first, sent
-
-
-def measure_outcomes(plan: Mapping[Experiment, int], settings: StudySettings) -> dict[Experiment, Outcome]:
-    """Each experiment so many times, until certified, and what is kept of its runs.
-
-    Args:
-        plan: how many runs of which experiment.
-        settings: seed, workers and progress.
+    Of each a list: the draw that is shown; then all of them from the first on, unless nothing is redrawn.
     """
-    tasks = [(experiment, settings.seed, runs) for experiment, runs in plan.items()]
-    found = run_in_parallel(_outcome, tasks, settings.workers, settings.progress)
+    numbers = (shown, *range(settings.draws if any(each.redrawn for each in plan) else 0))
+    tasks = [(each, settings.seed, numbers, runs) for each, runs in plan.items()]
+    found = run_in_parallel(_outcomes, tasks, settings.workers, settings.progress)
     return dict(zip(plan, found, strict=True))
 
 
-def _outcome(task: tuple[Experiment, int, int]) -> Outcome:
-    experiment, seed, runs = task
-    drawn = [draw(experiment, seed, k) for k in range(runs)]
-    problems, rngs = [each.problem for each in drawn], [each.z0 for each in drawn]
+def _outcomes(task: tuple[Experiment, int, tuple[int, ...], int]) -> list[Outcome]:
+    experiment, seed, numbers, runs = task
+    drawn = [draw(experiment, seed, k) for k in numbers]
+    problems = [each.problem(experiment) for each in drawn for _ in range(runs)]
+    rngs = [each.z0 for each in drawn for _ in range(runs)]  # each run takes the next children of its draw's
     result = solve_ensemble(problems, experiment.method(), rng=rngs, bounds=False, workers=1)
-    values = np.stack([each.truth.values for each in drawn])
-    middle = np.array([[each.truth.answer[0]] for each in drawn])
-    return Outcome(
-        first_inside=result.first_inside,
-        side=np.sign(values - middle).astype(np.int64),
-        iterations=result.iterations,
-        error=np.asarray(np.abs(result.x - middle).max(axis=1)),
+    parts = (slice(k, k + runs) for k in range(0, len(problems), runs))
+    return [
+        _outcome(each.truth, result.first_inside[part], result.iterations[part], result.x[part])
+        for each, part in zip(drawn, parts, strict=True)
+    ]
+
+
+def _outcome(truth: Problem, first_inside: Ints, iterations: Ints, x: Array) -> Outcome:
+    low, high = truth.answer
+    side = np.sign(np.sign(truth.values - low) + np.sign(truth.values - high)).astype(np.int64)
+    error = np.abs(x - x.clip(low, high)).max(axis=1)
+    return Outcome(first_inside, np.broadcast_to(side, x.shape), iterations, error)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Experiments that differ in one of their fields, the same draws in each.
+
+    Attributes:
+        measured: by experiment, the paper's setting (or one's own) first; a list of draws, the one that is shown first;
+            and by the level of the field.
+        field: its name.
+    """
+
+    measured: dict[Experiment, list[dict[Any, Outcome]]]
+    field: str
+
+    @property
+    def base(self) -> Experiment:
+        """The paper's setting, or one's own."""
+        return next(iter(self.measured))
+
+    @property
+    def means(self) -> list[list[float]]:
+        """There, the mean share of secure nodes at each level: a row for each draw but the one that is shown."""
+        return [shares(outcomes).mean(axis=1).tolist() for outcomes in self.measured[self.base][1:]]
+
+    def rows(self) -> list[Row]:
+        """A row a run."""
+        return [
+            {"at": experiment.apart_from(self.base), "draw": k - 1 if k else "shown", self.field: level, "run": run}
+            | {"secure_share": float(share), "iterations": int(outcome.iterations[run])}
+            for experiment, draws in self.measured.items()
+            for k, outcomes in enumerate(draws)
+            for level, outcome in outcomes.items()
+            for run, share in enumerate(outcome.secure_share)
+        ]
+
+
+def shares(outcomes: Mapping[Any, Outcome]) -> Array:
+    """The share of secure nodes, a row for each level and a column for each run."""
+    return np.array([outcome.secure_share for outcome in outcomes.values()])
+
+
+def compare(name: str, levels: Collection[Any], plan: Mapping[Experiment, int], settings: StudySettings) -> Comparison:
+    """Each experiment at every level of one of its fields."""
+    keys = {(each, level): replace(each, **{name: level}) for each in plan for level in levels}
+    found = measure_outcomes({key: plan[each] for (each, _), key in keys.items()}, settings)
+    draws = range(min(map(len, found.values())))
+    return Comparison(
+        {each: [{level: found[keys[each, level]][k] for level in levels} for k in draws] for each in plan}, name
     )
 
 

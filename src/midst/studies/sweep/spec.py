@@ -290,8 +290,8 @@ def _try(cell: GridPoint, options: Mapping[str, Any]) -> None:
     except (TypeError, ValueError):
         small = True  # an option that is no number: let the graph say so
     graph = cell.make_graph(0) if small else graphs.ring(3)
-    if who is not None and small:
-        who.check(graph)
+    if who is not None:
+        who.check(graph if small else graphs.Graph(cell.n, None))
     problem = Problem(graph, np.arange(graph.n, dtype=float), objective=cell.find())
     method = cell.make_method(problem, options)
     if isinstance(method, Paper):
