@@ -162,11 +162,9 @@ def over_audits(quick: bool) -> Iterator[Row]:
             traces[0].save(saved)
             whole = in_turn(command("-m", "midst", "audit", str(saved), "--init", "sealed"), imports, quick)
             yield {"graph": family, "call": "midst audit run.npz --init sealed", **whole}
-    for more in ((), ("--rounds-budget", "200", "--init", "sealed")):
-        typed = ("plan", "--graph", "complete", "--nodes", str(NODES), "--bounds", "0:100", *more)
-        typed += ("--runs", "2") if quick else ()
-        whole = in_turn(command("-m", "midst", *typed), imports, quick)
-        yield {"graph": "complete-15", "call": f"midst {' '.join(typed)}", **whole}
+    typed = ("plan", "--graph", "complete", "--nodes", str(NODES), "--bounds", "0:100")
+    whole = in_turn(command("-m", "midst", *typed, "--runs", "2" if quick else "20"), imports, quick)
+    yield {"graph": "complete-15", "call": f"midst {' '.join(typed)}", **whole}
 
 
 def over_help(quick: bool) -> Iterator[Row]:

@@ -11,8 +11,8 @@ import midst
 
 NAMES = """
     Aborted Adversary After Certified Consensus Exact Graph InputError Mean MidstError NotCertified Paper Problem
-    Quantile Result Search Trace __version__ audit compare describe dp federated graphs max mean median min priors
-    quantile solve solve_ensemble
+    Quantile Result Search Trace __version__ audit compare describe dp federated graphs information max mean median
+    min priors quantile solve solve_ensemble
 """.split()
 
 

@@ -298,6 +298,14 @@ def test_no_private_value_in_a_pickle_of_an_ensemble(method: Method) -> None:
     assert as_png(again(found).plot()) == as_png(found.plot())
 
 
+def test_no_private_value_in_a_pickle_of_mutual_information() -> None:
+    values = np.random.default_rng(7).normal(500, 150, (15, 4))
+    for problem, runs in ((Problem(GRAPH, values), None), (Problem(GRAPH, VALUES), 4)):
+        found = midst.information(problem, "paper", prior=Normal(500, 150), runs=runs, rng=5)
+        assert_none_in_pickles(found, problem.values)
+        assert repr(again(found)) == repr(found)
+
+
 def test_no_private_value_in_a_pickle_of_a_comparison() -> None:
     public = PUBLIC | {"resolution": Fraction(1, 100)}
     names = ["consensus-exact", "search-3", "curator", "local-noise", "subgradient"]

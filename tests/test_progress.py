@@ -11,9 +11,7 @@ import pytest
 
 import midst
 from midst import graphs
-from midst.privacy.priors import Normal
 from midst.progress import tell, watch_run, watch_tasks
-from midst.studies.plan import Setting, make_plan
 
 CELL = """
 import numpy as np
@@ -56,7 +54,7 @@ def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     midst.median(np.arange(9.0), "ring", method="consensus", rng=1, progress=True)
-    make_plan(Setting(graphs.ring(5), Normal(), midst.Adversary()), 200, runs=2, cs=[1.0], sigmas=[0.1], progress=True)
+    midst.information(midst.Problem(graphs.ring(5), np.arange(5.0)), "search", runs=2, progress=True)
     shown = capsys.readouterr().err
     assert "searching" in shown
     assert "2/2" in shown

@@ -30,6 +30,7 @@ from midst.solving import median as median
 from midst.solving import quantile as quantile
 from midst.solving import solve as solve
 from midst.studies.compare import compare as compare
+from midst.studies.information import information as information
 from midst.trace import Trace as Trace
 
 max = maximum

@@ -14,7 +14,6 @@ ITERATED = (*FIVE, "--method", "consensus")
 FILE = ("run", "--graph", "ring", "--values", "values.txt")
 LISTS = (*FILE, "--pooled", "--method", "search")
 MANY = (*FILE, "--statistics", "median")
-PLAN = ("plan", "--graph", "ring", "--nodes", "5", "--bounds", "0:1")
 UP = ("up", "--graph", "ring", "--nodes", "3")
 
 VAIN = {
@@ -65,8 +64,6 @@ VAIN = {
         ("up", "--graph", "ring", "--values", "values.txt", "--statistics", "mean", "--method", "consensus"),
         "--statistics are found by search",
     ),
-    "workers for nothing": ((*PLAN, "--workers", "2"), "--workers is for the choices"),
-    "an init of nobody": ((*PLAN, "--init", "sealed"), "--init is about an adversary"),
     "workers beside a cluster": (
         ("sweep", "spec.toml", "--out", "out", "--cluster", "tcp://127.0.0.1:1", "--workers", "2"),
         "--workers is of this machine",
@@ -100,7 +97,6 @@ def test_nothing_is_given_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (*ITERATED, "--limit", "100000"),
         (*ITERATED, "--iterations", "9"),
         (*MANY, "--nodes", "5", "--prior", "normal:3,2", "--arity", "2"),
-        (*PLAN, "--runs", "2", "--adversary", "eavesdropper", "--init", "sealed"),
     ],
 )
 def test_what_has_an_effect_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words) -> None:

@@ -91,7 +91,7 @@ ITERATED = (*RUN, "--method", "consensus")
         ),
         (slow("midst.privacy.audit", "audit"), ("audit", "run.npz"), "auditing"),
         (slow("midst.privacy.attack", "reconstruct"), ("attack", "run.npz"), "estimating every value"),
-        (slow("midst.studies.expectation", "expect"), ("plan", *RUN[1:5], "--runs", "2"), "2 runs of each method"),
+        (slow("midst.studies.plan", "make_plan"), ("plan", *RUN[1:5], "--runs", "2"), "2 runs of each method"),
         (slow("midst.cli.account", "entry_of"), (*RUN, "--record", "audit", "--ledger", "l"), "keeping account"),
     ],
     ids=["graph", "search", "finish", "iteration", "audit", "attack", "plan", "ledger"],

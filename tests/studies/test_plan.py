@@ -1,4 +1,4 @@
-"""The planner: the frontier, the choice, and the same numbers for any number of workers."""
+"""The plan: figures are those of the audit, and the row to choose is the quickest of those that give away least."""
 
 from __future__ import annotations
 
@@ -13,38 +13,60 @@ from midst import Adversary, InputError, graphs
 from midst.cli import main
 from midst.privacy.audit import audit, audit_together
 from midst.privacy.priors import Normal, Within
-from midst.studies.expectation import expect
-from midst.studies.plan import Choice, Plan, Setting, make_plan
+from midst.studies.expectation import Expectation, expect
+from midst.studies.plan import Plan, make_plan
 from midst.system import streams
 
-SETTING = Setting(graphs.rgg(9, rng=1), Normal(50, 10), Adversary())
-SMALL = {"runs": 3, "cs": (1.0, 10.0), "sigmas": (0.1, 10.0)}
+PLACE = graphs.rgg(9, rng=1), (0.0, 100.0), Within(Normal(50, 10), 0, 100)
 
 
-def outcome(bits, rounds, together=None):
+def row(c, bits, rounds, *, exposed=0.0, error=0.1, together=None, repeats=1):
     joint = bits if together is None else together
-    figures = {"floor": None, "excess": None, "kind": "exact"}
-    return Choice(
-        1.0,
-        0.1,
-        bits,
-        0.0,
-        0.1,
-        rounds,
-        rounds,
-        **figures,
+    return Expectation(
+        method="search" if c is None else "consensus",
+        c=c,
+        rounds=rounds,
+        most_rounds=rounds,
+        exposed=exposed,
+        honest=9,
+        bits=bits,
+        bits_error=error,
+        floor=None,
+        excess=None,
+        kind="exact",
+        repeats=repeats,
         joint_bits=joint,
-        joint_bits_error=0.0,
-        joint_exposed=0.1,
+        joint_excess=None,
+        joint_exposed=exposed,
         joint_kind="exact",
+        bytes_per_node=1.0,
     )
 
 
-def test_the_frontier_is_what_nothing_beats():
-    slow, quick, bad = outcome(1.0, 100), outcome(3.0, 10), outcome(3.5, 50)
-    assert Plan((slow, quick, bad), 60, quick).frontier == (quick, slow)
-    wears, lasts = outcome(1.0, 100, together=3.0), outcome(2.0, 100, together=2.5)
-    assert Plan((wears, lasts), 200, lasts, repeats=5).frontier == (lasts,)
+def test_the_quickest_of_those_that_give_away_least():
+    search, low, high, higher = row(None, 0.8, 20), row(1.0, 3.0, 30), row(3.0, 2.1, 40), row(10.0, 2.05, 60)
+    plan = Plan((search, low, high, higher))
+    assert plan.recommended == search
+    assert plan.reason.startswith("search gives away least: 0.80 bits a node, in 20 rounds. With consensus, c = 3 ")
+    assert "hardly more than the least, and is quicker: 2.10 bits" in plan.reason
+    assert Plan((row(None, 2.5, 20), low, high, higher)).recommended == high
+    assert Plan((search, low, row(3.0, 2.2, 40), higher)).reason.count("c = 10 gives away least: 2.05") == 1
+    assert Plan((row(None, 0.8, 20), row(3.0, 0.75, 5))).reason == (
+        "c = 3 gives away least: 0.75 bits a node, in 5 rounds"
+    )
+
+
+def test_runs_on_the_same_values_are_weighed_together():
+    wears, lasts = row(1.0, 1.0, 10, together=3.0, repeats=5), row(2.0, 2.0, 10, together=2.5, repeats=5)
+    plan = Plan((row(None, 9.0, 10, repeats=5), wears, lasts))
+    assert plan.recommended == lasts
+    assert "2.50 bits a node by 5 runs together" in plan.reason
+
+
+def test_where_there_are_no_bits_who_is_exposed_decides():
+    rows = [row(c, None, 10, exposed=exposed, error=None) for c, exposed in ((None, 1.0), (1.0, 0.5), (2.0, 0.9))]
+    assert Plan(tuple(rows)).recommended == rows[1]
+    assert "6% exposed" in Plan(tuple(rows)).reason
 
 
 @pytest.mark.parametrize("adversary", [Adversary(), Adversary(init="sealed"), Adversary((0, 3), eavesdrops=False)])
@@ -85,91 +107,53 @@ def test_what_is_too_large_to_audit_is_still_counted():
         expect(graphs.complete(3), (-9, 9), Normal(), repeats=0)
 
 
-def test_repeats_of_every_choice():
-    once, often = (make_plan(SETTING, 1e6, repeats=repeats, **SMALL) for repeats in (1, 3))
-    for one, same in zip(once.outcomes, often.outcomes, strict=True):
-        assert (one.bits, one.exposed, one.rounds) == (same.bits, same.exposed, same.rounds)
-        assert one.joint_bits == one.bits
-        assert same.joint_exposed >= same.exposed
-        assert (one.excess, one.kind) == (pytest.approx(one.bits - one.floor), "exact")
-    assert sum(each.joint_bits for each in often.outcomes) > sum(each.bits for each in often.outcomes)
-    assert "3 runs together" in often.reason
-    assert often.recommended.joint_bits == min(each.joint_bits for each in often.outcomes)
-
-
-def test_the_fewest_bits_within_the_budget():
-    plan = make_plan(SETTING, 1e6, **SMALL)
-    assert plan.recommended.bits == min(each.bits for each in plan.outcomes)
-    assert len(plan.outcomes) == 4
-    assert "gives away the least" in plan.reason
-    tight = make_plan(SETTING, 2, **SMALL)
-    assert tight.recommended is None
-    assert "no setting fits 2 rounds" in tight.reason
+def test_every_c_is_on_the_same_values_and_in_the_units_of_the_data():
+    graph, bounds, prior = PLACE
+    plan = make_plan(graph, bounds, prior, runs=2, cs=(1.0, 10.0), seed=4)
+    assert [(each.method, each.c) for each in plan.methods] == [
+        ("search", None),
+        ("consensus", 1 / 25),  # the bounds are taken as four scales wide
+        ("consensus", 10 / 25),
+    ]
+    assert plan.methods[0] == expect(graph, bounds, prior, methods=(midst.Search(),), runs=2, seed=4)[0]
+    assert [each.c for each in make_plan(graph, None, Normal(0, 4), runs=2, cs=(2.0,)).methods] == [None, 0.5]
 
 
 def test_what_theory_says_comes_out():
-    """Larger c exposes fewer nodes; a large sigma at small c exposes more."""
-    plan = {
-        (round(each.c * 10, 9), each.sigma): each  # in units of 1 / the prior's scale
-        for each in make_plan(SETTING, 1e6, runs=8, cs=(1.0, 10.0), sigmas=(0.1, 10.0)).outcomes
-    }
-    assert plan[10.0, 10.0].exposed < plan[1.0, 10.0].exposed
-    assert plan[1.0, 0.1].exposed < plan[1.0, 10.0].exposed
-    assert plan[1.0, 0.1].rounds < plan[10.0, 0.1].rounds
+    """A larger c exposes fewer nodes, and gives away less."""
+    plan = make_plan(*PLACE, adversary=Adversary(), runs=8, cs=(0.3, 3.0))
+    low, high = plan.methods[1:]
+    assert low.exposed > high.exposed
+    assert low.bits > high.bits
+    assert low.bits_error > 0
+    assert high.most_rounds >= high.rounds
+    assert plan == make_plan(*PLACE, adversary=Adversary(), runs=8, cs=(0.3, 3.0))
 
 
-def test_workers_make_no_difference():
-    assert make_plan(SETTING, 100, workers=2, **SMALL) == make_plan(SETTING, 100, workers=1, **SMALL)
+def test_refusals():
+    with pytest.raises(InputError, match="at least 2 runs"):
+        make_plan(*PLACE, runs=1)
+    with pytest.raises(InputError, match="at least one c"):
+        make_plan(*PLACE, cs=())
 
 
-def test_sealed():
-    sealed = Setting(graphs.complete(5), Normal(0, 1), Adversary(init="sealed"))
-    assert all(each.bits > 0 for each in make_plan(sealed, 1e6, **SMALL).outcomes)
-
-
-@pytest.mark.parametrize(("budget", "runs", "match"), [(0, 5, "budget"), (float("nan"), 5, "budget"), (10, 1, "runs")])
-def test_refusals(budget, runs, match):
-    with pytest.raises(InputError, match=match):
-        make_plan(SETTING, budget, runs=runs)
-
-
-def test_command(tmp_path):
-    picture = tmp_path / "plan.png"
-    args = ["plan", "--graph", "rgg", "--nodes", "7", "--rounds-budget", "200", "--runs", "2"]
-    done = CliRunner().invoke(main, [*args, "--json", "--plot", str(picture)])
+def test_command():
+    args = ["plan", "--graph", "rgg", "--nodes", "7", "--runs", "2"]
+    done = CliRunner().invoke(main, [*args, "--json"])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    assert {"outcomes", "frontier", "budget", "repeats", "recommended", "reason", "methods"} == set(report)
-    assert [each["method"] for each in report["methods"]] == ["search", "consensus"]
+    assert set(report) == {"methods", "recommended", "reason"}
+    assert [each["c"] for each in report["methods"]] == [None, 0.3, 1, 3, 10, 30]
     assert report["methods"][0]["exposed"] == 0
-    assert picture.stat().st_size > 10_000
-    table = CliRunner().invoke(main, args)
-    assert "gives away the least" in table.stdout
-    assert "by 1 runs" not in table.stdout
+    assert report["recommended"] in report["methods"]
+    table = CliRunner().invoke(main, args).stdout
+    assert table.count("recommended") == 1
+    assert report["reason"] in table
+    assert "by 1 runs" not in table
     several = CliRunner().invoke(main, [*args, "--repeats", "2"]).stdout
-    assert several.count("by 2 runs") == 3  # both tables, and the reason
+    assert several.count("by 2 runs") == 3  # the table, and twice the reason
     assert "≤: an upper bound" in several
-    for bad in (["--adversary", "passive:99"], ["--prior", "cauchy:0,1"], ["--graph", "rngg"], ["--plot", "x/y.png"]):
+    for bad in (["--adversary", "passive:99"], ["--prior", "cauchy:0,1"], ["--graph", "rngg"], ["--runs", "1"]):
         refused = CliRunner().invoke(main, [*args, *bad])
         assert refused.exit_code == 2
         assert refused.stderr.count("\n") == 1
-
-
-def test_a_run_too_short_for_a_sealed_audit_is_counted_as_if_z0_were_known(monkeypatch):
-    from midst.privacy.sealed import TooShort
-    from midst.studies import plan as planner
-
-    real, asked = planner.audit, []
-
-    def sometimes(trace, adversary, prior, **options):
-        asked.append(adversary.init)
-        if adversary.init == "sealed":
-            raise TooShort("two nodes were inside from iteration 1 to the end")
-        return real(trace, adversary, prior, **options)
-
-    monkeypatch.setattr(planner, "audit", sometimes)
-    setting = planner.Setting(graphs.ring(5), Normal(0, 1), Adversary(init="sealed"))
-    plan = make_plan(setting, 100, runs=2, cs=(1,), sigmas=(1,))
-    assert plan.recommended.bits > 0
-    assert plan.recommended.kind == "upper bound"
-    assert asked == ["sealed", "clear"] * 2

@@ -9,25 +9,20 @@ Rules:
 from __future__ import annotations
 
 from functools import partial
-from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from midst.errors import MissingExtra
-from midst.plots.picture import Picture, draw
-from midst.plots.style import BLUE, EXPOSED, GREEN, HIDDEN, LIGHT_GREY, ORANGE, PURPLE, SKY, Width, short_name
+from midst.plots.picture import draw
+from midst.plots.style import EXPOSED, HIDDEN, LIGHT_GREY, Width, short_name
 from midst.privacy.audit import Leakage
 
 try:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
-
-if TYPE_CHECKING:
-    from midst.studies.plan import Plan
 
 _NUMBERED = 40  # up to so many nodes each has its number on the axis
 
@@ -131,43 +126,3 @@ def _finish(axes: Axes, leakage: Leakage) -> None:
     axes.xaxis.set_major_formatter(lambda x, _: names[round(x)] if 0 <= x <= count - 1 else "")
     if leakage.graph.labels is not None and max(map(len, names)) > 3:
         axes.tick_params(axis="x", rotation=90)
-
-
-def draw_plan(plan: Plan) -> Figure:
-    """Bits of all planned runs against rounds, for every choice; the frontier, the budget and the recommended one."""
-    figure = Picture(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    sigmas = sorted({outcome.sigma for outcome in plan.outcomes})
-    for sigma, colour, marker in zip(sigmas, cycle((BLUE, GREEN, PURPLE, ORANGE, SKY)), cycle("osD^v"), strict=False):
-        outcomes = [outcome for outcome in plan.outcomes if outcome.sigma == sigma]
-        axes.errorbar(
-            [outcome.most_rounds for outcome in outcomes],
-            [outcome.joint_bits for outcome in outcomes],
-            [outcome.joint_bits_error for outcome in outcomes],
-            fmt=marker,
-            color=colour,
-            label=f"σ = {sigma:g}",
-        )
-        for outcome in outcomes:
-            where = (outcome.most_rounds, outcome.joint_bits)
-            axes.annotate(f"c = {outcome.c:g}", where, (6, 5), textcoords="offset points", fontsize=8, color=colour)
-    rounds, bits = zip(*((each.most_rounds, each.joint_bits) for each in plan.frontier), strict=True)
-    axes.plot(rounds, bits, color=LIGHT_GREY, zorder=0)
-    axes.axvline(plan.budget, color="black", linestyle=(0, (5, 3)), linewidth=1, label="budget")
-    if plan.recommended is not None:
-        chosen = plan.recommended
-        axes.scatter(
-            [chosen.most_rounds],
-            [chosen.joint_bits],
-            s=220,
-            facecolors="none",
-            edgecolors=EXPOSED,
-            label="recommended",
-        )
-    together = f", by {plan.repeats} runs together" if plan.repeats > 1 else ""
-    axes.set(xscale="log", xlabel="rounds that nine runs of ten need", ylabel=f"bits given away by a node{together}")
-    axes.set_ylim(bottom=0)
-    axes.legend(fontsize=8, frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("what each choice of c and σ costs, and what it gives away")
-    return figure

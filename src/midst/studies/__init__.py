@@ -1,8 +1,8 @@
 """Many runs, to learn something from them.
 
-    plan         which c and sigma: what they cost, and what they give away
+    plan         the search, or the iteration by which c: what they cost, and what they give away
     expectation  what to expect of both methods, before anybody takes part
-    estimate     the audit's bits by other means, to check them
+    information  mutual information, by the audits of many runs
     sweep        the same experiment over a grid of settings
     paper        the paper's figures and claims
 

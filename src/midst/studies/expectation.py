@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import product
 from math import floor, isfinite, log10, sqrt
@@ -56,11 +57,14 @@ class Expectation:
 
     Attributes:
         method: "search" or "consensus".
+        c: of consensus, where it was given; in the units of the data, as a charter has it.
         rounds: message rounds, the median over runs.
+        most_rounds: nine runs of ten need no more.
         exposed: how many honest participants' values the adversary knows; where bits are not computed, how many sent
             their own.
         honest: of how many.
         bits: that an honest participant gives away; None where the network is too large to say.
+        bits_error: standard error of that, over runs; None where it is not known.
         floor: that the answer alone gives away.
         excess: of bits over floor.
         kind: what the figures are: "exact", "sampled" or "upper bound".
@@ -73,10 +77,13 @@ class Expectation:
     """
 
     method: str
+    c: float | None
     rounds: float
+    most_rounds: float
     exposed: float
     honest: int
     bits: float | None
+    bits_error: float | None
     floor: float | None
     excess: float | None
     kind: FigureKind | None
@@ -184,6 +191,7 @@ def expect(
     prior: Prior,
     *,
     adversary: Adversary | None = None,
+    methods: Sequence[Method] = (Search(), Consensus()),
     runs: int = 5,
     repeats: int = 1,
     seed: int = 0,
@@ -195,6 +203,7 @@ def expect(
         bounds: public; None to let the iteration know the prior's scale, and the search nothing.
         prior: of every value.
         adversary: who listens; the first participant, and nobody else, if not given.
+        methods: which.
         runs: of each, on different values.
         repeats: how often on the same values, each time.
         seed: of everything random.
@@ -205,17 +214,17 @@ def expect(
     whole_number("runs", runs)
     whole_number("repeats", repeats)
     who = _curious(graph) if adversary is None else adversary
-    methods: tuple[Method, ...] = (Search(), Consensus())
-    seen: dict[str, list[_Seen]] = {method.name: [] for method in methods}
+    seen: list[list[_Seen]] = [[] for _ in methods]
     for k in range(runs):
         drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
         values = np.array([prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, graph.n)])
         scale = prior.scale if bounds is None else None
         problem = Problem(graph, values, objective=Quantile(0.5), bounds=bounds, scale=scale)
-        for method in methods:
-            results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(repeats)]
-            seen[method.name].append(_see(results, who, prior))
-    return [_summarise(name, each, who, repeats) for name, each in seen.items()]
+        for method, runs_of_it in zip(methods, seen, strict=True):
+            z0 = deepcopy(drawn.z0)  # the same for every method
+            results = [solve(problem, method, rng=z0, record="audit") for _ in range(repeats)]
+            runs_of_it.append(_see(results, who, prior))
+    return [_summarise(method, each, who, repeats) for method, each in zip(methods, seen, strict=True)]
 
 
 def _curious(graph: Graph) -> Adversary:
@@ -234,7 +243,7 @@ def _see(results: list[Result], who: Adversary, prior: Prior) -> _Seen:
     return _Seen(first, carried, once, together)
 
 
-def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
+def _summarise(method: Method, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
     corrupt = set(map(str, who.corrupt))
     sent = [len(set(map(str, one.result.exposed)) - corrupt) for one in seen]
     once = [one.once for one in seen if one.once is not None]
@@ -245,11 +254,14 @@ def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Ex
     )
     exposed, joint_exposed = (mean_or_none([leak.exposed_count for leak in leaks]) for leaks in (once, together))
     return Expectation(
-        method=name,
+        method=method.name,
+        c=float(np.asarray(method.c)) if isinstance(method, Consensus) and method.c is not None else None,
         rounds=float(np.median([one.result.rounds for one in seen])),
+        most_rounds=float(np.quantile([one.result.rounds for one in seen], 0.9)),
         exposed=float(np.mean(sent)) if exposed is None else exposed,
         honest=seen[0].result.nodes - len(who.corrupt),
         bits=bits,
+        bits_error=float(np.std([leak.mean_bits for leak in once], ddof=1) / len(once) ** 0.5) if once[1:] else None,
         floor=floor,
         excess=None if bits is None or floor is None else bits - floor,
         kind=weakest(once),
