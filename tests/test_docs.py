@@ -209,7 +209,7 @@ def test_every_command_has_its_page():
         for _, code in command.examples:
             assert code in page
     assert "eps=1,delta=1e-6,colluders=2`" in PAGES["docs/commands/node.md"]  # as code, and no full stop in it
-    assert "```{option} --method [search|consensus|both]\n" in PAGES["docs/commands/run.md"]
+    assert "```{option} --method [search|consensus|paper|both]\n" in PAGES["docs/commands/run.md"]
     assert re.search(r"Default: `search`\.$", PAGES["docs/commands/up.md"], re.MULTILINE)
     assert "[`midst verify`](verify.md)" in PAGES["docs/commands/node.md"]
 

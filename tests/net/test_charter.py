@@ -332,7 +332,7 @@ def test_values_range() -> None:
     assert searching(bounds=None).value_range == (-1.7976931348623157e308, 1.7976931348623157e308)
     assert make().value_range == (0, 100)
     assert make(bounds=None, scale=2.0).value_range == (-2000, 2000)
-    with pytest.raises(InputError, match="value of node 1 lies outside"):
+    with pytest.raises(InputError, match="value of node bob lies outside"):
         make().problem([1, 101, 3])
 
 
@@ -441,7 +441,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "method unknown": (put('"consensus"', '"guess"'), "method: Invalid enum value 'guess'"),
     "method a number": (put('"consensus"', "2"), "method: Expected str"),
     "a mean by search": (lambda text: text.replace('"consensus"', '"search"').replace('"median"', '"mean"'),
-                         "objective, definition: a search finds quantiles, and no mean"),
+                         "bounds, resolution: a mean by search needs both"),
     "c of a search": (lambda text: "c = 1.0\n" + as_search(text), 'c is for method = "consensus"'),
     "theta of a search": (lambda text: text.replace('"consensus"', '"search"').replace("theta = 0.5", "theta = 0.4"),
                           'theta is for method = "consensus"'),

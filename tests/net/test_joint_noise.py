@@ -189,7 +189,7 @@ def test_the_charter_holds_the_promise_and_the_variance() -> None:
             "no mean, no midpoint",
         ),
         ({"definition": "any"}, "try definition inverted_cdf"),
-        ({"objective": "mean"}, "a search finds quantiles, and no mean"),
+        ({"objective": "mean"}, "is found: no mean, no midpoint"),
         ({"pooled": False}, "noise: with so much noise the rank of an answer among 4 values would be off by half"),
         ({"noise": NOISE | {"colluders": 4}}, "noise: colluders must be from 0 to 3"),
         ({"noise": NOISE | {"epsilon": 0}}, "noise: epsilon must be a positive number"),

@@ -264,6 +264,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.arrays:
             self._check_arrays()
             return
+        if self.aggregates != 1:
+            raise InputError("aggregates: these are of arrays; leave it out")
         self._check_noise()
         self._check_statistics()
         self._check_objective()

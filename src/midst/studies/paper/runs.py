@@ -24,7 +24,7 @@ from midst.dp.mechanisms import Offset, privatise
 from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.methods import Certified, Consensus, Method, Paper, Stop
+from midst.methods import Certified, Consensus, Exact, Method, Paper, Stop
 from midst.objectives import Quantile
 from midst.plots.style import show_number
 from midst.problems import Problem
@@ -126,7 +126,7 @@ class Experiment:
 
     def method(self, stop: Stop = CERTIFIED) -> Method:
         """How its runs find their answers."""
-        if self.theta == 0.5:
+        if self.theta == 0.5 and not isinstance(stop, Exact):
             return Paper(self.c, self.mu, self.sigma, stop=stop)
         return Consensus(self.c, self.theta, self.mu, self.sigma, stop=stop)
 
