@@ -419,3 +419,9 @@ def test_workers_and_blocks_change_no_search(n, runs, bounded, weighted, resolut
         assert found.rounds.tolist() == [one.rounds for one in plain]
         assert found.error.tolist() == [one.error for one in plain]
         assert not found.exposed.any()
+
+
+def test_a_search_leaves_a_generator_as_it_was():
+    one, other = np.random.default_rng(1), np.random.default_rng(1)
+    solve_ensemble(SCALAR, Search(), rng=one)
+    assert one.bit_generator.seed_seq.n_children_spawned == other.bit_generator.seed_seq.n_children_spawned

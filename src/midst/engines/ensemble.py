@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -202,7 +203,8 @@ def solve_ensemble(
     if isinstance(method, Paper):
         source, method = source.map(method.of), method.iteration
     workers = whole_number("workers", cores() if workers is None else workers)
-    normals = edge_normals(rng, source.runs, first)
+    # refuse a wrong seed by every method; a search draws nothing, and leaves a generator as it was
+    normals = edge_normals(deepcopy(rng) if isinstance(method, Search) else rng, source.runs, first)
     if isinstance(method, Search):
         if device is not None:
             raise InputError("device is of method consensus; choose that method, or leave it out")
