@@ -239,7 +239,7 @@ def test_bad_parameters(options, match):
     ("options", "match"),
     [
         ({"engine": "warp"}, "no engine 'warp' for search"),
-        ({"method": "guess"}, "method must be 'search' or 'consensus'"),
+        ({"method": "guess"}, "method must be 'search', 'consensus' or 'paper'"),
         ({"method": "search", "engine": "edges"}, "no engine 'edges' for search"),
         ({"rng": -1}, "rng must be"),
         ({"rng": "seven"}, "rng must be"),

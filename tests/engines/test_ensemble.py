@@ -362,7 +362,7 @@ def by(**options):
         ([1], {}, "sequence of problems"),
         ([SCALAR, Problem(graphs.ring(5), np.ones((5, 2)))], {}, "run 1 has coordinates"),
         ([SCALAR, Problem(graphs.ring(5), np.arange(5.0), objective=Mean())], {}, "run 1 seeks a mean"),
-        (SCALAR, {"method": "count"}, "method must be 'search' or 'consensus'"),
+        (SCALAR, {"method": "count"}, "method must be 'search', 'consensus' or 'paper'"),
         ([SCALAR, EVEN], by(stop=Exact()), "is no one value to search for"),
         (AVERAGE, by(stop=Exact()), "is no one value to search for"),
         (EVEN, {"method": "search"}, "is no one value to search for"),
