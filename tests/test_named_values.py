@@ -71,7 +71,7 @@ def test_rows_and_lists_by_name() -> None:
             {**VALUES, 987.5: 1.0},
             "a value is given for what is no name: the graph has no such node; its nodes are anna",
         ),
-        ({**VALUES, "emil": "987.5?"}, "values, node 4: not a number"),
+        ({**VALUES, "emil": "987.5?"}, "values, node emil: not a number"),
     ],
 )
 def test_what_does_not_fit_is_named_and_not_shown(given: dict[Any, Any], error: str) -> None:
@@ -142,3 +142,30 @@ def test_errors_name_the_node() -> None:
     trace = midst.median(VALUES, RING, method=midst.Consensus(stop=midst.After(9)), rng=5).trace
     with pytest.raises(InputError, match=rf"no mass to what was observed of node ({'|'.join(NAMES)});"):
         midst.audit(trace, prior=midst.priors.Uniform(100, 101))
+
+
+@pytest.mark.parametrize("graph", ["ring", RING])
+@pytest.mark.parametrize(
+    ("changed", "options"),
+    [
+        ({"carl": float("nan")}, {}),
+        ({"carl": "many"}, {}),
+        ({name: [1.0] for name in NAMES} | {"carl": []}, {"pooled": True}),
+        ({name: [1.0] for name in NAMES} | {"carl": [float("inf")]}, {"pooled": True}),
+        ({}, {"weights": dict.fromkeys(NAMES, 1) | {"carl": -1}}),
+        ({}, {"weights": dict.fromkeys(NAMES, 1) | {"carl": float("nan")}}),
+        ({}, {"weights": dict.fromkeys(NAMES, 1) | {"carl": "many"}}),
+    ],
+)
+def test_refused_data_are_of_the_node_that_is_named(
+    graph: Any, changed: dict[str, Any], options: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match=r"node carl\b"):
+        midst.median(VALUES | changed, graph, **options)
+
+
+def test_a_row_too_many_is_counted() -> None:
+    with pytest.raises(InputError, match="6 values for 5 nodes"):
+        Problem(RING, [1.0, 2, 3, 4, 5, 6])
+    with pytest.raises(InputError, match="node 5"):
+        Problem(RING, [1.0, 2, 3, 4, 5, "x"])

@@ -101,7 +101,7 @@ class _Place:
     what: str
     choose: str = "--column"
     drop: str = "--missing drop"
-    row: str = "row {} (counting from 0)"
+    row: Callable[[int], str] = "row {} (counting from 0)".format
 
     def at(self, *parts: str) -> str:
         return ", ".join(part for part in (self.what, *parts) if part)
@@ -206,16 +206,16 @@ def split_by_site(data: Any, site: str) -> dict[str, Any]:
     (pick,) = _choose(table[0], [site], place, place.what)
     sites, gaps = _find_present(table[1](pick.index), place.at(pick.label))
     if gaps.any():
-        raise InputError(f"{place.at(pick.label, place.row.format(gaps.argmax()))}: missing; name the site of the row")
+        raise InputError(f"{place.at(pick.label, place.row(int(gaps.argmax())))}: missing; name the site of the row")
     labels, which = np.unique(sites.astype(str), return_inverse=True)
     take = data.take if hasattr(data, "take") else data.__getitem__  # polars
     return {str(name): take(np.flatnonzero(which == k)) for k, name in enumerate(labels)}
 
 
-def as_numbers(data: Any, what: str, row: str, read: Read = float) -> Array:
+def as_numbers(data: Any, what: str, row: Callable[[int], str], read: Read = float) -> Array:
     """The numbers in an array, a list or a data frame, in one or two dimensions, NaN where one is missing.
 
-    An error calls the data `what`, and a row of it `row`, such as "node {}"; see `as_columns`.
+    An error calls the data `what`, and its rows by `row`; see `as_columns`.
     """
     if type(data) is np.ndarray and data.ndim in (1, 2) and data.dtype in (np.float64, np.float32):
         return data.astype(np.float64)
@@ -665,7 +665,7 @@ def _join(parts: Sequence[tuple[_Pick, Any]], missing: Missing, place: _Place, r
     if len(gaps) and missing == "refuse":
         row, column = gaps[0]
         label = parts[column][0].label if values[0].ndim == 1 else f"column {column}"
-        raise place.gap(label, place.row.format(row))
+        raise place.gap(label, place.row(row))
     return _finish(joined, [pick.name for pick, _ in parts if pick.name], place)
 
 
@@ -680,7 +680,7 @@ def _as_floats(data: Any, label: str, place: _Place, read: Read) -> Array:
     if isinstance(result, tuple):
         k, why = result
         at = np.argwhere(~gaps)[k].tolist()
-        at_row = place.row.format(at[0])
+        at_row = place.row(at[0])
         raise InputError(f"{place.at(label or ''.join(f'column {i}' for i in at[1:]), at_row)}: {why}")
     values = np.full(gaps.shape, np.nan)
     values[~gaps] = result

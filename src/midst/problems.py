@@ -34,6 +34,7 @@ from midst.protocol.step import OwnTerms, Terms, make_terms
 from midst.types import Array, Bools, Ints
 
 Bounds = tuple[Array, Array]
+Name = Callable[[int], str]  # of a node, in an error
 # n numbers, n rows of m, or n lists; in the order of the nodes, or by their names
 Values = ArrayLike | Sequence[ArrayLike] | Mapping[Any, ArrayLike]
 
@@ -101,14 +102,14 @@ class Problem:
         values, self.keys = in_order(values, graph, "value"), make_keys(resolution)
         self.owners: Ints | None = None
         if pooled:
-            self.values, self.owners = check_lists(values, graph.n, self.keys.nearest)
+            self.values, self.owners = check_lists(values, graph.n, self.keys.nearest, graph.label)
         else:
-            self.values = check_values(values, graph.n, self.keys.nearest)
+            self.values = check_values(values, graph.n, self.keys.nearest, graph.label)
         if isinstance(objective, OwnObjective) and objective.lists and self.values.ndim > 1:
             raise InputError(f"a {objective.name} needs lists of numbers, and no rows in them")
         graph.require_connected()
         self.objective: Objective = Quantile(0.5) if objective is None else objective
-        checked = None if weights is None else _check_weights(in_order(weights, graph, "weight"), graph.n)
+        checked = None if weights is None else _check_weights(in_order(weights, graph, "weight"), graph.n, graph.label)
         self.whole_weights, self.unit_weight = _find_whole_weights(checked, weight_unit, graph.n)
         self._exact_weights = checked if weight_unit is None else None
         self.bounds = None if bounds is None else _check_bounds(bounds, self.values.shape[1:])
@@ -219,11 +220,11 @@ class Problem:
         if not bounded:
             other.bounds = None
         if self.owners is None:
-            other.values = check_values(values, self.graph.n, self.keys.nearest)
+            other.values = check_values(values, self.graph.n, self.keys.nearest, self.graph.label)
             if other.values.shape != self.values.shape:
                 raise InputError(f"values have shape {other.values.shape}, expected {self.values.shape}")
         else:
-            other.values, owners = check_lists(values, self.graph.n, self.keys.nearest)
+            other.values, owners = check_lists(values, self.graph.n, self.keys.nearest, self.graph.label)
             owners.setflags(write=False)
             other.owners = owners
         other.values.setflags(write=False)
@@ -419,7 +420,7 @@ def names_of(given: Any) -> list[Any] | None:
     return list(given.index) if hasattr(given, "iloc") else None
 
 
-def check_values(values: Any, nodes: int | None = None, read: Read = float) -> Array:
+def check_values(values: Any, nodes: int | None = None, read: Read = float, name: Name = str) -> Array:
     """The values as a finite float64 array of shape (n,) or (n, m), or an error that names the node.
 
     Raises:
@@ -427,18 +428,18 @@ def check_values(values: Any, nodes: int | None = None, read: Read = float) -> A
     """
     if not isinstance(values, np.ndarray) and _are_lists(values) and len(set(map(len, values))) > 1:
         raise InputError("values must be numbers: n of them, or n rows of m; lists of any length must be pooled")
-    array = as_numbers(values, "values", "node {}", read)
+    array = as_numbers(values, "values", lambda i: f"node {name(i)}", read)
     if array.size == 0:
         raise InputError(f"values must have shape (n,) or (n, m) and not be empty, got {array.shape}")
     if len(array) < 2:
         raise InputError("one value alone has nobody to hide it from; at least two nodes are needed")
     if nodes is not None and len(array) != nodes:
         raise InputError(f"{len(array)} values for {nodes} nodes; give one value a node")
-    _refuse_non_finite(array, "value")
+    _refuse_non_finite(array, "value", name)
     return array
 
 
-def check_lists(lists: Any, nodes: int | None = None, read: Read = float) -> tuple[Array, Ints]:
+def check_lists(lists: Any, nodes: int | None = None, read: Read = float, name: Name = str) -> tuple[Array, Ints]:
     """All values of a list a node in one finite float64 array, and whose each is; or an error that names the node.
 
     Raises:
@@ -446,7 +447,7 @@ def check_lists(lists: Any, nodes: int | None = None, read: Read = float) -> tup
     """
     if not _are_lists(lists):
         raise InputError("pooled values must be a list of numbers for every node")
-    parts = [_check_list(i, part, read) for i, part in enumerate(lists)]
+    parts = [_check_list(name(i), part, read) for i, part in enumerate(lists)]
     if len(parts) < 2:
         raise InputError("one list alone has nobody to hide it from; at least two nodes are needed")
     if nodes is not None and len(parts) != nodes:
@@ -456,8 +457,8 @@ def check_lists(lists: Any, nodes: int | None = None, read: Read = float) -> tup
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
 
-def _check_list(node: int, part: Any, read: Read) -> Array:
-    array = as_numbers(part, f"the list of node {node}", "row {} (counting from 0)", read)
+def _check_list(node: str, part: Any, read: Read) -> Array:
+    array = as_numbers(part, f"the list of node {node}", "row {} (counting from 0)".format, read)
     if array.size == 0:
         raise InputError(f"the list of node {node} is empty; every node needs at least one value")
     if not np.isfinite(array).all():
@@ -477,23 +478,23 @@ def _is_list(part: Any) -> bool:
     )
 
 
-def _refuse_non_finite(array: Array, what: str) -> None:
+def _refuse_non_finite(array: Array, what: str, name: Name) -> None:
     if np.isfinite(array.min()) and np.isfinite(array.max()):  # neither is a number where one of all is none
         return
     bad = np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
     if len(bad):
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-        raise InputError(f"{what} of node {bad[0]}{more} is missing or not a finite number")
+        raise InputError(f"{what} of node {name(bad[0])}{more} is missing or not a finite number")
 
 
-def _check_weights(weights: Any, nodes: int) -> Array:
-    array = as_numbers(weights, "weights", "node {}")
+def _check_weights(weights: Any, nodes: int, name: Name) -> Array:
+    array = as_numbers(weights, "weights", lambda i: f"node {name(i)}")
     if array.shape != (nodes,):
         raise InputError(f"weights have shape {array.shape}; give one a node, ({nodes},)")
-    _refuse_non_finite(array, "weight")
+    _refuse_non_finite(array, "weight", name)
     negative = np.flatnonzero(array < 0)
     if len(negative):
-        raise InputError(f"weight of node {negative[0]} is negative")
+        raise InputError(f"weight of node {name(negative[0])} is negative")
     if not array.any():
         raise InputError("all weights are zero; at least one node must count")
     return array

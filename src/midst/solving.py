@@ -604,8 +604,11 @@ def _find(values: Values, graph: Any, objective: Objective, options: Options) ->
             raise InputError(f"{name} is an option of a method; give method=midst.{kind.__name__}({name}=…)")
     if isinstance(graph, str):
         held = list(values.values()) if isinstance(values, Mapping) else values
-        nodes = int(check_lists(held)[1][-1]) + 1 if options.get("pooled") else len(check_values(held))
-        graph = make_graph(graph, nodes, names_of(values), options.get("rng"))
+        names = names_of(values)
+        label = str if names is None else [str(each) for each in names].__getitem__
+        pooled = options.get("pooled")
+        nodes = int(check_lists(held, name=label)[1][-1]) + 1 if pooled else len(check_values(held, name=label))
+        graph = make_graph(graph, nodes, names, options.get("rng"))
     return solve(Problem(as_graph(graph), values, objective=objective, **of_problem), **of_solve)
 
 

@@ -568,19 +568,44 @@ def test_an_edge_that_can_be_read_in_two_ways() -> None:
     assert invoke(*NEW, *edges, *people).exit_code == 0
 
 
-def test_what_to_expect_of_both_methods_is_said_before_anybody_agrees() -> None:
+def test_what_to_expect_is_said_in_ranges_before_anybody_agrees() -> None:
     given = ("--session", "s", "--graph", "ring", "--bounds", "0:60", "--spread", "1.5", "--out", "five.toml")
     done = invoke("new", *given, "--method", "search", *PEOPLE)
     assert done.exit_code == 0
-    head, search, consensus, *_ = done.stderr.splitlines()
-    assert head.startswith("What to expect, if values lie about 30, 1.5 apart")
-    assert "search: " in search
-    assert "0.0 of 2 exposed" in search  # of those that are not the curious one
-    assert "consensus: " in consensus
-    assert "0.0 of 2 exposed" not in consensus
-    assert "≤" in consensus
+    head, told = " ".join(done.stderr.split()).split(": - ")
+    assert head.startswith("What to expect, whatever the shape of the values, about 1.5 apart (bits")
+    taken = "# to # probes, # to # rounds, # to # kB a node (over TLS, proofs included), nobody exposed, "
+    bits = "# to # bits about a value (# to # by the answer alone) five.toml: "
+    assert re.sub(r"[\d.,]*\d", "#", told).startswith(taken + bits)
+    shown = invoke("show", "five.toml").stdout.partition("\n\nWhat to expect, whatever the shape of the values (bits")
+    assert "kB a node" in shown[2]
     assert invoke("new", *given[:-1], "six.toml", *PEOPLE).exit_code == 2, "with real data there is no default"
     assert invoke("new", *given[:-1], "six.toml", "--method", "search", "--spread", "0", *PEOPLE).exit_code == 2
+    done = invoke("new", *given[:-1], "seven.toml", "--method", "consensus", "--no-verify", *PEOPLE)
+    assert "≤ " in done.stderr
+    assert "nobody exposed" not in done.stderr
+    assert "(over TLS, proofs left out)" in done.stderr
+
+
+EXPECTED = {
+    "without bounds": (("--method", "search"), "a forecast of rounds, bytes and bits needs bounds"),
+    "noise": (("--method", "search", *"--dp eps=1,delta=0.1 --pooled --bounds 0:9 --resolution 1".split()), ""),
+    "lists": (("--method", "search", "--pooled", "--bounds", "0:9"), "- 1,000 values in all: "),
+    "mean": (("--method", "search", *"--objective mean --bounds 0:9 --resolution 1".split()), "- 1 probe, 3 rounds, "),
+    "an iterated mean": (("--method", "consensus", "--objective", "mean", "--bounds", "0:9"), "that a search finds"),
+    "two coordinates": (("--method", "search", "--coordinates", "2", "--bounds", "0:9"), "nobody exposed, "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_what_cannot_be_foretold_is_left_out(case: str) -> None:
+    options, words = EXPECTED[case]
+    done = invoke("new", "--session", "s", "--graph", "ring", *options, *PEOPLE)
+    assert done.exit_code == 0, done.stderr
+    said = " ".join(done.stderr.split())
+    assert words in said
+    assert ("What to expect" in said) == bool(words)
+    assert " nan" not in said
 
 
 def test_a_charter_with_one_more_is_warned_about() -> None:

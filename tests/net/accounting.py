@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from midst.net import peer, wire
 from midst.net.setup import Setup
 from midst.net.wire import Statements, StepFrame, encode_control
 from midst.net.withdrawal import SignedWithdrawal, read_withdrawal
-from midst.privacy.messages import Messages
 from midst.protocol.node import Message
+
+if TYPE_CHECKING:
+    from raw_messages import Messages
 
 # What talk carries, and why no view counts it: it is the same whatever anybody's value is.
 CONTROL = {

@@ -36,9 +36,10 @@ def setup_of(charter, name, value):
 class MemoryNetwork:
     """Everybody, the mail that is under way, and what has been sent so far."""
 
-    def __init__(self, charter, values, seed=0):
+    def __init__(self, charter, values, seed=0, setups=None):
         self.charter = charter
-        self.setups = [setup_of(charter, name, value) for name, value in zip(charter.names, values, strict=True)]
+        people = zip(charter.names, values, strict=True)
+        self.setups = setups or [setup_of(charter, name, value) for name, value in people]
         self.files = [SimFile(Random(0)) for _ in self.setups]
         self.mail = deque()
         self.sent = []

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from accounting import CONTROL, account, read_log
 from processes import network
+from raw_messages import Messages
 
 import midst
 from midst import Consensus, Exact, Search, graphs
 from midst.net.answer import Answer
 from midst.net.wire import Control, edge_digest
 from midst.privacy.adversaries import Adversary
-from midst.privacy.messages import Messages
 from midst.privacy.views import SHORTEST, view
 from midst.protocol.node import Message
 from midst.protocol.search import Rules

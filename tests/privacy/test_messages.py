@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from raw_messages import Messages
 
 import midst
 from midst import Certified, Consensus, Exact, Problem, Quantile, Search, graphs
@@ -17,7 +18,6 @@ from midst.engines.reference import iterate
 from midst.engines.reference_search import search_problem
 from midst.methods import After, rules_of
 from midst.privacy.adversaries import Adversary
-from midst.privacy.messages import Messages
 from midst.privacy.observations import Branches, Heard, Shifted
 from midst.privacy.tracking import track
 from midst.privacy.views import SHORTEST, view

@@ -31,10 +31,9 @@ _DEADLINES = ("start", "wait", "total", "linger")
 _ADD = "With --from: one more participant; join it by --add-edge, or give --graph. Repeat."
 _REMOVE = "With --from: leaves, with all its edges. Repeat."
 _RENEW = "With --from: another certificate, or address, of a participant. Repeat."
-_METHOD = "How the answer is found. There is no default: with real data, choose; what to expect of both is said."
+_METHOD = "How the answer is found. There is no default: with real data, choose."
 _GRAPH = "A kind of graph, or a file of edges, as for midst run."
 _TOTALS = (100, 1000, 10_000)  # values in all, of which is said what to expect
-_RUNS = 5  # simulated of each method for what is expected
 _MOST_EXPECTED = 200  # participants up to which it is
 _APART = 3  # participants: a run that differs from another by fewer tells about those
 _MOST_EDGES = 20  # shown to people
@@ -114,7 +113,7 @@ def command() -> None:
 @click.option("--sigma", type=float, help="Standard deviation of z(0). Default: 0.1; see midst plan.")
 @click.option("--tolerance", type=float, help="Where no search ends the run, relative to the scale. Default: 1e-6.")
 @click.option("--rounds", type=int, metavar="N", help="The most there may be. Default: 100000.")
-@click.option("--spread", type=float, help="For what is expected: the values' own. Default: a tenth of the bounds.")
+@click.option("--spread", type=float, help="For what is expected: the values' own. Default: several.")
 @click.option("--start", type=float, metavar="S", help="Seconds until every neighbour must be heard. Default: 300.")
 @click.option("--wait", type=float, metavar="S", help="Seconds without progress of a neighbour. Default: 60.")
 @click.option("--total", type=float, metavar="S", help="Seconds for the whole run. Default: 3600.")
@@ -192,7 +191,7 @@ def new(
     if before is not None and (warning := differencing(before.charter, charter)):
         click.echo(f"midst: {warning}", err=True)
     for line in expectations(charter, spread):
-        click.echo(line, err=True)
+        click.echo(click.wrap_text(line, 120, subsequent_indent="  "), err=True)
     text = Invitation(charter, people.certificates).to_toml()
     if out is None:
         click.echo(text, nl=False)
@@ -250,53 +249,55 @@ def show(file: Path, as_json: bool) -> None:
         click.echo(click.wrap_text(line, 100, initial_indent="- ", subsequent_indent="  "))
     click.echo()
     for line in expectations(charter, None):
-        click.echo(line)
+        click.echo(click.wrap_text(line, 120, subsequent_indent="  "))
 
 
 def expectations(charter: Charter, spread: float | None) -> list[str]:
-    """What to expect of this charter by either method, in lines; none where there is nothing to compare."""
+    """What sessions of this charter take and reveal, in lines, or that it is not known; none with noise or arrays."""
     from midst.errors import InputError
-    from midst.objectives import ENDS, Mean
-    from midst.studies.expectation import assumed_prior, expect, in_words
 
     if spread is not None and not 0 < spread < float("inf"):
         raise InputError("--spread must be a positive number")
-    if charter.statistics:
-        return _expect_of_statistics(charter, spread)
-    if charter.arrays:
+    if charter.arrays or charter.noise is not None:
         return []
-    if (
-        isinstance(charter.goal, Mean)
-        or charter.bounds is None
-        or charter.has_lists  # of how many values is not known yet
-        or charter.noise is not None  # `_rows` says what is promised, and how far off answers are
-        or len(charter.names) > _MOST_EXPECTED
-    ):
-        return []
-    if charter.definition not in ENDS:
-        return []
-    prior = assumed_prior(charter.bounds, spread)
-    middle, width = prior.quantile(0.5), prior.scale
-    found = expect(charter.graph, charter.bounds, prior, objective=charter.goal, runs=_RUNS)
-    disclosures = f"if values lie about {middle:g}, {width:.3g} apart (--spread), to one curious participant"
-    return [f"What to expect, {disclosures}:", *in_words(found)]
-
-
-def _expect_of_statistics(charter: Charter, spread: float | None) -> list[str]:
-    """Bits about one value, for several numbers of values that there may be in all; none without bounds."""
-    from midst.studies.expectation import expect_statistics
-
-    if charter.bounds is None and not (charter.columns and all(one.bounds for one in charter.columns)):
-        return []
-    lines, count = [], len(charter.names)
-    for total in sorted({max(charter.disclosure.values, count), *_TOTALS}):
+    count = len(charter.names)
+    bounded = charter.bounds or (charter.columns and all(one.bounds for one in charter.columns))
+    if not bounded or count > _MOST_EXPECTED or charter.stop == "certified":
+        limits = f"bounds, at most {_MOST_EXPECTED} participants and an answer that a search finds"
+        return [f"What to expect: a forecast of rounds, bytes and bits needs {limits}"]
+    lines = []
+    for total in sorted({max(charter.disclosure.values, count), *_TOTALS} if charter.has_lists else {count}):
         share, rest = divmod(total, count)
-        if charter.refusal([share + (i < rest) for i in range(count)]) is None:
-            found = expect_statistics(charter.plan(total), charter.search_rules([total]), charter.column_ranges, spread)
-            told = ", ".join(f"{name} {bits:.2f}" for name, bits in zip(charter.column_names, found, strict=True))
-            lines.append(f"  {total:,} values in all: {told} bits")
-    about = "about each value, if they lie in the middle of the bounds, a tenth of their width apart (--spread)"
-    return [f"What to expect {about}:", *lines]
+        sizes = [share + (i < rest) for i in range(count)]
+        if charter.refusal(sizes) is None:
+            of = f"{total:,} values in all: " if charter.has_lists else ""
+            lines.append(f"- {of}{_foretell(charter, sizes, spread)}")
+    apart = "" if spread is None else f", about {spread:g} apart"
+    whom = "bits: to another participant that knew only the bounds"
+    return [f"What to expect, whatever the shape of the values{apart} ({whom}):", *lines]
+
+
+def _foretell(charter: Charter, sizes: Sequence[int], spread: float | None) -> str:
+    """What sessions with so many values of each participant take and reveal."""
+    from midst.studies.expectation import forecast
+
+    found = forecast(charter, sizes, spread)
+
+    def span(name: str, form: str = ",.0f") -> str:
+        low, high = (format(end, form) for end in found[name])
+        return low if low == high else f"{low} to {high}"
+
+    proofs = "included" if charter.is_verified else "left out"
+    words = f"{span('probes')} probe{'s' * (found['probes'][1] > 1)}, {span('rounds')} rounds"
+    words += f", {span('kB')} kB a node (over TLS, proofs {proofs}), "
+    words += f"{span('exposed')} exposed" if found["exposed"][1] else "nobody exposed"
+    sign = "≤ " if charter.method == "consensus" else "≈ " if charter.has_lists else ""
+    for name in charter.column_names:
+        if f"bits of {name}" in found:
+            words += f", {sign}{span(f'bits of {name}', '.1f')} bits about {name if charter.columns else 'a value'}"
+        if f"floor of {name}" in found:
+            words += f" ({span(f'floor of {name}', '.1f')} by the answer alone)"
+    return words
 
 
 def differencing(before: Charter, after: Charter) -> str | None:

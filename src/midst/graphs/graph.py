@@ -165,7 +165,7 @@ class Graph:
 
     def label(self, i: int) -> str:
         """The name of node i, for people."""
-        return self.labels[i] if self.labels else str(i)
+        return self.labels[i] if self.labels and i < self.n else str(i)
 
     def names(self, nodes: Iterable[int]) -> tuple[int | str, ...]:
         """The names of some nodes, as results and JSON have them: labels, or numbers where the graph has no labels."""

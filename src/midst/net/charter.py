@@ -56,7 +56,7 @@ _MOST_NUMBERS = 10_000_000  # directed edges times coordinates
 _MOST_SEARCHERS = 8_000  # participants of a search: who lacks what must fit into a control frame
 _MOST_CLIENTS = 7_000  # of a session about arrays: and who lacks which vectors, besides
 _MOST_TOLD = 4_000_000  # numbers in all contributions of one step: a record of the journal holds them
-_MOST_VERIFIED = 50  # participants, where the charter does not say: checking everybody takes each of them as long
+MOST_VERIFIED = 50  # participants, where the charter does not say: checking everybody takes each of them as long
 _MOST_ROUNDS = 10**9
 _MOST_AGGREGATES = 60_000
 _MANY = 10**6  # values a participant, where the number does not matter, or the most numbers are wanted
@@ -474,6 +474,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             objective=self.goal,
             scale=self.scale,
             bounds=self.bounds,
+            resolution=self.resolution,
         )
 
     @cached_property
@@ -496,7 +497,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Whether everybody proves its votes: without, one liar can choose which honest value is published."""
         if self.verify is None:
             plain = self.noise is None and not self.arrays
-            return self.stop == "exact" and len(self.participants) <= _MOST_VERIFIED and plain
+            return self.stop == "exact" and len(self.participants) <= MOST_VERIFIED and plain
         return self.verify
 
     def agreement(self, opening: tuple[tuple[int, ...], ...] = ()) -> Agreement:

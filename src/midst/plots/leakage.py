@@ -128,7 +128,7 @@ def _finish(axes: Axes, leakage: Leakage) -> None:
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     names = [short_name(leakage.graph.label(i)) for i in range(count)]
-    axes.xaxis.set_major_formatter(lambda x, _: names[round(x)] if 0 <= x < count else "")
+    axes.xaxis.set_major_formatter(lambda x, _: names[round(x)] if 0 <= x <= count - 1 else "")
     if leakage.graph.labels is not None and max(map(len, names)) > 3:
         axes.tick_params(axis="x", rotation=90)
 

@@ -1,39 +1,50 @@
-"""What to expect of both methods, before anybody takes part: rounds, bytes, and what the audit says, by simulation.
+"""What to expect before anybody takes part: rounds, bytes, and what the audit says, by simulation.
 
 Rules:
+- `forecast` is of one charter: the least and the most of sessions over values of several shapes and widths, within its
+  bounds. `expect` compares the two methods, on average over values of one prior.
 - Both methods find the same values' answer, drawn from a prior within the public bounds, with the parameters that a
   charter would choose.
 - The adversary is one curious participant, unless another is named. Of an iteration its bits are an upper bound.
 - Repeated runs are on the same values, each with its own z(0), and audited together. The thresholds of a search are
   deterministic, so a search again tells nothing new.
-- Bytes are those of frames and TLS records, sent and received, handshakes and journals left out: an estimate.
+- Bytes are those that a node counts, over TLS, with handshakes and proofs, where nothing is asked for a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
+from math import floor, isfinite, log10, sqrt
 
 import numpy as np
 
 from midst.engines.searching import search_values
+from midst.errors import InputError
 from midst.graphs import Graph
 from midst.methods import Consensus, Method, Search
-from midst.net.sizes import sent_in_iteration, sent_in_search
-from midst.objectives import Objective, Quantile
+from midst.net.charter import MOST_VERIFIED, Charter
+from midst.net.sizes import carried_by_each, step_bytes
+from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import FigureKind, Leakage, audit, audit_together
-from midst.privacy.priors import Normal, Prior, Within
+from midst.privacy.priors import Normal, Prior, Uniform, Within
 from midst.privacy.statistics import measure_session
 from midst.problems import Problem
-from midst.protocol.search import Rules
+from midst.protocol.search import widths
+from midst.protocol.votes import vote_bytes
 from midst.result import Result
 from midst.solving import solve
-from midst.statistics import Plan
 from midst.system import streams, whole_number
+from midst.types import Array
 
-_RECORD = 26  # bytes that TLS and the frame's length add
-_LEVELS = 2  # numbers that travel with an x where a search follows
+_CELLS, _PROVED, _NAME = 4, 224.0, 5  # of a probe; bytes of a number with its proof; letters of a name
+_RUNS, _SHAPES = 20, 6  # simulated of each shape of values; of large networks a third as many
+_WIDTHS = 0.3, 0.2, 0.1, 0.03, 0.003  # of shapes, in shares of the bounds, where no spread is given
+_OFF = 0.05  # by which share bytes may be off: statements that travel together, longer certificates
 _SPREADS = 10  # the bounds are taken to be so many spreads wide, where no spread is given
 _LARGEST = 64  # nodes up to which bits are computed
 _KINDS = ("exact", "sampled", "lower bound", "upper bound")
@@ -93,35 +104,78 @@ def assumed_prior(bounds: tuple[float, float], spread: float | None) -> Prior:
     return Within(Normal(low / 2 + high / 2, spread or (high / _SPREADS - low / _SPREADS)), low, high)
 
 
-def expect_statistics(
-    plan: Plan,
-    rules: Rules,
-    bounds: Sequence[tuple[float, float]],
-    spread: float | None = None,
-    *,
-    runs: int = 3,
-    seed: int = 0,
-) -> list[float]:
-    """Bits about one value of each column that a session of statistics tells, on average over drawn data.
+def forecast(charter: Charter, sizes: Sequence[int], spread: float | None = None) -> dict[str, tuple[float, float]]:
+    """The least and the most of sessions of a charter: "probes", "rounds", "exposed", "kB", and "bits of" each column.
 
     Args:
-        plan: the statistics, and of how many values.
-        rules: of the search.
-        bounds: public, one pair a column.
-        spread: of the values; a tenth of the bounds' width if not given.
-        runs: how many are drawn.
-        seed: of what is drawn.
+        charter: with bounds, a search in the end, and without noise or arrays.
+        sizes: how many values each participant has.
+        spread: of the values, about; several are tried if not given.
     """
-    priors = [assumed_prior(each, spread) for each in bounds]
-    pairs, bits = list(zip(priors, bounds, strict=True)), np.zeros(len(priors))
-    for run in range(runs):
-        rng = np.random.default_rng([seed, run])
-        drawn = [rng.normal(low / 2 + high / 2, prior.scale, plan.total) for prior, (low, high) in pairs]
-        columns = [np.clip(each, *ends) for each, ends in zip(drawn, bounds, strict=True)]
-        keys = rules.keys.keys(np.stack(columns, axis=1))
-        search, _ = search_values(rules, keys, np.ones(plan.total, np.int64))
-        bits += [measure_session(plan, search, k, prior).bits for k, prior in enumerate(priors)]
-    return [float(each) / runs for each in bits]
+    seen = defaultdict(list)
+    for run, shape in product(range(_RUNS if len(sizes) <= _LARGEST else _RUNS // 3), range(_SHAPES)):
+        rng, width = np.random.default_rng([run, shape]), _WIDTHS[run % len(_WIDTHS)]
+        columns = [_draw(shape, width, spread, ends, sum(sizes), rng) for ends in charter.column_ranges]
+        for name, figure in _simulate(charter, sizes, np.stack(columns, axis=1), rng):
+            if isfinite(figure):  # a floor is not always known
+                seen[name].append(figure)
+    return {name: (min(figures), max(figures)) for name, figures in seen.items()}
+
+
+def _draw(
+    shape: int, width: float, spread: float | None, ends: tuple[float, float], count: int, rng: np.random.Generator
+) -> Array:
+    """Values between two ends, so wide a share of what lies between: even, middle, off it, skewed, clusters, tied."""
+    low, high = ends
+    if spread is not None:
+        width = min(spread / (high / 2 - low / 2) / 2, _WIDTHS[0])
+    even, normal = rng.random(count), rng.standard_normal(count)
+    about = (sqrt(12) * (even - 0.5), normal, normal, 0, np.where(even < 0.5, -1, 1) + normal / 10, normal)[shape]
+    share = width * np.exp(normal) if shape == 3 else (0.2 if shape == 2 else 0.5) + width * about
+    share = 1 - np.abs(1 - np.abs(share) % 2)  # beyond an end it turns back
+    values = low * (1 - share) + high * share
+    if shape == 5:
+        values = np.round(values, -floor(log10(2 * width * high - 2 * width * low)))
+    return np.asarray(np.clip(values, low, high))
+
+
+def _simulate(
+    charter: Charter, sizes: Sequence[int], rows: Array, rng: np.random.Generator
+) -> Iterator[tuple[str, float]]:
+    """The figures of a session by their names."""
+    graph, weights = charter.graph, [one.weight for one in charter.participants]
+    rounds = iterations = exposed = 0
+    opening: tuple[tuple[int, ...], ...] = ()
+    if not (charter.has_lists or charter.is_masked_sum):
+        method: Method = Search(charter.arity, charter.spacing)
+        if charter.method == "consensus":
+            method = Consensus(charter.c, charter.theta, charter.mu, charter.sigma, limit=charter.rounds)
+        problem = charter.problem(rows if charter.coordinates > 1 else rows[:, 0])
+        result = solve(problem, method, rng=rng, record="audit", throw=False)
+        iterations, exposed = result.iterations, len(result.exposed)
+        rounds = result.rounds - (result.probes + 2) * graph.diameter()  # the search is by the charter's rules
+        if iterations:
+            opening = tuple(probe.edges[1:-1] for probe in result.trace.probes if probe.step == 0)
+        with suppress(InputError):  # what no audit can judge has no bits
+            if graph.n <= _LARGEST:
+                prior, coordinate = Uniform(*charter.value_range), 0 if charter.coordinates > 1 else None
+                leak = audit(result.trace, _curious(graph), prior, coordinate=coordinate, attacks=False)
+                yield from (("bits of value", leak.mean_bits), ("floor of value", leak.mean_floor))
+    rules = charter.search_rules(sizes, opening)
+    search, steps = search_values(rules, rules.keys.keys(rows), np.repeat(weights, sizes))
+    for k, ends in enumerate(charter.column_ranges if charter.has_lists else ()):
+        with suppress(InputError):
+            bits = measure_session(charter.plan(sum(sizes)), search, k, Uniform(*ends)).bits
+            yield f"bits of {charter.column_names[k]}", bits
+    says = [8.0 * sum(widths(question)) for question, _ in steps]
+    if charter.is_verified:
+        held = [size if weight else 0 for size, weight in zip(sizes, weights, strict=True)]
+        says = [sum(vote_bytes(question, each) for each in held) / graph.n for question, _ in steps]
+    letters = sum(map(len, charter.names)) / graph.n
+    carried = carried_by_each(graph, letters, says, iterations, step_bytes(2, charter.coordinates))
+    yield from (("kB", carried.min() * (1 - _OFF) / 1000), ("kB", carried.max() * (1 + _OFF) / 1000))
+    rounds += (len(steps) + 2) * graph.diameter()
+    yield from (("probes", len(steps)), ("rounds", rounds), ("exposed", exposed))
 
 
 def expect(
@@ -129,9 +183,7 @@ def expect(
     bounds: tuple[float, float] | None,
     prior: Prior,
     *,
-    objective: Objective | None = None,
     adversary: Adversary | None = None,
-    methods: tuple[Method, ...] = (Search(), Consensus()),
     runs: int = 5,
     repeats: int = 1,
     seed: int = 0,
@@ -142,9 +194,7 @@ def expect(
         graph: who talks to whom.
         bounds: public; None to let the iteration know the prior's scale, and the search nothing.
         prior: of every value.
-        objective: what is sought; the low median if not given.
         adversary: who listens; the first participant, and nobody else, if not given.
-        methods: which.
         runs: of each, on different values.
         repeats: how often on the same values, each time.
         seed: of everything random.
@@ -154,24 +204,29 @@ def expect(
     """
     whole_number("runs", runs)
     whole_number("repeats", repeats)
-    who = Adversary(corrupt=(graph.label(0),), eavesdrops=False) if adversary is None else adversary
-    sought = Quantile(0.5) if objective is None else objective
+    who = _curious(graph) if adversary is None else adversary
+    methods: tuple[Method, ...] = (Search(), Consensus())
     seen: dict[str, list[_Seen]] = {method.name: [] for method in methods}
     for k in range(runs):
         drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
         values = np.array([prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, graph.n)])
         scale = prior.scale if bounds is None else None
-        problem = Problem(graph, values, objective=sought, bounds=bounds, scale=scale)
+        problem = Problem(graph, values, objective=Quantile(0.5), bounds=bounds, scale=scale)
         for method in methods:
             results = [solve(problem, method, rng=drawn.z0, record="audit") for _ in range(repeats)]
-            seen[method.name].append(_see(results, method, who, prior))
+            seen[method.name].append(_see(results, who, prior))
     return [_summarise(name, each, who, repeats) for name, each in seen.items()]
 
 
-def _see(results: list[Result], method: Method, who: Adversary, prior: Prior) -> _Seen:
+def _curious(graph: Graph) -> Adversary:
+    """The first participant, and nobody else."""
+    return Adversary(corrupt=(graph.label(0),), eavesdrops=False)
+
+
+def _see(results: list[Result], who: Adversary, prior: Prior) -> _Seen:
     first, graph = results[0], results[0].trace.graph
-    probes = 1 + max((probe.step for probe in first.trace.probes), default=-1)
-    carried = _bytes(graph, first.iterations, probes, method.arity if isinstance(method, Search) else 3)
+    says = [_CELLS * (_PROVED if graph.n <= MOST_VERIFIED else 8)] * first.probes  # as in a charter that does not say
+    carried = float(np.mean(carried_by_each(graph, _NAME, says, first.iterations, step_bytes(2))))
     if graph.n > _LARGEST:
         return _Seen(first, carried, None, None)
     once = audit(first.trace, who, prior, attacks=False)
@@ -179,15 +234,9 @@ def _see(results: list[Result], method: Method, who: Adversary, prior: Prior) ->
     return _Seen(first, carried, once, together)
 
 
-def _bytes(graph: Graph, iterations: int, probes: int, arity: int) -> float:
-    """Sent and received by a node, on average: all that one sends, others receive."""
-    search = sent_in_search(graph, [arity + 1] * probes, _RECORD) if probes else 0.0
-    return 2 * (search + sent_in_iteration(graph, iterations, _LEVELS, _RECORD))
-
-
 def _summarise(name: str, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
-    corrupt = {str(name) for name in who.corrupt}
-    sent = [sum(str(name) not in corrupt for name in one.result.exposed) for one in seen]
+    corrupt = set(map(str, who.corrupt))
+    sent = [len(set(map(str, one.result.exposed)) - corrupt) for one in seen]
     once = [one.once for one in seen if one.once is not None]
     together = [one.together for one in seen if one.together is not None]
     bits, floor, joint = (
@@ -227,18 +276,3 @@ def with_sign(figure: float | None, kind: FigureKind | None) -> str:
     """A figure for people: what is an upper bound says so."""
     sign = {"upper bound": "≤ ", "sampled": "≈ "}.get(kind or "", "")
     return "" if figure is None else f"{sign}{figure:.2f}"
-
-
-def in_words(expected: list[Expectation]) -> list[str]:
-    """A line a method."""
-
-    def bits(one: Expectation) -> str:
-        if one.bits is None or one.floor is None:
-            return ""
-        return f"{with_sign(one.bits, one.kind)} bits each ({one.floor:.2f} of them by the answer alone), "
-
-    return [
-        f"{one.method:>9}: {one.rounds:.0f} rounds, {one.exposed:.1f} of {one.honest} exposed, {bits(one)}"
-        f"about {one.bytes_per_node / 1000:.0f} kB a node"
-        for one in expected
-    ]
