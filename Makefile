@@ -8,7 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requi
 
 demo: $(VENV)/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
-	@echo "The picture is in demo.png. Next: source $(BIN)/activate, then: midst up --graph ring --nodes 5 --method search --out result.json"
+	@echo "The picture is in demo.png. Next: source $(BIN)/activate, then: midst up --graph ring --nodes 5 --out result.json"
 
 test: $(VENV)/.dev $(VENV)/.chromium  ## the whole test-suite
 	$(BIN)/python -m pytest -n auto

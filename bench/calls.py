@@ -24,11 +24,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from bench.tables import run_parts
@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from midst import Adversary, After, Consensus, Exact, Problem, audit, graphs, solve, solve_ensemble
 from midst.graphs import Graph
 
+T = TypeVar("T")
 Row = dict[str, Any]
 Call = Callable[[], Any]
 
@@ -68,6 +69,11 @@ def in_turn(call: Call, reference: Call, quick: bool) -> Row:
     return {"seconds": seconds, "CPU seconds, least": least, "reference, seconds": beside, "ratio": seconds / beside}
 
 
+def of_each(kinds: Iterable[T], quick: bool) -> list[T]:
+    """The first alone, to be quick."""
+    return list(kinds)[: 1 if quick else None]
+
+
 def _cpu() -> float:
     """CPU time of this process and of those it has waited for."""
     own, waited = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -83,7 +89,7 @@ def over_ensembles(quick: bool) -> Iterator[Row]:
     """One row a graph, with bounds, without, and with weights."""
     runs = 20_000 if quick else 1_000_000
     values = np.random.default_rng(1).normal(size=(NODES, runs))
-    for family, make in SMALL.items():
+    for family, make in of_each(SMALL.items(), quick):
         graph = make()
         for known, public in KNOWN.items():
 
@@ -101,7 +107,7 @@ def over_iterations(quick: bool) -> Iterator[Row]:
     """One row a graph: the paper's iteration to the proof, beside forty bare iterations of all runs at once."""
     runs = 5_000 if quick else 100_000
     values = np.random.default_rng(1).normal(size=(NODES, runs))
-    for family, make in SMALL.items():
+    for family, make in of_each(SMALL.items(), quick):
         graph = make()
         adjacency, cd = graph.adjacency().toarray(), graph.degree[:, None] / 5.0
 
@@ -125,7 +131,7 @@ def over_large(quick: bool) -> Iterator[Row]:
     """One row a graph and step."""
     n = 100_000 if quick else 10_000_000
     values = np.random.default_rng(1).normal(size=n)
-    for kind in ("ring", "grid"):
+    for kind in of_each(("ring", "grid"), quick):
         graph = graphs.make(kind, n)
         problem = Problem(graph, values)
         calls: dict[str, Call] = {
@@ -150,7 +156,7 @@ def over_audits(quick: bool) -> Iterator[Row]:
     imports = command("-c", "import numpy")
     sealed = Adversary(init="sealed")
     with tempfile.TemporaryDirectory() as folder:
-        for family, make in SMALL.items():
+        for family, make in of_each(SMALL.items(), quick):
             traces = []
             for seed in range(1 if quick else 8):
                 problem = Problem(make(), np.random.default_rng(seed).normal(size=NODES))
@@ -169,7 +175,8 @@ def over_audits(quick: bool) -> Iterator[Row]:
 
 def over_help(quick: bool) -> Iterator[Row]:
     """One row a command."""
-    for name in ((), ("run",), ("audit",), ("plan",), ("paper",), ("node",), ("charter", "new")):
+    names = ((), ("run",), ("audit",), ("plan",), ("paper",), ("node",), ("charter", "new"))
+    for name in of_each(names, quick):
         spent = in_turn(command("-m", "midst", *name, "--help"), command("-c", "import click"), quick)
         yield {"call": " ".join(("midst", *name, "--help")), **spent}
 

@@ -150,11 +150,11 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
     charter = read_charter(folder / CHARTER)
     name = charter.names[i]
     first, last = WARM, charter.rounds - LEFT
-    times: list[tuple[float, float]] = []
+    times: dict[int, Pace] = {}  # when it first was in these rounds; a round may have several events
 
     def watch(peer: Peer) -> None:
         if peer.exchange.round in (first, last):
-            times.append((time.perf_counter(), time.process_time()))
+            times.setdefault(peer.exchange.round, (time.perf_counter(), time.process_time()))
 
     async def take_part() -> None:
         identity = load_identity(folder / name / f"{name}.key")
@@ -167,7 +167,7 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
         await Driver(session, transport, watch=watch).run()
 
     asyncio.run(take_part())
-    (began, cpu_began), (ended, cpu_ended) = times
+    (began, cpu_began), (ended, cpu_ended) = times[first], times[last]
     return (ended - began) / (last - first), (cpu_ended - cpu_began) / (last - first)
 
 
