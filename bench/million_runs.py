@@ -6,7 +6,7 @@
 Rules:
 - The right answer is found here, by sorting and adding up weights, and by nothing of midst. A run is *wrong* if it
   says that its answer is proved and it is another number; it is *without proof* if it says that it has none.
-- Run r is run r // G of setting r % G. A setting is a graph with 2 to 101 nodes, all sizes in turn, of every family in
+- Run r is run r // G of setting r % G. A setting is a graph with 3 to 101 nodes, all sizes in turn, of every family in
   turn, with weights in every third, and a quantile. Its runs take all shapes of data in turn. Everything of a run is
   drawn from (seed, setting, number of the run): the same whichever runs are made, in which pieces, by how many workers.
 - After each piece what is known is written to million_runs.json and .md. A command that is given again goes on where
@@ -110,8 +110,8 @@ class Setting(NamedTuple):
     @classmethod
     def make(cls, seed: int, number: int) -> Setting:
         """The setting of a number."""
-        rng, n = stream(seed, number, 0), 2 + number % (LARGEST - 1)
-        family = FAMILIES[(number + number // (LARGEST - 1)) % len(FAMILIES)]
+        rng, n = stream(seed, number, 0), 3 + number % (LARGEST - 2)  # of two, no search is made
+        family = FAMILIES[(number + number // (LARGEST - 2)) % len(FAMILIES)]
         family = family if n >= _LEAST.get(family, 2) and (family != "grid" or not _is_prime(n)) else "complete"
         weights = None
         if number % 3 == 2:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -63,9 +65,10 @@ def test_the_default_of_an_ensemble_and_of_a_description_exposes_nobody():
 
 def test_the_default_of_the_commands_exposes_nobody():
     for command in (["run"], ["run", "--objective", "mean"], ["up"]):
-        code, output = run(command[0], "--graph", "ring", "--nodes", "5", *command[1:], "--json")
-        told = json.loads(output)
-        assert (code, told["method"], told["exposed"]) == (0, "search", [])
+        typed = [command[0], "--graph", "ring", "--nodes", "5", *command[1:], "--json"]
+        done = subprocess.run([sys.executable, "-m", "midst", *typed], capture_output=True, text=True, check=True)
+        told = json.loads(done.stdout)
+        assert (told["method"], told["exposed"]) == ("search", [])
 
 
 def test_what_no_search_finds_is_found_by_the_iteration_and_the_result_says_so():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -139,9 +141,8 @@ def test_no_search_follows_it() -> None:
 def test_the_commands(tmp_path: Any) -> None:
     arguments = ["--graph", "ring", "--nodes", "6", "--method", "paper", "--json"]
     for command in (["run", "--seed", "3"], ["up", "--seed-values", "3"]):
-        done = CliRunner().invoke(main, [*command, *arguments])
-        assert done.exit_code == 0, done.output
-        told = json.loads(done.output)
+        typed = [sys.executable, "-m", "midst", *command, *arguments]
+        told = json.loads(subprocess.run(typed, capture_output=True, text=True, check=True).stdout)
         assert (told["method"], told["certified"], told["probes"]) == ("paper", True, 0)
     for option in ("--theta=0.4", "--stop=certified", "--force"):
         done = CliRunner().invoke(main, ["run", *arguments, option])
