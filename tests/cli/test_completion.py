@@ -87,7 +87,7 @@ def test_shells_offer_what_may_follow(place: Path, shell: str) -> None:
         ("midst node --charter none.toml --name ", []),
         ("midst node --charter bin --name ", []),
         ("midst keys i", ["init"]),
-        ("midst run --method ", ["search", "consensus", "both"]),
+        ("midst run --method ", ["search", "consensus", "paper", "both"]),
         ("midst run --values ", ["files"]),
         ("midst ledger show ", ["files"]),
         ("midst completion ", ["bash", "zsh", "fish"]),
