@@ -56,7 +56,7 @@ from midst.protocol.noisy_search import NoisyRules, count_probes
 from midst.protocol.search import Rules, SearchState
 from midst.recorder import Record, Recorder, check_record
 from midst.result import NoiseKept, Result, Standing
-from midst.system import RNG, Parameters, Sums, assemble, check_z0, draw_z0, settle, streams
+from midst.system import RNG, Parameters, Sums, assemble, check_rng, check_z0, draw_z0, settle, streams
 from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Branch
 
@@ -107,8 +107,7 @@ def solve(
         problem, chosen = chosen.of(problem), chosen.iteration
     if isinstance(chosen, Search):
         require_participants(problem.graph.n)
-        if not isinstance(rng, np.random.Generator):
-            streams(rng)  # refuse a wrong seed, although a search draws nothing from it
+        check_rng(rng)  # although a search draws nothing from it
         if record not in ("auto", "audit", "none"):  # a search always keeps what an audit needs
             raise InputError(f"record {record} keeps iterations; leave it out, or choose method consensus")
     if engine in ("gpu", "float32"):

@@ -74,6 +74,16 @@ class Streams(NamedTuple):
     nodes: np.random.Generator
 
 
+def check_rng(rng: RNG) -> None:
+    """Refuse what `streams` refuses; leave a generator as it is.
+
+    Raises:
+        InputError: it is neither a non-negative whole number nor a generator.
+    """
+    if not isinstance(rng, np.random.Generator | None) and not (isinstance(rng, int) and rng >= 0):
+        streams(rng)
+
+
 def streams(rng: RNG) -> Streams:
     """The streams of a seed, or of a generator's next children.
 

@@ -23,7 +23,7 @@ from midst.objectives import Mean, built_in
 from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
 from midst.protocol.step import Terms, make_terms
-from midst.system import RNG, Parameters, Sums, draw_z0, settle, streams, whole_number, working_terms
+from midst.system import RNG, Parameters, Sums, check_rng, draw_z0, settle, streams, whole_number, working_terms
 from midst.types import Array, Bools, Ints
 
 _PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product
@@ -487,12 +487,18 @@ def put_in(part: Any, places: Ints, other: Any, runs: int) -> Any:
     return replace(part, **{name: put_in(one, places, new, runs) for name, (one, new) in parts.items()})
 
 
+def check_rngs(rng: RNG | Sequence[RNG], runs: int) -> None:
+    """Refuse what is no seed or generator, for all runs or one a run; leave generators as they are."""
+    if isinstance(rng, Sequence) and len(rng) != runs:
+        raise InputError(f"{len(rng)} generators for {runs} runs; give one a run, or one for all")
+    for one in rng if isinstance(rng, Sequence) else (rng,):
+        check_rng(one)
+
+
 def edge_normals(rng: RNG | Sequence[RNG], runs: int, first: int = 0) -> EdgeNormals:
     """What z(0) is drawn from, in every run from the first on."""
     if not isinstance(rng, Sequence):
         return EdgeNormals.drawn(streams(rng).z0, first, (runs,))
-    if len(rng) != runs:
-        raise InputError(f"{len(rng)} generators for {runs} runs; give one a run, or one for all")
     keys = [EdgeNormals.drawn(streams(one).z0).key for one in rng]
     return EdgeNormals(np.column_stack(keys), np.zeros(runs, np.uint64))
 

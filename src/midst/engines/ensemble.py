@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -30,6 +29,7 @@ from midst.engines.batches import (
     Group,
     Stack,
     Together,
+    check_rngs,
     edge_normals,
     join,
     make_batch,
@@ -203,13 +203,13 @@ def solve_ensemble(
     if isinstance(method, Paper):
         source, method = source.map(method.of), method.iteration
     workers = whole_number("workers", cores() if workers is None else workers)
-    # refuse a wrong seed by every method; a search draws nothing, and leaves a generator as it was
-    normals = edge_normals(deepcopy(rng) if isinstance(method, Search) else rng, source.runs, first)
+    check_rngs(rng, source.runs)  # by every method, although a search draws nothing
     if isinstance(method, Search):
         if device is not None:
             raise InputError("device is of method consensus; choose that method, or leave it out")
         return _search(source, method, workers)
-    settings, groups = _settings(source, method, bounds), source.groups()
+    settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs, first)
+    groups = source.groups()
     if device is not None:
         result, starts = _run_on_device(source, groups, settings, normals, device, dtype)
     else:
