@@ -158,6 +158,26 @@ def test_nothing_is_read_off_the_data():
     assert (first.keys.value(first.edges[0] + 1), first.keys.value(first.edges[-1])) == (0.0, 8.0)
 
 
+@pytest.mark.parametrize("n", [15, 301])
+def test_probes_by_shape(n):
+    """The figures of README and docs/masked-search.md."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        for values in (
+            rng.normal(size=n),
+            rng.standard_cauchy(n),
+            5e5 + 1e6 * rng.normal(size=n),
+            np.exp(5 * rng.normal(size=n)),
+            rng.integers(0, 5, n).astype(float),
+            rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-300, 300, n),
+            1 + 2.0**-52 * rng.integers(0, 2 * n, n),
+        ):
+            low, high = float(values.min()), float(values.max())
+            bounds = (low - abs(low), high + abs(high))
+            assert 3 <= midst.median(values, "complete", bounds=bounds).probes <= 20
+            assert midst.median(values, "complete").probes <= 38
+
+
 def test_a_search_repeats_itself():
     values = np.random.default_rng(1).normal(size=9)
     one, two = (midst.median(values, "ring", method="search", rng=seed) for seed in (1, 2))
