@@ -253,7 +253,7 @@ def show(file: Path, as_json: bool) -> None:
 
 
 def expectations(charter: Charter, spread: float | None) -> list[str]:
-    """What sessions of this charter take and reveal, in lines, or that it is not known; none with noise or arrays."""
+    """Forecast what sessions of this charter take and reveal, in lines; none with noise or arrays."""
     from midst.errors import InputError
 
     if spread is not None and not 0 < spread < float("inf"):
@@ -278,7 +278,7 @@ def expectations(charter: Charter, spread: float | None) -> list[str]:
 
 
 def _foretell(charter: Charter, sizes: Sequence[int], spread: float | None) -> str:
-    """What sessions with so many values of each participant take and reveal."""
+    """Forecast sessions with so many values of each participant, in words."""
     from midst.studies.expectation import forecast
 
     found = forecast(charter, sizes, spread)

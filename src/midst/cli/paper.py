@@ -101,7 +101,7 @@ def _names(asked: tuple[str, ...]) -> list[str]:
 
 
 def _fields(nodes: int | None, graph: str | None, values: str | None, seed: int, **found: Any) -> dict[str, Any]:
-    """What was given, as fields of an experiment."""
+    """Turn the options that were given into fields of an experiment."""
     from midst.cli.values import read_values
     from midst.system import streams
 

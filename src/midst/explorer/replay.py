@@ -342,7 +342,7 @@ def _answer(trace: Trace, held: Array) -> tuple[float, float]:
 
 
 def _proof(made: Made, x: Array, met: bool) -> tuple[str | None, float | None]:
-    """What proves the answer, in the words of a result, and the answer; nothing where nothing does.
+    """Find the proof of the answer, in the words of a result, and the answer; None where nothing is proved.
 
     Args:
         made: the run.
