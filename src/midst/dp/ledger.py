@@ -317,8 +317,8 @@ class Ledger:
             if numbers is not None and not ledger.sealed:
                 ledger._seal = _digest(numbers)
                 ledger._save(store, ledger.entries)
-        if numbers is not None:
-            ledger.require_datum(numbers)
+            elif numbers is not None:
+                ledger.require_datum(numbers)
         return ledger
 
     @property
@@ -470,26 +470,22 @@ class Ledger:
         """
         with _transaction(self.path) as store:
             self._load(store)
-            places = [k for k, each in enumerate(self.entries) if each.session and each.session.digest == digest]
-            if not places:
+            old = next((each for each in self.entries[::-1] if each.session and each.session.digest == digest), Entry())
+            if old.session is None:
                 raise InputError(f"{self.path}: no session {digest[:12]} was begun with this ledger")
-            old = self.entries[places[-1]]
-            assert old.session is not None
             if old.session.state == "over":
                 return self.totals()
             session = replace(old.session, state=state)
-            joins = state == "over" and not session.value
             entry = replace(
                 entry,
                 lower=-inf if session.value else entry.lower,
                 upper=inf if session.value else entry.upper,
-                told=entry.told if joins else (),
+                told=entry.told if state == "over" and not session.value else (),
                 among=session.among,
                 session=session,
                 at=old.at,
             )
-            others = [each for k, each in enumerate(self.entries) if k != places[-1]]
-            self._keep(store, (*others, entry), prior, resolution)
+            self._keep(store, (*(each for each in self.entries if each is not old), entry), prior, resolution)
         return self.totals()
 
     def _keep(
@@ -507,9 +503,9 @@ class Ledger:
 
     def _load(self, store: sqlite3.Connection) -> None:
         """Take over what the file says now."""
-        if store.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
+        application, version = store.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
+        if application != _APPLICATION:
             raise InputError(f"{self.path}: not a midst ledger")
-        (version,) = store.execute("PRAGMA user_version").fetchone()
         if version != FORMAT:
             raise InputError(f"{self.path}: {_OTHER_FORMAT.format(version)}")
         try:
@@ -517,9 +513,8 @@ class Ledger:
             texts = [text for (text,) in store.execute("SELECT content FROM entry ORDER BY number")]
             if checksum != _checksum(head, texts):
                 raise ValueError("checksum")
-            salt, digest, budget = head
-            seal = None if salt is None else (bytes(salt), bytes(digest))
-            budget, entries = Budget(**json.loads(budget)), tuple(map(_decode, texts))
+            seal = None if head[0] is None else (bytes(head[0]), bytes(head[1]))
+            budget, entries = Budget(**json.loads(head[2])), tuple(map(_decode, texts))
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{self.path}: damaged ledger; take it from a backup") from None
         if self._seal not in (None, seal):
