@@ -433,7 +433,7 @@ class Ledger:
             if state in (None, "silent"):  # taken up again, one that told nothing may tell all
                 others = [each for each in self.entries if each.session != replace(session, state="silent")]
                 entry = replace(planned or Entry(), session=session)
-                self._keep(store, (*others, entry), prior, None)
+                self._keep(store, (*others, entry), prior)
 
     def require_session(self, session: KnownSession, datum: ArrayLike, planned: Entry | None = None) -> None:
         """Refuse a session to come as `begin` would; nothing is written, and one that has begun is not refused.
@@ -453,9 +453,7 @@ class Ledger:
         """Whether this is the ledger's datum; any, as long as it has none."""
         return self._seal is None or hmac.compare_digest(self._seal[1], _digest(datum, self._seal[0])[1])
 
-    def finish(
-        self, digest: str, entry: Entry, state: State, prior: Prior | None = None, resolution: float | None = None
-    ) -> Totals:
+    def finish(self, digest: str, entry: Entry, state: State, prior: Prior | None = None) -> Totals:
         """Say what a session told that was begun with this ledger; of one that is over nothing is changed.
 
         Args:
@@ -463,7 +461,6 @@ class Ledger:
             entry: what it gave away; it is joined with others where the session is over.
             state: what became of it.
             prior: as for `add`.
-            resolution: likewise.
 
         Raises:
             InputError: it was never begun, or the bounds contradict earlier ones; the file is as it was.
@@ -485,11 +482,15 @@ class Ledger:
                 session=session,
                 at=old.at,
             )
-            self._keep(store, (*(each for each in self.entries if each is not old), entry), prior, resolution)
+            self._keep(store, (*(each for each in self.entries if each is not old), entry), prior)
         return self.totals()
 
     def _keep(
-        self, store: sqlite3.Connection, entries: tuple[Entry, ...], prior: Prior | None, resolution: float | None
+        self,
+        store: sqlite3.Connection,
+        entries: tuple[Entry, ...],
+        prior: Prior | None,
+        resolution: float | None = None,
     ) -> None:
         """Save entries, of which the last is new, with what all of them told together."""
         _add_up(entries, self.budget.delta)

@@ -42,12 +42,10 @@ class Tree:
     @cached_property
     def depth(self) -> int:
         """Hops from the root to the node farthest from it."""
-        line, far = deque([(self.root, 0)]), 0
-        while line:
-            i, hops = line.popleft()
-            far = max(far, hops)
-            line.extend((child, hops + 1) for child in self.children[i])
-        return far
+        level, hops = self.children[self.root], 0
+        while level:
+            level, hops = tuple(child for i in level for child in self.children[i]), hops + 1
+        return hops
 
     @property
     def vectors_sent(self) -> list[int]:
