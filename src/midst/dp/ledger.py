@@ -358,13 +358,9 @@ class Ledger:
         """Where the totals would lie past the budget with one more run, such as "bits 9.1 of 8"; empty: nowhere."""
         budget = budget or self.budget
         after = _add_up((*self.entries, entry), budget.delta)
-        spent = {"runs": after.runs, "bits": after.bits, "epsilon": after.epsilon}
-        limits = {name: getattr(budget, f"max_{name}") for name in spent}
-        return tuple(
-            f"{name} {spent[name]:.6g} of {most:.6g}"
-            for name, most in limits.items()
-            if most is not None and spent[name] > most
-        )
+        limits = (("runs", budget.max_runs), ("bits", budget.max_bits), ("epsilon", budget.max_epsilon))
+        spent = [(name, getattr(after, name), most) for name, most in limits if most is not None]
+        return tuple(f"{name} {figure:.6g} of {most:.6g}" for name, figure, most in spent if figure > most)
 
     def require(self, budget: Budget | None = None, entry: Entry | None = None) -> None:
         """Refuse the run to come if it would go past the budget; who is told to run all the same does not ask.
@@ -428,12 +424,11 @@ class Ledger:
             own = self._is_of(numbers)
             self._datum = numbers if own else None
             session = replace(session, value="" if own else self.mark(numbers))
-            known = {(each.digest, each.value): each.state for each in self.sessions}
-            state = known.get((session.digest, session.value))
-            if state in (None, "silent"):  # taken up again, one that told nothing may tell all
-                others = [each for each in self.entries if each.session != replace(session, state="silent")]
-                entry = replace(planned or Entry(), session=session)
-                self._keep(store, (*others, entry), prior)
+            # taken up again, one that told nothing may tell all
+            others = [each for each in self.entries if each.session != replace(session, state="silent")]
+            known = {(each.session.digest, each.session.value) for each in others if each.session is not None}
+            if (session.digest, session.value) not in known:
+                self._keep(store, (*others, replace(planned or Entry(), session=session)), prior)
 
     def require_session(self, session: KnownSession, datum: ArrayLike, planned: Entry | None = None) -> None:
         """Refuse a session to come as `begin` would; nothing is written, and one that has begun is not refused.
