@@ -122,8 +122,7 @@ class Lock:
         """
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o600)
         try:
-            if not lock(self._handle):
-                raise BlockingIOError
+            lock(self._handle)
         except BaseException:
             os.close(self._handle)
             raise

@@ -52,25 +52,23 @@ Limit = Literal["CORE", "NOFILE", "NPROC"]
 # Files
 
 
-def lock(handle: int) -> bool:
-    """Lock an open file against other processes, unless another one has it; returns True if it is locked now.
+def lock(handle: int) -> None:
+    """Lock an open file against other processes.
 
     Raises:
+        BlockingIOError: another process has it.
         InputError: files cannot be locked here.
     """
     if _fcntl is not None:
+        _fcntl.flock(handle, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+    elif _msvcrt is not None:
+        os.lseek(handle, 0, os.SEEK_SET)  # what is locked is the first byte, whether it is there or not
         try:
-            _fcntl.flock(handle, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-    if _msvcrt is None:
+            _msvcrt.locking(handle, _msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            raise BlockingIOError from None
+    else:
         raise InputError("this system locks no files, so that two of midst could write one; use another")
-    os.lseek(handle, 0, os.SEEK_SET)  # what is locked is the first byte, whether it is there or not
-    with suppress(PermissionError):
-        _msvcrt.locking(handle, _msvcrt.LK_NBLCK, 1)
-        return True
-    return False
 
 
 def unlock(handle: int) -> None:

@@ -1,27 +1,27 @@
-"""The ledger: what all runs on one datum have given away together, and a budget for it.
+"""The ledger: what all runs on one datum have revealed together, and a budget for it.
 
-Repeated runs compose: on a complete graph the share of exposed nodes grew from 33% to 91% over 100 runs on the same
-data. One audit cannot see that; whoever holds the datum can, by keeping a ledger of it.
+Leakage adds up over repeated runs: on a complete graph the share of exposed nodes grew from 33% to 91% over 100 runs on
+the same data. One audit cannot see that. The owner of the datum can, by keeping a ledger of it.
 
 Rules:
 - A run that took place is recorded, budget or not. `require` is asked before the next one.
-- Where the cost is known beforehand (differential privacy), `add` before the run: a crash then costs budget and no
-  privacy.
-- The file is an SQLite database. A change is one transaction: it waits for other writers and reads the file again, and
-  a crash leaves the old content or the new one. The file is as safe from power cuts as SQLite can make it.
+- Where the cost is known beforehand (differential privacy), `add` comes before the run: a crash then costs budget and
+  no privacy.
+- The file is an SQLite database. A change is one transaction: it waits for other writers, reads the file again, and is
+  written as a whole or not at all, whether the process dies or the power fails.
 - A file that is damaged, of another format or of another datum is refused and left as it is. A checksum of all content
-  finds damage that leaves the database readable; it is no protection from a forger.
-- Of a network, one file is one quantity: `begin` enters a session before anything is sent, and refuses one that is too
-  near an earlier one (`sessions.py`); `finish` says what it told. Between the two nobody knows that.
+  finds damage that leaves the database readable. It does not stop a forger.
+- On a network, one file is one quantity: `begin` enters a session before anything is sent, and refuses one that is too
+  near an earlier one (`sessions.py`); `finish` says what it revealed. Between the two that is unknown.
 
-What is in the file. The datum is not, but what runs told about it is, and over many runs that closes in on it: the file
-has mode 0600 and belongs with the datum itself. Of a search it is what was published: cells, totals and the answer. Of
-an iteration it is what an eavesdropper on clear z(0) knows of every participant, since the more is known of the others,
-the more do totals tell about one: bounds, and the values of those that were exposed; but of the datum itself, where it
-was exposed, only that fact. The datum is recognised by its scrypt digest under a random salt of the file's own. So two
-ledgers of one datum cannot be linked by their digests, and no table made beforehand opens one; but whoever has the file
-can try guesses, at about a tenth of a second each: a salary in whole euros falls in hours. A reading that changes is
-another datum, with a ledger of its own: what related data tell about each other is not accounted for.
+What is in the file. It does not hold the datum, but what runs revealed of it, which closes in on it over many runs: the
+file has mode 0600 and must be kept as private as the datum. Of a search it holds what was published: cells, totals and
+the answer. Of an iteration it holds what an eavesdropper on clear z(0) knows of every participant, bounds and exposed
+values, since totals reveal more of one value the more is known of the others; but of the datum itself, where it was
+exposed, only that fact. The file recognises the datum by its scrypt digest under a random salt of its own. So the
+digests of one datum in two ledgers cannot be linked, and no table made beforehand opens one. An attacker with the file
+can still try guesses, at about a tenth of a second each: a salary in whole euros falls in hours. A reading that changes
+is another datum, with a ledger of its own: what related data reveal of each other is not accounted for.
 
 What is added up.
 - Bounds: the intersection of all runs'. Bounds from a run on noised values bound the noised value, and are refused.
