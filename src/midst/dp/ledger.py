@@ -295,12 +295,16 @@ class Ledger:
             file.touch(0o600, exist_ok=False)
         except FileExistsError:
             raise InputError(f"{path} exists already; a ledger is never overwritten") from None
-        with _transaction(file) as store:
-            store.execute(f"PRAGMA application_id = {_APPLICATION}")
-            store.execute(f"PRAGMA user_version = {FORMAT}")
-            store.execute("CREATE TABLE ledger (salt BLOB, digest BLOB, budget TEXT, checksum TEXT)")
-            store.execute("CREATE TABLE entry (number INTEGER PRIMARY KEY, content TEXT)")
-            ledger._save(store, ())
+        try:
+            with _transaction(file) as store:
+                store.execute(f"PRAGMA application_id = {_APPLICATION}")
+                store.execute(f"PRAGMA user_version = {FORMAT}")
+                store.execute("CREATE TABLE ledger (salt BLOB, digest BLOB, budget TEXT, checksum TEXT)")
+                store.execute("CREATE TABLE entry (number INTEGER PRIMARY KEY, content TEXT)")
+                ledger._save(store, ())
+        except BaseException:
+            file.unlink()
+            raise
         return ledger
 
     @classmethod
