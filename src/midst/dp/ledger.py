@@ -515,7 +515,7 @@ class Ledger:
                 raise ValueError("checksum")
             seal = None if head[0] is None else (bytes(head[0]), bytes(head[1]))
             budget, entries = Budget(**json.loads(head[2])), tuple(map(_decode, texts))
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{self.path}: damaged ledger; take it from a backup") from None
         if self._seal not in (None, seal):
             raise InputError(f"{self.path}: replaced by another ledger since it was opened")
@@ -614,8 +614,9 @@ def _transaction(path: Path, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE
     Raises:
         InputError: there is no such file, it is no database, or it cannot be written.
     """
+    uri = f"{path.as_uri()}?mode=rw"  # a file that is not there is not made
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", _PATIENCE, isolation_level=None, uri=True)) as store:
+        with closing(sqlite3.connect(uri, timeout=_PATIENCE, isolation_level=None, uri=True)) as store:
             # the folder is synced too: until the end of the rollback journal is on disk, a power cut undoes the change
             store.execute("PRAGMA synchronous = EXTRA")
             store.execute(f"BEGIN {kind}")

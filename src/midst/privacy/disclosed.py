@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, get_type_hints
 
 import msgspec
@@ -25,7 +24,7 @@ from midst.privacy.priors import Prior
 from midst.privacy.published import Published, join_published
 from midst.privacy.search_beliefs import Learnt, learn
 from midst.privacy.views import View
-from midst.protocol.keys import Floats, Grid
+from midst.protocol.keys import make_keys
 from midst.types import Array, Ints
 
 Ends = tuple[float, float]
@@ -84,8 +83,7 @@ class Disclosure:
         kinds = get_type_hints(Published)
         del kinds["keys"], kinds["apart"]
         parts = {name: msgspec.convert(seen[name], kind, dec_hook=_array) for name, kind in kinds.items()}
-        keys = Grid(Fraction(seen["keys"]["step"])) if seen["keys"] else Floats()
-        return cls(nodes, bounds, Published(keys, **parts))
+        return cls(nodes, bounds, Published(make_keys(seen["keys"].get("step")), **parts))
 
 
 def _plain(given: object) -> Any:
