@@ -542,6 +542,7 @@ def test_a_file_that_cannot_be_written_is_only_read(path):
     ledger = Ledger.new(path, datum=DATUM)
     path.chmod(0o400)
     refused(path, "cannot be written", lambda: Ledger.open(path, DATUM))
+    refused(path, "cannot be written", lambda: ledger.add(Entry()))
     assert Ledger.open(path).totals() == ledger.totals()
 
 

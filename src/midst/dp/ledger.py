@@ -615,6 +615,8 @@ def _transaction(path: Path, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE
         InputError: there is no such file, it is no database, or it cannot be written.
     """
     uri = f"{path.as_uri()}?mode=rw"  # a file that is not there is not made
+    if kind == "IMMEDIATE" and path.is_file():
+        check_writable(path)
     try:
         with closing(sqlite3.connect(uri, timeout=_PATIENCE, isolation_level=None, uri=True)) as store:
             # the folder is synced too: until the end of the rollback journal is on disk, a power cut undoes the change
@@ -637,7 +639,6 @@ def _refusal(path: Path, error: Exception) -> InputError:
         return InputError(f"{path}: {_OTHER_FORMAT.format(int(old[1]))}")
     if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _OF_CONTENT:
         return InputError(f"{path}: not a midst ledger, or a damaged one")
-    check_writable(path)
     return InputError(f"{path}: {error}; nothing was written, try again")
 
 
