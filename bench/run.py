@@ -228,9 +228,11 @@ def exact(quick):
 
 def large(n, kind, repeats, patience, quick=False, dtypes=("float64", "float32")):
     """One graph: an iteration against the product alone and against a copy of its bytes."""
-    graph = graphs.make(
-        kind, n, rng=1, **({"k": 8} if kind in ("regular", "ws") else {}), **({"p": 0.0} if kind == "ws" else {})
-    )
+    if kind == "lattice":
+        pairs = [np.column_stack([np.arange(n), (np.arange(n) + step) % n]) for step in range(1, 5)]
+        graph = graphs.from_edges(n, np.concatenate(pairs), name=kind)
+    else:
+        graph = graphs.make(kind, n, rng=1, **({"k": 8} if kind == "regular" else {}))
     rng = np.random.default_rng(0)
     problem = Problem(graph, rng.normal(size=n), scale=1)
     parameters = settle(problem)
@@ -312,7 +314,7 @@ PARTS = {
     "1e3": lambda quick, patience: large(1000, "regular", 20 if quick else 200, patience, quick),
     "1e5": lambda quick, patience: large(2_000 if quick else 100_000, "regular", 30, patience, quick),
     "1e6": lambda quick, patience: large(5_000 if quick else 1_000_000, "regular", 15, patience, quick),
-    "lattice": lambda quick, patience: large(5_000 if quick else 1_000_000, "ws", 15, patience, quick),
+    "lattice": lambda quick, patience: large(5_000 if quick else 1_000_000, "lattice", 15, patience, quick),
     "rgg": lambda quick, patience: large(5_000 if quick else 200_000, "rgg", 15, patience, quick),
     "complete": lambda quick, patience: complete(5_000 if quick else 1_000_000, 7, patience),
 }

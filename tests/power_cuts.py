@@ -57,7 +57,7 @@ class MortalDisk:
         self._names, self._kept_names = {}, {}  # the files by their paths: now, and on disk
         for name, stands_in in (("os", self), ("sync_data", self.fsync), ("sync_folder", self.sync_folder)):
             monkeypatch.setattr(journal, name, stands_in)
-        monkeypatch.setattr(journal, "Lock", lambda path, wait: _NoLock())  # this process is not the one that dies
+        monkeypatch.setattr(journal, "Lock", lambda path: _NoLock())  # this process is not the one that dies
 
     def __getattr__(self, name):
         return getattr(os, name)

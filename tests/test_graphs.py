@@ -276,7 +276,9 @@ def test_from_networkx_refuses(given, message):
 
 def test_missing_networkx(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "networkx", None)
-    for call in (graphs.ring(3).to_networkx, lambda: from_networkx(nx.Graph()), lambda: load(tmp_path / "a.graphml")):
+    drawn = [lambda kind=kind: make(kind, 9) for kind in ("tree", "ws", "ba")]
+    read = lambda: load(tmp_path / "a.graphml")  # noqa: E731
+    for call in (graphs.ring(3).to_networkx, lambda: from_networkx(nx.Graph()), read, *drawn):
         with pytest.raises(MissingExtra, match=r"pip install .*\[networkx\]'$"):
             call()
 

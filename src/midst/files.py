@@ -113,21 +113,16 @@ def make_folder(path: Path) -> None:
 class Lock:
     """A file that one process at a time has; it is empty, and stays."""
 
-    def __init__(self, path: Path, *, wait: bool) -> None:
+    def __init__(self, path: Path) -> None:
         """Have it.
 
-        Args:
-            path: of the file.
-            wait: until nobody else has it.
-
         Raises:
-            BlockingIOError: another process has it, and nobody waits.
+            BlockingIOError: another process has it.
             OSError: it cannot be made.
         """
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o600)
         try:
-            if not lock(self._handle, wait=wait):
-                raise BlockingIOError
+            lock(self._handle)
         except BaseException:
             os.close(self._handle)
             raise

@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -47,36 +46,29 @@ ENDS: frozenset[signal.Signals] = frozenset(  # what tells a process to end, bes
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
 )
 
-_LOOK = 0.02  # seconds between two attempts to lock, where one cannot wait for it
-
 Limit = Literal["CORE", "NOFILE", "NPROC"]
 
 
 # Files
 
 
-def lock(handle: int, *, wait: bool) -> bool:
-    """Lock an open file against other processes; says whether that was done, which it is once it may `wait`.
+def lock(handle: int) -> None:
+    """Lock an open file against other processes.
 
     Raises:
+        BlockingIOError: another process has it.
         InputError: files cannot be locked here.
     """
     if _fcntl is not None:
-        try:
-            _fcntl.flock(handle, _fcntl.LOCK_EX | (0 if wait else _fcntl.LOCK_NB))
-        except BlockingIOError:
-            return False
-        return True
-    if _msvcrt is None:
-        raise InputError("this system locks no files, so that two of midst could write one; use another")
-    while True:
+        _fcntl.flock(handle, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+    elif _msvcrt is not None:
         os.lseek(handle, 0, os.SEEK_SET)  # what is locked is the first byte, whether it is there or not
-        with suppress(PermissionError):
+        try:
             _msvcrt.locking(handle, _msvcrt.LK_NBLCK, 1)
-            return True
-        if not wait:
-            return False
-        time.sleep(_LOOK)
+        except PermissionError:
+            raise BlockingIOError from None
+    else:
+        raise InputError("this system locks no files, so that two of midst could write one; use another")
 
 
 def unlock(handle: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from problem_strategies import graph_of
+from scipy.sparse import csgraph
 
 from midst import Problem
 from midst.baselines.tree import Gather, gather, make_tree
@@ -29,7 +30,9 @@ def test_everybody_ends_with_the_median_of_all(graph):
 @given(graph_of(2, 20))
 def test_a_tree_leads_to_node_0_by_neighbours(graph):
     tree = make_tree(graph)
-    assert tree.parent[0] == -1
-    for node in tree.order[1:]:
-        assert tree.parent[node] in graph.neighbours(node)
-        assert tree.order.index(tree.parent[node]) < tree.order.index(node)
+    hops = csgraph.dijkstra(graph.adjacency(), unweighted=True, indices=0)
+    assert tree.root == tree.parents[0] == 0
+    assert tree.depth == hops.max()
+    for node, parent in enumerate(tree.parents[1:], start=1):
+        assert parent in graph.neighbours(node)
+        assert hops[parent] == hops[node] - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -133,6 +135,14 @@ def test_two_do_not_search_and_the_refusal_is_that_of_solve(settings: dict[str, 
         midst.median([1.0, 2.0], "complete")
     assert refused(**settings) == {field: str(caught.value)}
     assert prepare(parse(ITERATE | settings)).run().result is not None
+
+
+def test_a_graph_that_needs_an_extra_is_said_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(FieldError) as refusal:
+        prepare(parse({"graph": "ba"})).run()
+    assert list(refusal.value.fields) == ["graph"]
+    assert refusal.value.fields["graph"].startswith("networkx is not installed; try: ")
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:

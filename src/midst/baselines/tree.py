@@ -11,52 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import breadth_first_order
 
 from midst.algorithms import Inbox, Local, Message, Outbox, run_algorithm, size_of
 from midst.graphs import Graph
+from midst.graphs.spanning import Tree, spanning_tree
 from midst.net.sizes import FRAME_HEAD
 from midst.problems import Problem
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """Shortest paths to node 0.
-
-    Attributes:
-        parent: of each node; −1 of node 0.
-        order: nodes, those nearer to node 0 first.
-    """
-
-    parent: tuple[int, ...]
-    order: tuple[int, ...]
-
-    @cached_property
-    def children(self) -> tuple[tuple[int, ...], ...]:
-        """Of each node."""
-        found: list[list[int]] = [[] for _ in self.parent]
-        for node in self.order[1:]:
-            found[self.parent[node]].append(node)
-        return tuple(map(tuple, found))
-
-    @cached_property
-    def depth(self) -> int:
-        """How many links the farthest node is away from the root."""
-        away = [0] * len(self.parent)
-        for node in self.order[1:]:
-            away[node] = away[self.parent[node]] + 1
-        return max(away)
 
 
 @lru_cache(maxsize=4)  # every node asks for the same one
 def make_tree(graph: Graph) -> Tree:
     """The tree of a graph."""
-    order, parent = breadth_first_order(graph.adjacency(), 0, directed=False)
-    return Tree(tuple(np.maximum(parent, -1).tolist()), tuple(order.tolist()))
+    return spanning_tree(graph, graph.n)
 
 
 class Gathered(NamedTuple):
@@ -90,7 +60,7 @@ class Gather:
         """Take what children have sent, or the whole from one's parent."""
         if not inbox:
             return state, {}
-        parent = make_tree(local.graph).parent[local.node]
+        parent = make_tree(local.graph).parents[local.node]
         if parent in inbox:
             return self._tell(local, state, inbox[parent])
         return self._go_on(local, Gathered((*state.parts, *inbox.values())))
@@ -101,8 +71,8 @@ class Gather:
         if len(state.parts) < len(tree.children[local.node]):
             return state, {}
         merged = self.merge((self.start(float(local.value)), *state.parts))
-        parent = tree.parent[local.node]
-        return (state, {parent: merged}) if parent >= 0 else self._tell(local, state, merged)
+        parent = tree.parents[local.node]
+        return (state, {parent: merged}) if parent != local.node else self._tell(local, state, merged)
 
     def _tell(self, local: Local, state: Gathered, whole: Message) -> tuple[Gathered, Outbox]:
         """Read the whole, and tell it on."""
@@ -149,9 +119,9 @@ def gather(problem: Problem, how: Gather) -> Upward:
         for node, outbox in enumerate(outboxes):
             for to, message in outbox.items():
                 size += FRAME_HEAD + size_of(message)
-                if to == tree.parent[node] or tree.parent[node] < 0:
+                if tree.parents[node] in (to, node):
                     sent[node] = message
-                if to == tree.parent[node]:
+                if to == tree.parents[node]:
                     received[to].append(message)
     said = tuple(message for message in sent if message is not None)
     return Upward(said, tuple(map(tuple, received)), float(ran.estimates[-1, 0]), rounds, size / problem.graph.n)

@@ -58,8 +58,8 @@ class NodeAccount:
             exchange: where it stood then; None where it was over already.
 
         Raises:
-            InputError: what was told contradicts earlier sessions, or the prior.
-            OSError: the ledger cannot be written.
+            InputError: what was told contradicts earlier sessions, or the prior; or the ledger cannot be written.
+            OSError: the ledger is another user's.
         """
         charter = self.setup.charter
         state = _state(self.setup, ending, None if exchange is None else exchange.search)

@@ -1,26 +1,27 @@
-"""The ledger: what all runs on one datum have given away together, and a budget for it.
+"""The ledger: what all runs on one datum have revealed together, and a budget for it.
 
-Repeated runs compose: on a complete graph the share of exposed nodes grew from 33% to 91% over 100 runs on the same
-data. One audit cannot see that; whoever holds the datum can, by keeping a ledger of it.
+Leakage adds up over repeated runs: on a complete graph the share of exposed nodes grew from 33% to 91% over 100 runs on
+the same data. One audit cannot see that. The owner of the datum can, by keeping a ledger of it.
 
 Rules:
 - A run that took place is recorded, budget or not. `require` is asked before the next one.
-- Where the cost is known beforehand (differential privacy), `add` before the run: a crash then costs budget and no
-  privacy.
-- Every change reads the file again under a lock (FILE.lock beside it), writes a new file, syncs it and renames it over
-  the old one: a crash leaves the one or the other whole. POSIX only, because of the lock.
-- A file that is damaged, of another format or of another datum is refused and left as it is.
-- Of a network, one file is one quantity: `begin` enters a session before anything is sent, and refuses one that is too
-  near an earlier one (`sessions.py`); `finish` says what it told. Between the two nobody knows that.
+- Where the cost is known beforehand (differential privacy), `add` comes before the run: a crash then costs budget and
+  no privacy.
+- The file is an SQLite database. A change is one transaction: it waits for other writers, reads the file again, and is
+  written as a whole or not at all, whether the process dies or the power fails.
+- A file that is damaged, of another format or of another datum is refused and left as it is. A checksum of all content
+  finds damage that leaves the database readable. It does not stop a forger.
+- On a network, one file is one quantity: `begin` enters a session before anything is sent, and refuses one that is too
+  near an earlier one (`sessions.py`); `finish` says what it revealed. Between the two that is unknown.
 
-What is in the file. The datum is not, but what runs told about it is, and over many runs that closes in on it: the file
-has mode 0600 and belongs with the datum itself. Of a search it is what was published: cells, totals and the answer. Of
-an iteration it is what an eavesdropper on clear z(0) knows of every participant, since the more is known of the others,
-the more do totals tell about one: bounds, and the values of those that were exposed; but of the datum itself, where it
-was exposed, only that fact. The datum is recognised by its scrypt digest under a random salt of the file's own. So two
-ledgers of one datum cannot be linked by their digests, and no table made beforehand opens one; but whoever has the file
-can try guesses, at about a tenth of a second each: a salary in whole euros falls in hours. A reading that changes is
-another datum, with a ledger of its own: what related data tell about each other is not accounted for.
+What is in the file. It does not hold the datum, but what runs revealed of it, which closes in on it over many runs: the
+file has mode 0600 and must be kept as private as the datum. Of a search it holds what was published: cells, totals and
+the answer. Of an iteration it holds what an eavesdropper on clear z(0) knows of every participant, bounds and exposed
+values, since totals reveal more of one value the more is known of the others; but of the datum itself, where it was
+exposed, only that fact. The file recognises the datum by its scrypt digest under a random salt of its own. So the
+digests of one datum in two ledgers cannot be linked, and no table made beforehand opens one. An attacker with the file
+can still try guesses, at about a tenth of a second each: a salary in whole euros falls in hours. A reading that changes
+is another datum, with a ledger of its own: what related data reveal of each other is not accounted for.
 
 What is added up.
 - Bounds: the intersection of all runs'. Bounds from a run on noised values bound the noised value, and are refused.
@@ -47,17 +48,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
+import sqlite3
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
-from typing import Any, Self
+from typing import Literal, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -65,7 +69,7 @@ from midst.dp.joint import Claim, parse_claim, spell_claim
 from midst.dp.mechanisms import Mechanism, Offset, check_delta, compose_all
 from midst.dp.sessions import KnownSession, State, refuse_near
 from midst.errors import InputError
-from midst.files import Lock, check_writable, write_whole
+from midst.files import check_writable
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import audit
 from midst.privacy.disclosed import Disclosure, disclose
@@ -77,8 +81,13 @@ from midst.protocol.noise import JointNoise
 from midst.trace import Trace
 from midst.types import Array
 
-FORMAT = 4  # of the file, and of the digest's cost; a change of meaning counts up
+FORMAT = 5  # of the file, and of the digest's cost; a change of meaning counts up
 
+_APPLICATION = 0x6D696473  # what marks an SQLite file as a ledger
+_OF_CONTENT = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)  # of errors, that another try keeps
+_OTHER_FORMAT = f"ledger format {{}}, this midst reads {FORMAT} alone; begin a new ledger"
+_PATIENCE = 60.0  # seconds for another writer
+_NOTHING = JointBits(0.0, "exact", 0.0)
 _WORK = 2**15  # scrypt's n: 32 MiB and about 0.1 s a guess
 Numbers = tuple[float, ...]
 SaltedDigest = tuple[bytes, bytes]
@@ -253,22 +262,20 @@ class Totals:
         return None if self.floor is None else self.bits - self.floor
 
 
-@dataclass(frozen=True)
-class _Book:
-    """The content of the file: salt and digest of the datum (None until a datum was given), budget and entries."""
-
-    seal: SaltedDigest | None
-    budget: Budget
-    entries: tuple[Entry, ...]
-
-
 class Ledger:
-    """The ledger of one datum, kept in a file; see the head of this file for what it protects and what it does not."""
+    """The ledger of one datum, kept in a file; see the head of this file for what it protects and what it does not.
 
-    def __init__(self, path: Path, book: _Book, datum: Array | None) -> None:
+    Attributes:
+        path: the file.
+        budget: the budget it was made with.
+        entries: the runs so far.
+    """
+
+    def __init__(self, path: Path, budget: Budget, datum: Array | None, seal: SaltedDigest | None = None) -> None:
         """Not to be called; use `new` or `open`."""
-        self.path = path
-        self._book = book
+        self.path, self.budget = path, budget
+        self.entries: tuple[Entry, ...] = ()
+        self._seal = seal
         self._datum = datum  # in memory only: what is known where it was exposed
 
     def __repr__(self) -> str:
@@ -281,14 +288,24 @@ class Ledger:
         Raises:
             InputError: the file exists already, or cannot be written.
         """
-        file = Path(path).resolve()
+        file = check_writable(Path(path).resolve())
         numbers = None if datum is None else _numbers(datum)
-        book = _Book(None if numbers is None else _digest(numbers), budget or Budget(), ())
-        with _locked(file):
-            if file.exists():
-                raise InputError(f"{path} exists already; a ledger is never overwritten")
-            _write(file, book)
-        return cls(file, book, numbers)
+        ledger = cls(file, budget or Budget(), numbers, None if numbers is None else _digest(numbers))
+        try:
+            file.touch(0o600, exist_ok=False)
+        except FileExistsError:
+            raise InputError(f"{path} exists already; a ledger is never overwritten") from None
+        try:
+            with _transaction(file) as store:
+                store.execute(f"PRAGMA application_id = {_APPLICATION}")
+                store.execute(f"PRAGMA user_version = {FORMAT}")
+                store.execute("CREATE TABLE ledger (salt BLOB, digest BLOB, budget TEXT, checksum TEXT)")
+                store.execute("CREATE TABLE entry (number INTEGER PRIMARY KEY, content TEXT)")
+                ledger._save(store, ())
+        except BaseException:
+            file.unlink()
+            raise
+        return ledger
 
     @classmethod
     def open(cls, path: str | Path, datum: ArrayLike | None = None) -> Self:
@@ -297,27 +314,16 @@ class Ledger:
         Raises:
             InputError: there is no such file, it is damaged, or it is another datum's.
         """
-        file = Path(path).resolve()
-        ledger = cls(file, _read(file), None if datum is None else _numbers(datum))
-        if datum is None:
-            return ledger
-        with _locked(file):
-            ledger._book = _read(file)
-            if ledger._book.seal is None:
-                ledger._book = replace(ledger._book, seal=_digest(datum))
-                _write(file, ledger._book)
-        ledger.require_datum(datum)
+        numbers = None if datum is None else _numbers(datum)
+        ledger = cls(Path(path).resolve(), Budget(), numbers)
+        with _transaction(ledger.path, "DEFERRED" if numbers is None else "IMMEDIATE") as store:
+            ledger._load(store)
+            if numbers is not None and not ledger.sealed:
+                ledger._seal = _digest(numbers)
+                ledger._save(store, ledger.entries)
+            elif numbers is not None:
+                ledger.require_datum(numbers)
         return ledger
-
-    @property
-    def budget(self) -> Budget:
-        """The budget it was made with."""
-        return self._book.budget
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The runs so far."""
-        return self._book.entries
 
     @property
     def sessions(self) -> tuple[KnownSession, ...]:
@@ -327,7 +333,7 @@ class Ledger:
     @property
     def sealed(self) -> bool:
         """Whether it was given or opened with a datum, and is that one's ledger since."""
-        return self._book.seal is not None
+        return self._seal is not None
 
     def totals(self) -> Totals:
         """What all runs so far gave away together."""
@@ -348,21 +354,17 @@ class Ledger:
         Raises:
             InputError: the ledger has no datum yet, or these are no finite numbers.
         """
-        if self._book.seal is None:
+        if self._seal is None:
             raise InputError(f"{self.path}: no datum yet; open the ledger with it")
-        return _digest(values, self._book.seal[0])[1].hex()
+        return _digest(values, self._seal[0])[1].hex()
 
     def would_exceed(self, entry: Entry, budget: Budget | None = None) -> tuple[str, ...]:
         """Where the totals would lie past the budget with one more run, such as "bits 9.1 of 8"; empty: nowhere."""
         budget = budget or self.budget
         after = _add_up((*self.entries, entry), budget.delta)
-        spent = {"runs": after.runs, "bits": after.bits, "epsilon": after.epsilon}
-        limits = {name: getattr(budget, f"max_{name}") for name in spent}
-        return tuple(
-            f"{name} {spent[name]:.6g} of {most:.6g}"
-            for name, most in limits.items()
-            if most is not None and spent[name] > most
-        )
+        limits = (("runs", budget.max_runs), ("bits", budget.max_bits), ("epsilon", budget.max_epsilon))
+        spent = [(name, getattr(after, name), most) for name, most in limits if most is not None]
+        return tuple(f"{name} {figure:.6g} of {most:.6g}" for name, figure, most in spent if figure > most)
 
     def require(self, budget: Budget | None = None, entry: Entry | None = None) -> None:
         """Refuse the run to come if it would go past the budget; who is told to run all the same does not ask.
@@ -391,11 +393,9 @@ class Ledger:
         """
         if self._datum is None:
             raise InputError(f"{self.path}: opened without its datum, so only to be read")
-        with _locked(self.path):
-            book = _read(self.path)
-            if book.seal != self._book.seal:
-                raise InputError(f"{self.path}: replaced by another ledger since it was opened")
-            self._keep(book, (*book.entries, entry), prior, resolution)
+        with _transaction(self.path) as store:
+            self._load(store)
+            self._keep(store, (*self.entries, entry), prior, resolution)
         return self.totals()
 
     def begin(
@@ -420,20 +420,19 @@ class Ledger:
             BudgetError: one more run would go past the budget.
         """
         numbers = _numbers(datum)
-        with _locked(self.path):
-            book = _read(self.path)
-            self._book = replace(book, seal=book.seal or _digest(numbers))
+        with _transaction(self.path) as store:
+            self._load(store)
+            self._seal = self._seal or _digest(numbers)
             if not despite:
                 self.require_session(session, numbers, planned)
             own = self._is_of(numbers)
             self._datum = numbers if own else None
             session = replace(session, value="" if own else self.mark(numbers))
-            known = {(each.digest, each.value): each.state for each in self.sessions}
-            state = known.get((session.digest, session.value))
-            if state in (None, "silent"):  # taken up again, one that told nothing may tell all
-                others = [each for each in book.entries if each.session != replace(session, state="silent")]
-                entry = replace(planned or Entry(), session=session)
-                self._keep(self._book, (*others, entry), prior, None)
+            # taken up again, one that told nothing may tell all
+            others = [each for each in self.entries if each.session != replace(session, state="silent")]
+            known = {(each.session.digest, each.session.value) for each in others if each.session is not None}
+            if (session.digest, session.value) not in known:
+                self._keep(store, (*others, replace(planned or Entry(), session=session)), prior)
 
     def require_session(self, session: KnownSession, datum: ArrayLike, planned: Entry | None = None) -> None:
         """Refuse a session to come as `begin` would; nothing is written, and one that has begun is not refused.
@@ -451,12 +450,9 @@ class Ledger:
 
     def _is_of(self, datum: ArrayLike) -> bool:
         """Whether this is the ledger's datum; any, as long as it has none."""
-        seal = self._book.seal
-        return seal is None or hmac.compare_digest(seal[1], _digest(datum, seal[0])[1])
+        return self._seal is None or hmac.compare_digest(self._seal[1], _digest(datum, self._seal[0])[1])
 
-    def finish(
-        self, digest: str, entry: Entry, state: State, prior: Prior | None = None, resolution: float | None = None
-    ) -> Totals:
+    def finish(self, digest: str, entry: Entry, state: State, prior: Prior | None = None) -> Totals:
         """Say what a session told that was begun with this ledger; of one that is over nothing is changed.
 
         Args:
@@ -464,49 +460,78 @@ class Ledger:
             entry: what it gave away; it is joined with others where the session is over.
             state: what became of it.
             prior: as for `add`.
-            resolution: likewise.
 
         Raises:
             InputError: it was never begun, or the bounds contradict earlier ones; the file is as it was.
         """
-        with _locked(self.path):
-            book = _read(self.path)
-            places = [k for k, each in enumerate(book.entries) if each.session and each.session.digest == digest]
-            if not places:
+        with _transaction(self.path) as store:
+            self._load(store)
+            old = next((each for each in self.entries[::-1] if each.session and each.session.digest == digest), Entry())
+            if old.session is None:
                 raise InputError(f"{self.path}: no session {digest[:12]} was begun with this ledger")
-            old = book.entries[places[-1]]
-            assert old.session is not None
-            self._book = book
             if old.session.state == "over":
                 return self.totals()
             session = replace(old.session, state=state)
-            joins = state == "over" and not session.value
             entry = replace(
                 entry,
                 lower=-inf if session.value else entry.lower,
                 upper=inf if session.value else entry.upper,
-                told=entry.told if joins else (),
+                told=entry.told if state == "over" and not session.value else (),
                 among=session.among,
                 session=session,
                 at=old.at,
             )
-            others = [each for k, each in enumerate(book.entries) if k != places[-1]]
-            self._keep(book, (*others, entry), prior, resolution)
+            self._keep(store, (*(each for each in self.entries if each is not old), entry), prior)
         return self.totals()
 
-    def _keep(self, book: _Book, entries: tuple[Entry, ...], prior: Prior | None, resolution: float | None) -> None:
-        """Write entries, of which the last is new, with what all of them told together."""
-        _add_up(entries, book.budget.delta)
+    def _keep(
+        self,
+        store: sqlite3.Connection,
+        entries: tuple[Entry, ...],
+        prior: Prior | None,
+        resolution: float | None = None,
+    ) -> None:
+        """Save entries, of which the last is new, with what all of them told together."""
+        _add_up(entries, self.budget.delta)
         if self._datum is None:  # a session with another value: it is not known what the earlier ones told
-            joint = JointBits(_join(book.entries).bits + entries[-1].bits, "indication", None)
+            joint = JointBits(_join(self.entries).bits + entries[-1].bits, "indication", None)
         else:
             runs = [each.recorded(self._datum) for each in entries if not each.is_silent]
-            nothing = JointBits(0.0, "exact", 0.0)
             prior = Normal() if prior is None else prior
-            joint = join_runs(runs, prior, resolution, self._datum) if runs else nothing
-        book = replace(book, entries=(*entries[:-1], replace(entries[-1], joint=joint)))
-        _write(self.path, book)
-        self._book = book
+            joint = join_runs(runs, prior, resolution, self._datum) if runs else _NOTHING
+        self._save(store, (*entries[:-1], replace(entries[-1], joint=joint)))
+
+    def _load(self, store: sqlite3.Connection) -> None:
+        """Take over what the file says now."""
+        application, version = store.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
+        if application != _APPLICATION:
+            raise InputError(f"{self.path}: not a midst ledger")
+        if version != FORMAT:
+            raise InputError(f"{self.path}: {_OTHER_FORMAT.format(version)}")
+        try:
+            [(*head, checksum)] = store.execute("SELECT salt, digest, budget, checksum FROM ledger")
+            texts = [text for (text,) in store.execute("SELECT content FROM entry ORDER BY number")]
+            if checksum != _checksum(head, texts):
+                raise ValueError("checksum")
+            seal = None if head[0] is None else (bytes(head[0]), bytes(head[1]))
+            budget, entries = Budget(**json.loads(head[2])), tuple(map(_decode, texts))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise InputError(f"{self.path}: damaged ledger; take it from a backup") from None
+        if self._seal not in (None, seal):
+            raise InputError(f"{self.path}: replaced by another ledger since it was opened")
+        self._seal, self.budget, self.entries = seal, budget, entries
+
+    def _save(self, store: sqlite3.Connection, entries: tuple[Entry, ...]) -> None:
+        """Put these entries in the place of the old ones, on disk on return."""
+        self.path.chmod(0o600)
+        head = (*(self._seal or (None, None)), json.dumps(asdict(self.budget)))
+        texts = [_encode(entry) for entry in entries]
+        store.execute("DELETE FROM ledger")
+        store.execute("DELETE FROM entry")
+        store.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (*head, _checksum(head, texts)))
+        store.executemany("INSERT INTO entry (content) VALUES (?)", [(text,) for text in texts])
+        store.commit()
+        self.entries = entries
 
 
 def _refuse_negative(name: str, figure: float | None) -> None:
@@ -562,7 +587,7 @@ def _join(entries: tuple[Entry, ...]) -> JointBits:
     """What the last entry says of all; of one that is only planned, its own bits come on top."""
     planned = entries[-1].bits if entries and entries[-1].joint is None else 0.0
     known = [entry.joint for entry in entries if entry.joint is not None]
-    last = known[-1] if known else JointBits(0.0, "exact", 0.0)
+    last = known[-1] if known else _NOTHING
     return JointBits(last.bits + planned, "indication", None) if planned else last
 
 
@@ -583,71 +608,57 @@ def _digest(datum: ArrayLike, salt: bytes | None = None) -> SaltedDigest:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Wait until no one else changes the file, and keep others out meanwhile."""
-    check_writable(path)
-    lock = Lock(Path(f"{path}.lock"), wait=True)
+def _transaction(path: Path, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+    """A transaction on a ledger's file: to write, which keeps other writers out, or only to read.
+
+    Raises:
+        InputError: there is no such file, it is no database, or it cannot be written.
+    """
+    uri = f"{path.as_uri()}?mode=rw"  # a file that is not there is not made
+    if kind == "IMMEDIATE" and path.is_file():
+        check_writable(path)
     try:
-        yield
-    finally:
-        lock.release()
+        with closing(sqlite3.connect(uri, timeout=_PATIENCE, isolation_level=None, uri=True)) as store:
+            # the folder is synced too: until the end of the rollback journal is on disk, a power cut undoes the change
+            store.execute("PRAGMA synchronous = EXTRA")
+            store.execute(f"BEGIN {kind}")
+            with store:
+                yield store
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where an error names a damaged part
+        raise _refusal(path, error) from None
 
 
-def _write(path: Path, book: _Book) -> None:
-    """Put a new file in the place of the old one, on disk on return."""
-    content = {
-        "format": "midst-ledger",
-        "format_version": FORMAT,
-        "seal": book.seal and [part.hex() for part in book.seal],
-        "budget": asdict(book.budget),
-        "entries": [_encode(entry) for entry in book.entries],
-    }
-    text = json.dumps(content | {"checksum": _checksum(content)}, indent=1, allow_nan=False)
-    write_whole(path, lambda file: file.write(text.encode()), mode=0o600)
-
-
-def _read(path: Path) -> _Book:
+def _refusal(path: Path, error: Exception) -> InputError:
+    """The reason why a file cannot be used as a ledger, from what SQLite says."""
     try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; midst ledger new makes a ledger") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{path}: not a midst ledger, or a damaged one") from None
-    if not isinstance(content, dict) or content.get("format") != "midst-ledger":
-        raise InputError(f"{path}: not a midst ledger")
-    if content.get("format_version") != FORMAT:
-        found = content.get("format_version")
-        raise InputError(f"{path}: ledger format {found!r}, this midst reads {FORMAT} alone; begin a new ledger")
-    try:
-        if content.pop("checksum") != _checksum(content):
-            raise ValueError("checksum")
-        salt, digest = content["seal"] or ("", "")
-        seal = bytes.fromhex(salt), bytes.fromhex(digest)
-        return _Book(seal if salt else None, Budget(**content["budget"]), tuple(map(_decode, content["entries"])))
-    except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path}: damaged ledger; take it from a backup") from None
+        with path.open("rb") as file:
+            old = re.match(rb'\{\s*"format": "midst-ledger",\s*"format_version": (\d+)', file.read(99))
+    except OSError as reason:
+        return InputError(f"{path}: {reason.strerror}; midst ledger new makes a ledger")
+    if old is not None:
+        return InputError(f"{path}: {_OTHER_FORMAT.format(int(old[1]))}")
+    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _OF_CONTENT:
+        return InputError(f"{path}: not a midst ledger, or a damaged one")
+    return InputError(f"{path}: {error}; nothing was written, try again")
 
 
-def _checksum(content: dict[str, Any]) -> str:
+def _checksum(head: Sequence[object], texts: Sequence[str]) -> str:
     """Tells an accident, not a forger."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(repr((*head, *texts)).encode()).hexdigest()
 
 
-def _encode(entry: Entry) -> dict[str, Any]:
-    """An entry for JSON, which knows no infinity: null stands for it."""
-    record = {name: getattr(entry, name) for name in ("at", "exposed", "bits", "node", "among")}
-    record |= {end: [x if isfinite(x) else None for x in getattr(entry, end)] for end in ("lower", "upper")}
-    record |= {"told": [one.to_dict() for one in entry.told], "joint": entry.joint and asdict(entry.joint)}
-    record |= {"session": entry.session and entry.session.to_dict()}
-    return record | {"mechanism": entry.mechanism and spell_claim(entry.mechanism)}
+def _encode(entry: Entry) -> str:
+    told = [one.to_dict() for one in entry.told]
+    record = vars(entry) | {"told": told, "mechanism": entry.mechanism and spell_claim(entry.mechanism)}
+    return json.dumps(msgspec.to_builtins(record))
 
 
-def _decode(record: dict[str, Any]) -> Entry:
-    ends = {end: [start if x is None else x for x in record[end]] for end, start in (("lower", -inf), ("upper", inf))}
+def _decode(text: str) -> Entry:
+    record = json.loads(text)
     made = {
         "told": tuple(map(Disclosure.from_dict, record["told"])),
-        "joint": record["joint"] and JointBits(**record["joint"]),
-        "session": record["session"] and KnownSession.from_dict(record["session"]),
+        "joint": msgspec.convert(record["joint"], JointBits | None),
+        "session": msgspec.convert(record["session"], KnownSession | None),
         "mechanism": record["mechanism"] and parse_claim(record["mechanism"]),
     }
-    return Entry(**record | ends | made)
+    return Entry(**record | made)

@@ -18,8 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from midst.errors import InputError
 
@@ -80,15 +80,6 @@ class KnownSession:
     def state_in_words(self) -> str:
         """What became of it."""
         return _STATES[self.state]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> KnownSession:
-        """What `to_dict` made."""
-        return cls(**record | {"members": tuple(Member(**each) for each in record["members"])})
 
 
 def differences(one: Sequence[Member], other: Sequence[Member]) -> int:

@@ -17,8 +17,8 @@ import numpy as np
 
 from midst import graphs
 from midst.dp.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, Offset, information, privatise
-from midst.errors import InputError
-from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
+from midst.errors import InputError, MissingExtra
+from midst.explorer.fields import MOST_EDGES, MOST_NODES, FieldError, Settings, blame
 from midst.graphs import Graph
 from midst.methods import (
     After,
@@ -217,7 +217,10 @@ def _graph(settings: Settings, drawn: Streams) -> Graph:
     named = {name: getattr(settings, name) for name in _OPTIONS.get(settings.graph, ())}
     options = {name: value for name, value in named.items() if value is not None}
     with blame("numbers" if settings.numbers else "n", *options):
-        graph = graphs.make(settings.graph, settings.n, rng=drawn.graph, **options)
+        try:
+            graph = graphs.make(settings.graph, settings.n, rng=drawn.graph, **options)
+        except MissingExtra as error:
+            raise FieldError({"graph": str(error)}) from None
         if graph.edges > MOST_EDGES:
             raise InputError(
                 f"{graph.edges:,} edges are more than the {MOST_EDGES:,} that the page holds; try fewer nodes"

@@ -1,11 +1,13 @@
-"""Kinds of graphs, fixed and random. The same seed gives the same graph."""
+"""Kinds of graphs, fixed and random. The same seed gives the same graph.
+
+networkx, an extra, draws trees, small worlds and scale-free graphs; another version of it may draw others.
+"""
 
 from __future__ import annotations
 
-import heapq
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError, closest
-from midst.graphs.graph import Graph, from_edges, key_of, refuse_absurd, repeats_in, whole
+from midst.graphs.graph import Graph, from_edges, import_networkx, key_of, refuse_absurd, repeats_in, whole
 from midst.types import Array, Ints
 
 Seed = int | np.random.Generator | None
@@ -68,19 +70,9 @@ def star(n: int) -> Graph:
 
 
 def tree(n: int, rng: Seed = None) -> Graph:
-    """A tree drawn uniformly from all labelled trees, through its Prüfer sequence."""
+    """A tree drawn uniformly from all labelled trees, by networkx."""
     n = _room("tree", whole("n", n, 2))
-    sequence = _generator(rng).integers(n, size=n - 2)
-    children = np.bincount(sequence, minlength=n).tolist()
-    leaves = [node for node, count in enumerate(children) if count == 0]  # ascending, and so a heap
-    pairs = []
-    for node in sequence.tolist():
-        pairs.append((heapq.heappop(leaves), node))
-        children[node] -= 1
-        if children[node] == 0:
-            heapq.heappush(leaves, node)
-    pairs.append((leaves[0], leaves[1]))
-    return from_edges(n, pairs, name="tree")
+    return _drawn("tree", "random_labeled_tree", _generator(rng), n)
 
 
 def grid(rows: int, columns: int) -> Graph:
@@ -158,10 +150,7 @@ def erdos_renyi(n: int, p: float | None = None, rng: Seed = None, *, connected: 
 
 
 def watts_strogatz(n: int, k: int = 4, p: float = 0.1, rng: Seed = None, *, connected: bool = True) -> Graph:
-    """A small world: a ring joined to the k nearest, each edge's far end moved elsewhere with probability p.
-
-    All edges are moved at once. An edge that would land on its own start, on a place of the ring lattice, or where
-    another one has just landed keeps its old end.
+    """A small world, drawn by networkx: a ring joined to the k nearest, each edge's far end moved with probability p.
 
     Args:
         n: the number of nodes.
@@ -175,30 +164,15 @@ def watts_strogatz(n: int, k: int = 4, p: float = 0.1, rng: Seed = None, *, conn
     if k % 2:
         raise InputError(f"k must be even, half on each side of the ring; got {k}, try {k - 1}")
     _room("ws", n, k=k)
-    start, end = _chords(n, np.arange(n * k // 2)).T
-
-    def draw() -> Graph:
-        moved = np.where(rng.random(end.size) < p, rng.integers(n, size=end.size), end)
-        gap = (moved - start) % n
-        landed = (np.minimum(gap, n - gap) > k // 2) & ~repeats_in(n, np.column_stack([start, moved]))
-        return from_edges(n, np.column_stack([start, np.where(landed, moved, end)]), name="ws")
-
-    return _redraw(draw, connected, "a larger k or a smaller p")
+    return _redraw(lambda: _drawn("ws", "watts_strogatz_graph", rng, n, k, p), connected, "a larger k or a smaller p")
 
 
 def barabasi_albert(n: int, m: int = 2, rng: Seed = None) -> Graph:
-    """A scale-free graph: after a star of m + 1 nodes, each new node joins m others in proportion to their degree."""
+    """A scale-free graph, drawn by networkx: after a star of m + 1 nodes, each new one joins m others by degree."""
     n, rng = whole("n", n, 2), _generator(rng)
     m = whole("m", m, 1, n - 1)
     _room("ba", n, m=m)
-    uniform = _uniforms(rng)
-    ends = [end for leaf in range(1, m + 1) for end in (0, leaf)]  # the edges, flat: each node as often as its degree
-    for new in range(m + 1, n):
-        chosen: set[int] = set()
-        while len(chosen) < m:
-            chosen.add(ends[int(next(uniform) * len(ends))])
-        ends += [end for old in chosen for end in (old, new)]
-    return from_edges(n, np.array(ends).reshape(-1, 2), name="ba")
+    return _drawn("ba", "barabasi_albert_graph", rng, n, m)
 
 
 def regular(n: int, k: int = 4, rng: Seed = None) -> Graph:
@@ -315,10 +289,14 @@ def _regular_pairs(n: int, k: int, rng: np.random.Generator) -> Ints:
     return ends
 
 
-def _uniforms(rng: np.random.Generator) -> Iterator[float]:
-    """Uniform numbers one by one, drawn in blocks for speed."""
-    while True:
-        yield from rng.random(4096).tolist()
+def _drawn(name: str, function: str, rng: np.random.Generator, n: int, *arguments: float) -> Graph:
+    """A graph that a function of networkx draws.
+
+    Raises:
+        MissingExtra: networkx is not installed.
+    """
+    graph = getattr(import_networkx(), function)(n, *arguments, seed=int(rng.integers(2**63)))
+    return from_edges(n, list(graph.edges), name=name)
 
 
 def _probability(p: float) -> float:

@@ -42,12 +42,10 @@ class Tree:
     @cached_property
     def depth(self) -> int:
         """Hops from the root to the node farthest from it."""
-        line, far = deque([(self.root, 0)]), 0
-        while line:
-            i, hops = line.popleft()
-            far = max(far, hops)
-            line.extend((child, hops + 1) for child in self.children[i])
-        return far
+        level, hops = self.children[self.root], 0
+        while level:
+            level, hops = tuple(child for i in level for child in self.children[i]), hops + 1
+        return hops
 
     @property
     def vectors_sent(self) -> list[int]:
@@ -57,10 +55,14 @@ class Tree:
         ]
 
 
-def spanning_tree(graph: Graph) -> Tree:
+def spanning_tree(graph: Graph, most: int = CHILDREN) -> Tree:
     """The tree of a connected graph: from its first node, breadth first, with few children a node.
 
-    Nodes that can only be reached by one that has two children already are given to whoever reaches them first.
+    Nodes that can only be reached by one that has all its children already are given to whoever reaches them first.
+
+    Args:
+        graph: who talks to whom.
+        most: children a node has; with n of them, the tree is that of shortest paths.
 
     Raises:
         InputError: the graph is not connected.
@@ -69,7 +71,7 @@ def spanning_tree(graph: Graph) -> Tree:
     near = [graph.neighbours(i).tolist() for i in range(graph.n)]
     parents, count = [-1] * graph.n, [0] * graph.n
     parents[0] = 0
-    reached, most = [0], CHILDREN
+    reached = [0]
     while len(reached) < graph.n:
         before, line = len(reached), deque(reached)
         while line:

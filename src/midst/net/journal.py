@@ -194,7 +194,7 @@ class DiskFile:
         path = self._path
         make_folder(path.parent)
         try:
-            self._lock = Lock(path.with_suffix(".lock"), wait=False)
+            self._lock = Lock(path.with_suffix(".lock"))
         except BlockingIOError:
             raise InputError(f"{path}: another midst node is running this session") from None
         with contextlib.suppress(FileNotFoundError):

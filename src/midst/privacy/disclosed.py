@@ -10,23 +10,22 @@ Rules:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any
+from typing import Any, get_type_hints
 
+import msgspec
 import numpy as np
 
 from midst.errors import InputError
 from midst.privacy.observations import Branches
 from midst.privacy.posterior import single
 from midst.privacy.priors import Prior
-from midst.privacy.published import Cell, Own, Pair, Published, join_published
+from midst.privacy.published import Published, join_published
 from midst.privacy.search_beliefs import Learnt, learn
 from midst.privacy.views import View
-from midst.protocol.keys import Floats, Grid
-from midst.types import Array
+from midst.protocol.keys import make_keys
+from midst.types import Array, Ints
 
 Ends = tuple[float, float]
 
@@ -65,27 +64,35 @@ class Disclosure:
         return replace(self, bounds={**self.bounds, node: (value, value)})
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: an infinite bound is None, and so is one that was left out."""
-        bounds = None
-        if self.bounds is not None:
-            each = [self.bounds.get(i) for i in self.nodes]
-            bounds = [ends and [end if math.isfinite(end) else None for end in ends] for ends in each]
+        """Ready for `json.dumps`: what was public, and which weight the coalition has brought on which side."""
         seen = self.published
-        return {"nodes": self.nodes, "bounds": bounds, "published": None if seen is None else _encode(seen)}
+        if seen is not None:
+            own = None if seen.own is None else replace(seen.own, values=None)
+            seen = replace(seen, own=own, hidden=None, apart=())
+        record: dict[str, Any] = msgspec.to_builtins(replace(self, published=seen), enc_hook=_plain)
+        return record
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Disclosure:
-        """What `to_dict` made."""
-        nodes = tuple(int(i) for i in record["nodes"])
-        bounds = None
-        if record["bounds"] is not None:
-            bounds = {
-                i: (-math.inf if ends[0] is None else float(ends[0]), math.inf if ends[1] is None else float(ends[1]))
-                for i, ends in zip(nodes, record["bounds"], strict=True)
-                if ends is not None
-            }
+        """Inverse of `to_dict`."""
+        nodes = msgspec.convert(record["nodes"], tuple[int, ...])
+        bounds = msgspec.convert(record["bounds"], dict[int, Ends] | None, str_keys=True)
         seen = record["published"]
-        return cls(nodes, bounds, None if seen is None else _decode(seen))
+        if seen is None:
+            return cls(nodes, bounds, None)
+        kinds = get_type_hints(Published)
+        del kinds["keys"], kinds["apart"]
+        parts = {name: msgspec.convert(seen[name], kind, dec_hook=_array) for name, kind in kinds.items()}
+        return cls(nodes, bounds, Published(make_keys(seen["keys"].get("step")), **parts))
+
+
+def _plain(given: object) -> Any:
+    """An array or a grid's step, for JSON."""
+    return given.tolist() if isinstance(given, np.ndarray) else str(given)
+
+
+def _array(kind: object, given: list[int]) -> Ints:
+    return np.array(given, np.int64)
 
 
 def disclose(view: View) -> Disclosure:
@@ -178,42 +185,3 @@ def _cut(who: str, several: Sequence[Ends], slack: float) -> Ends:
     if known or not lower < upper:
         raise InputError(f"these runs contradict each other about {who}; they are of different values")
     return lower, upper
-
-
-def _encode(seen: Published) -> dict[str, Any]:
-    """All of it was public, but for which weight the coalition has brought on which side of the answer."""
-    cells = [seen.bracket, *seen.cells]
-    bracket, *parts = [cell and [cell.a, cell.b, cell.total] for cell in cells]
-    return {
-        "resolution": str(seen.keys.step) if isinstance(seen.keys, Grid) else None,
-        "bracket": bracket,
-        "cells": parts,
-        "owner": seen.owner.tolist(),
-        "weight": seen.weight.tolist(),
-        "lists": seen.lists,
-        "reference": seen.reference,
-        "ranks": seen.ranks,
-        "answer": seen.answer,
-        "pair": seen.pair and [seen.pair.cells, seen.pair.twice],
-        "own": seen.own and [seen.own.weight.tolist(), seen.own.side.tolist()],
-        "steps": seen.steps,
-    }
-
-
-def _decode(record: dict[str, Any]) -> Published:
-    pair, own = record["pair"], record["own"]
-    return Published(
-        keys=Floats() if record["resolution"] is None else Grid(Fraction(record["resolution"])),
-        bracket=None if record["bracket"] is None else Cell(*map(int, record["bracket"])),
-        cells=tuple(Cell(*map(int, cell)) for cell in record["cells"]),
-        owner=np.array(record["owner"], np.int64),
-        weight=np.array(record["weight"], np.int64),
-        lists=bool(record["lists"]),
-        reference=tuple(map(int, record["reference"])),
-        ranks=tuple(map(int, record["ranks"])),
-        answer=None if record["answer"] is None else float(record["answer"]),
-        pair=None if pair is None else Pair((int(pair[0][0]), int(pair[0][1])), int(pair[1])),
-        own=None if own is None else Own(np.array(own[0], np.int64), np.array(own[1], np.int64)),
-        steps=int(record["steps"]),
-        hidden=None,
-    )
