@@ -69,7 +69,7 @@ def test_statements_come_back_as_they_went(said):
     assert [each for frame in frames for each in codec.decode(frame).statements] == said
     assert list(codec.decode_all(codec.encode_all(said))) == said
     for frame in frames:  # of more than one, none is longer than the longest of talk and contributions
-        assert len(frame) <= max(codec.largest(b""), 12 + max(len(one.body) + len(one.signature) for one in said))
+        assert len(frame) <= max(codec.largest(0), 12 + max(len(one.body) + len(one.signature) for one in said))
 
 
 @given(statements.filter(bool), st.data())

@@ -251,13 +251,13 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
     from midst.errors import InputError
     from midst.net.notary import CertifiedNotary
     from midst.net.setup import make_setup
-    from midst.net.transports.making import largest_frame, make_transport
+    from midst.net.transports.tls import TlsTransport
     from midst.net.transports.transport import Endpoint
 
     lines = await _find_names(charter, number)
     any_value = np.array([min(max(0.0, low), high) for low, high in charter.column_ranges])  # none is sent
     setup = make_setup(charter, identity.name, any_value, CertifiedNotary(charter, identity))
-    transport = make_transport("tls", Endpoint(charter, identity, number, largest_frame(setup, "tls")))
+    transport = TlsTransport(Endpoint(charter, identity, number, setup.codec.largest()))
     calls = _Calls(charter, transport, set(charter.neighbours(identity.name)), asyncio.Event())
     address = charter.participants[number].address
     try:
