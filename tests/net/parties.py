@@ -55,7 +55,6 @@ def make_party(
     folder: Path,
     edges: Sequence[tuple[int, int]] = ((0, 1),),
     *,
-    kind: str = "ed25519",
     identities: Sequence[Identity] | None = None,
     addressless: Iterable[int] = (),
     ports: Sequence[int] | None = None,
@@ -66,7 +65,7 @@ def make_party(
     n = 1 + max(max(edge) for edge in edges)
     if identities is None:
         for name in NAMES[:n]:
-            make_identity(name, folder / name, kind)  # type: ignore[arg-type]
+            make_identity(name, folder / name)
         identities = [trusting(folder / name / f"{name}.key", folder, NAMES[:n]) for name in NAMES[:n]]
     ports = ports or [free_port() for _ in range(n)]
     participants = [

@@ -21,7 +21,7 @@ import click
 import msgspec
 import numpy as np
 import pytest
-import trustme
+from certificates_made import make_dated
 from click.testing import CliRunner, Result
 from processes import Network, network, nobody_calls, port_of
 
@@ -377,9 +377,7 @@ def test_an_address_in_use(net: Network, tmp_path: Path, option: str) -> None:
 
 def issue(one: Try, **dates: datetime) -> None:
     """Another certificate for p1, of these dates, and a charter that has it."""
-    issued = trustme.CA().issue_cert("p1.example.org", common_name="p1", **dates)
-    one.key.write_bytes(issued.private_key_pem.bytes())
-    one.key.with_suffix(".crt").write_bytes(issued.cert_chain_pems[0].bytes())
+    make_dated(one.key.parent, "p1", **dates)
     plain = msgspec.to_builtins(one.net.charter)
     plain["participants"][1]["fingerprint"] = keys.load_identity(one.key).fingerprint
     one.charter(participants=plain["participants"])
@@ -393,7 +391,7 @@ def test_its_own_certificate_is_of_another_time(
 ) -> None:
     one = Try(net, tmp_path)
     now = datetime.now(UTC)
-    issue(one, not_before=now + timedelta(days=begins), not_after=now + timedelta(days=ends))
+    issue(one, begins=now + timedelta(days=begins), expires=now + timedelta(days=ends))
     refused(one, words)
     assert not (tmp_path / "state").exists()
 

@@ -31,7 +31,7 @@ from midst.disclosure import Disclosure
 from midst.errors import InputError, closest
 from midst.graphs import Graph, from_edges
 from midst.methods import MethodName, Search, noisy_rules, require_participants, search_rules
-from midst.net.identity.certificates import check_name, describe, read_certificate
+from midst.net.identity.certificates import check_name, fingerprint, read_certificate
 from midst.net.identity.keys import Identity
 from midst.objectives import ENDS, LEVELS, Definition, Mean, Quantile
 from midst.problems import Problem
@@ -804,11 +804,8 @@ def check_identity(charter: Charter, name: str, identity: Identity) -> int:
 
 
 def strangers(charter: Charter, name: str, identity: Identity) -> tuple[str, ...]:
-    """The neighbours with whom TLS would not talk: neither they nor any authority are trusted."""
-    known = [describe(read_certificate(path), str(path)) for path in identity.trusted]
-    if any(one.authority for one in known):
-        return ()
-    prints = {one.fingerprint for one in known}
+    """The neighbours with whom TLS would not talk, since they are not trusted."""
+    prints = {fingerprint(read_certificate(path)) for path in identity.trusted}
     neighbours = (charter.participants[j] for j in charter.neighbours(name))
     return tuple(one.name for one in neighbours if one.fingerprint not in prints)
 
