@@ -14,7 +14,7 @@ from memory_network import MemoryNetwork, charter_of
 from midst.net import wire
 from midst.net.wire import BadFrame, Codec, Limits, Refused, Statements, StepFrame
 from midst.protocol.keys import Floats
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 from midst.protocol.search import Goal, Rules
 from midst.protocol.statements import Statement, longest_statement
 

@@ -267,14 +267,13 @@ async def _run(
 ) -> Answer | Aborted:
     from asyncio import sleep
 
-    from midst.cli.own_record import OwnRecord
     from midst.net.answer import Answer
     from midst.net.events import End
     from midst.net.session import resume
 
     with ExitStack() as stack:
         feed = stack.enter_context(_page(setup, status.tell)) if explore else None
-        record = None if save is None else OwnRecord(setup)
+        record = None if save is None else _begin_record(setup)
         try:
             session = resume(setup, journal, os.urandom, None if record is None else record.see)
         except Aborted as aborted:
@@ -298,6 +297,13 @@ async def _run(
         return ending
 
 
+def _begin_record(setup: Setup) -> OwnRecord:
+    """What will be written of the run, as this participant saw it."""
+    from midst.cli.own_record import OwnRecord
+
+    return OwnRecord(setup)
+
+
 async def _drive(
     session: Session,
     transport: Transport,
@@ -308,7 +314,6 @@ async def _drive(
 ) -> Answer | Aborted:
     from midst.net.driver import Driver
     from midst.net.events import Link, moment
-    from midst.net.metrics import serve
 
     def watch(peer: Peer) -> None:
         if feed is not None:
@@ -321,7 +326,11 @@ async def _drive(
             feed.publish(Link(session.setup.number, j, up))
 
     driver = Driver(session, transport, watch=watch, tell=status.tell, linking=linking, report=status.report)
-    server = await serve(driver, *watched) if watched is not None else None
+    server = None
+    if watched is not None:
+        from midst.net.metrics import serve
+
+        server = await serve(driver, *watched)
     try:
         return await driver.run()
     finally:

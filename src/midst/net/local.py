@@ -174,7 +174,8 @@ def run_party(
     charter = party.charter
     notaries = [CertifiedNotary(charter, identity) for identity in party.identities]
     setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
-    importlib.import_module("cryptography.hazmat.primitives.kdf.hkdf")  # once here, and not in every process
+    for needed in ("midst.net.exact_finish", "cryptography.hazmat.primitives.kdf.hkdf"):
+        importlib.import_module(needed)  # once here, and not in every process
     public_key(bytes(SECRET_BYTES))  # which loads OpenSSL's bindings
     for identity in party.identities:
         signature_checker(identity.certificate)  # which remembers the key

@@ -25,15 +25,18 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from midst.net.withdrawal import SignedWithdrawal, withdrawal_bytes
-from midst.protocol.maxima import Maxima
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 from midst.protocol.statements import Statement
 from midst.types import Array
+
+if TYPE_CHECKING:
+    from midst.protocol.maxima import Maxima
 
 PROTOCOL = 7
 CONTROL_BYTES = 1024
@@ -59,7 +62,7 @@ class BadFrame(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Limits:
-    """What numbers a charter makes possible; see `setup.py` for where they come from.
+    """What numbers a charter makes possible; see `iteration.py` for where they come from.
 
     Attributes:
         z: an honest z(0) lies between these.
