@@ -195,11 +195,11 @@ def check_certificate(der: bytes | None, name: str, fingerprint: str, now: datet
         )
     if now > shown.expires:
         advice = "make a new one, and a charter with it"
-        return CertificateFault("expired", f"the certificate of {name} expired on {day(shown.expires)}; {advice}")
+        return CertificateFault("expired", f"the certificate of {name} expired on {_day(shown.expires)}; {advice}")
     if now < shown.begins:
         advice = "check the clocks of both hosts"
         return CertificateFault(
-            "not yet valid", f"the certificate of {name} is valid from {day(shown.begins)}; {advice}"
+            "not yet valid", f"the certificate of {name} is valid from {_day(shown.begins)}; {advice}"
         )
     return None
 
@@ -209,12 +209,12 @@ def expiry_warning(der: bytes, now: datetime) -> str | None:
     said = describe(der)
     name = said.name if _NAME.fullmatch(said.name) else "somebody whose name is not allowed"
     if now > said.expires:
-        return f"the certificate of {name} expired on {day(said.expires)}; make a new one, and a charter with it"
+        return f"the certificate of {name} expired on {_day(said.expires)}; make a new one, and a charter with it"
     if now < said.begins:
-        return f"the certificate of {name} is valid from {day(said.begins)}; check this host's clock"
+        return f"the certificate of {name} is valid from {_day(said.begins)}; check this host's clock"
     if now > said.expires - WARN_BEFORE:
         left = (said.expires - now).days
-        return f"the certificate of {name} expires in {left} days, on {day(said.expires)}; make a new one in time"
+        return f"the certificate of {name} expires in {left} days, on {_day(said.expires)}; make a new one in time"
     return None
 
 
@@ -259,6 +259,6 @@ def read_small(path: Path, what: str, *, alone: bool = False) -> bytes:
     return text
 
 
-def day(when: datetime) -> str:
+def _day(when: datetime) -> str:
     """A date, for people."""
     return f"{when:%Y-%m-%d}"
