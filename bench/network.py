@@ -55,7 +55,7 @@ from midst.net.notary import CertifiedNotary
 from midst.net.peer import Peer
 from midst.net.session import Session, resume
 from midst.net.setup import make_setup
-from midst.net.transports.making import make_transport
+from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint
 
 Row = dict[str, Any]
@@ -160,7 +160,7 @@ def go_on(i: int, folder: Path, journals: Path, together: Barrier) -> Pace:
         identity = load_identity(folder / name / f"{name}.key")
         value = float(np.random.default_rng(i).standard_normal())
         setup = make_setup(charter, name, value, CertifiedNotary(charter, identity))
-        transport = make_transport("tls", Endpoint(charter, identity, i, setup.codec.largest()))
+        transport = TlsTransport(Endpoint(charter, identity, i, setup.codec.largest()))
         journal = Journal(DiskFile(journals / f"{name}.journal"), name)
         session = resume(setup, journal, os.urandom)
         assert isinstance(session, Session)

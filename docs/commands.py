@@ -85,7 +85,7 @@ def _examples(epilog: str) -> Iterator[tuple[str, str]]:
 
 _WORDS = re.compile(  # those that are shown as code: a command, an option, a setting, a path, a file or its ending
     rf"(\bmidst (?:{'|'.join(COMMANDS)})\b(?: (?:{'|'.join(COMMANDS)}|--?[a-z]\S*\w))?"
-    r"|(?<![\w-])--?[a-z][\w-]*|(?<!\S)[A-Za-z][\w/]*[:=](?:[\w.][\w.,:=+-]*)?\w|(?<![\w/])[$~.]?\w*/(?:[\w./]*[\w/])?|(?<!\w)\w*\.(?:csr|crt|csv|graphml|json|key|npz|parquet|toml|tsv)\b)"
+    r"|(?<![\w-])--?[a-z][\w-]*|(?<!\S)[A-Za-z][\w/]*[:=](?:[\w.][\w.,:=+-]*)?\w|(?<![\w/])[$~.]?\w*/(?:[\w./]*[\w/])?|(?<!\w)\w*\.(?:crt|csv|graphml|json|key|npz|parquet|toml|tsv)\b)"
 )
 
 

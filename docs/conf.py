@@ -42,9 +42,9 @@ autodoc_member_order = "bysource"
 autodoc_mock_imports = ["flwr"]  # in an environment of its own
 autodoc_type_aliases = {
     name: name
-    for name in "Array ArrayLike Bools Bounds Branch DTypeLike DrawValues Engine EnsemblePanel FigureKind Inbox "
+    for name in "Array ArrayLike Bools Bounds Branch DTypeLike DrawValues Engine EnsemblePanel FigureKind Found Inbox "
     "Init Ints Keys LeakagePanel Measure Message Method MethodLike MethodName NDArray Numbers Objective "
-    "Outbox Prior Priors Progress RNG Record ResultPanel Seed Side Spacing Stop SweepPanel TaskProgress "
+    "Outbox Prior Priors Progress RNG Record ResultPanel Seed Shown Side Spacing Stop SweepPanel TaskProgress "
     "TraceRows Update Values Width Words".split()
 }
 TypeAliasForwardRef.__repr__ = lambda self: self.name  # else it stands in signatures (Sphinx 9.0)

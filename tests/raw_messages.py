@@ -41,7 +41,7 @@ from midst.privacy.views import SHORTEST, View, view_of_search
 from midst.problems import Problem
 from midst.protocol.commitments import ORDER
 from midst.protocol.masks import add_up, split
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 from midst.protocol.search import Rules, SearchState, SearchStep, widths
 from midst.protocol.statements import Statement
 from midst.protocol.votes import masked_numbers

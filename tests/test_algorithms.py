@@ -11,7 +11,8 @@ from midst import InputError, Mean, Problem, Quantile, graphs
 from midst.algorithms import local_of, play, run_algorithm, size_of
 from midst.contracts import check_algorithm
 from midst.engines.reference import iterate
-from midst.protocol.node import Message, rows
+from midst.protocol.message import Message
+from midst.protocol.node import rows
 from midst.system import assemble, make_node, settle
 
 

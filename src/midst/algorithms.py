@@ -23,12 +23,12 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from midst.errors import InputError
+from midst.errors import InputError, whole_number
 from midst.graphs import Graph
 from midst.objectives import Objective
 from midst.problems import Bounds, Problem
 from midst.protocol.node import plain
-from midst.system import RNG, streams, whole_number
+from midst.system import RNG, streams
 from midst.types import Array
 
 Message = float | tuple[float, ...] | Array | bytes

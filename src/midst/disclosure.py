@@ -12,11 +12,14 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from midst.errors import InputError
-from midst.statistics import Found, Plan, Statistic
+
+if TYPE_CHECKING:
+    from midst.statistics import Found, Statistic
 
 Shown = float | Sequence[float | None]  # an answer as people may see it: None is a count that is left out
 
@@ -54,6 +57,8 @@ class Disclosure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             statistics: what is asked for.
             sizes: how many values each participant has.
         """
+        from midst.statistics import Plan
+
         total, largest = sum(sizes), max(sizes)
         if len(sizes) < self.participants:
             yield f"{len(sizes)} participants, and at least {self.participants} are asked for"

@@ -19,6 +19,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -126,3 +127,14 @@ def closest(word: object, known: Iterable[str]) -> str:
 
     names = {name.casefold(): name for name in known}
     return "".join(f"; did you mean {names[near]}?" for near in get_close_matches(str(word).casefold(), names, n=1))
+
+
+def whole_number(name: str, number: int) -> int:
+    """The number, if it is a whole one of at least 1.
+
+    Raises:
+        InputError: it is not.
+    """
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
+        raise InputError(f"{name} must be a whole number of at least 1")
+    return int(number)

@@ -15,20 +15,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, isfinite
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from midst.errors import InputError, closest
+from midst.errors import InputError, closest, whole_number
 from midst.objectives import ENDS, Mean, Objective, Quantile
-from midst.problems import Problem
 from midst.protocol.keys import Grid, Keys, SumGrid, Words
-from midst.protocol.noise import JointNoise, share_of
 from midst.protocol.noisy_search import NoisyRules
 from midst.protocol.search import MOST_THRESHOLDS, SPACING_ORDERS, Goal, Rules, SearchState, Spacing, SumGoal
-from midst.system import check_numbers, check_theta, whole_number
 from midst.types import Array
+
+if TYPE_CHECKING:
+    from midst.problems import Problem
+    from midst.protocol.noise import JointNoise
 
 MethodName = Literal["consensus", "search", "paper"]
 StopName = Literal["exact", "certified"]
@@ -99,6 +100,8 @@ class Consensus:
     name: ClassVar[MethodName] = "consensus"
 
     def __post_init__(self) -> None:
+        from midst.system import check_numbers, check_theta
+
         check_theta(self.theta)
         for name, given in (("c", self.c), ("mu", self.mu), ("sigma", self.sigma)):
             if given is not None:
@@ -186,10 +189,8 @@ class Search:
         spacing: Spacing | Sequence[float] | None = None,
         noise: JointNoise | None = None,
     ) -> None:
-        if not isinstance(noise, JointNoise | None):
-            raise InputError("noise must be such as midst.dp.JointNoise(epsilon=1, delta=1e-6)")
-        if noise is not None and spacing not in (None, "key"):
-            raise InputError("with noise thresholds are placed by key; leave spacing out")
+        if noise is not None:
+            _check_noise(noise, spacing)
         arity = arity if arity is not None else 3 if noise is None else 1
         spacing = spacing if spacing is not None else "rank" if noise is None else "key"
         object.__setattr__(self, "noise", noise)
@@ -367,6 +368,8 @@ def noisy_rules(
         raise InputError(f"with noise, one quantile of definition {' or '.join(ENDS)} is found: no mean, no midpoint")
     if not isinstance(keys, Grid):
         raise InputError("noise needs public bounds and a resolution: how many probes there are must be known before")
+    from midst.protocol.noise import share_of
+
     share = share_of(variance, participants, colluders)
     ranks, added = objective.ranks(total), share * participants
     return NoisyRules(keys, bracket, ranks, arity, total, variance, share, added)
@@ -461,6 +464,15 @@ def make_stop(
     named = {None: None, "exact": Exact(), "certified": certified}[name]
     chosen = choose_stop(problem, named)
     return certified if isinstance(chosen, Certified) else chosen
+
+
+def _check_noise(noise: JointNoise, spacing: Spacing | Sequence[float] | None) -> None:
+    from midst.protocol.noise import JointNoise
+
+    if not isinstance(noise, JointNoise):
+        raise InputError("noise must be such as midst.dp.JointNoise(epsilon=1, delta=1e-6)")
+    if spacing not in (None, "key"):
+        raise InputError("with noise thresholds are placed by key; leave spacing out")
 
 
 def _check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:

@@ -380,17 +380,6 @@ def check_numbers(name: str, value: ArrayLike, shape: tuple[int, ...] | None = N
     return array
 
 
-def whole_number(name: str, number: int) -> int:
-    """The number, if it is a whole one of at least 1.
-
-    Raises:
-        InputError: it is not.
-    """
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise InputError(f"{name} must be a whole number of at least 1")
-    return int(number)
-
-
 def make_node(i: int, graph: Graph, own: Terms | OwnTerms, c: Array, theta: float) -> Node:
     """Participant i, with its own value and nothing of the others'.
 

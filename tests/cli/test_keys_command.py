@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -30,12 +29,11 @@ def done_well(*arguments: str | Path) -> Result:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An own folder to work in, with alice's keys, bob's certificate and an authority's keys in it."""
+    """An own folder to work in, with alice's keys and bob's certificate in it."""
     monkeypatch.chdir(tmp_path)
     keys.make_identity("alice", "keys")
     bob = keys.make_identity("bob", "elsewhere")
     Path("bob.crt").write_bytes(bob.certificate_file.read_bytes())
-    keys.make_identity("board", "authority", authority=True)
     return tmp_path
 
 
@@ -44,27 +42,12 @@ def everything(folder: Path) -> dict[Path, bytes]:
 
 
 def test_init_makes_a_key_and_shows_its_fingerprint() -> None:
-    done = done_well("init", "carol", "--kind", "p256", "--days", "20")
+    done = done_well("init", "carol", "--days", "20")
     made = keys.load_identity("keys/carol.key")
     assert done.stdout == f"carol  {made.fingerprint}\n"
     assert "keys/carol.key: the private key, readable by you alone" in done.stderr
-    assert certificates.describe(made.certificate).kind == "p256"
     assert "PRIVATE" not in done.output
     assert stat.S_IMODE(made.key_file.stat().st_mode) == 0o600
-
-
-def test_from_nothing_to_an_authority_that_signed(folder: Path) -> None:
-    done = done_well("request", "keys/alice.key")
-    asked = keys.read_request("keys/alice.csr")
-    assert done.stdout == f"alice  {in_groups(asked.fingerprint)}\n"
-    done = done_well("sign", "keys/alice.csr", "--key", "authority/board.key", "--out", "alice.crt", "--days", "90")
-    signed = certificates.describe(certificates.read_certificate("alice.crt"))
-    assert done.stdout == f"request of alice  {in_groups(asked.fingerprint)}\ncertificate  {signed.fingerprint}\n"
-    assert timedelta(days=89) < signed.expires - datetime.now(UTC) < timedelta(days=91)
-    Path("alice.crt").rename("keys/alice.crt")
-    assert keys.load_identity("keys/alice.key").fingerprint == signed.fingerprint
-    done = done_well("trust", "authority/board.crt")
-    assert "board is an authority" in done.stderr
 
 
 def test_trust_shows_what_to_compare() -> None:
@@ -182,15 +165,13 @@ def test_a_charter_without_certificates_brings_none(folder: Path) -> None:
     assert "no certificates of others in this charter" in done.stderr
 
 
-@pytest.mark.parametrize("kind", certificates.KINDS)
-def test_a_renewed_key_is_another_and_the_old_one_is_kept(folder: Path, kind: certificates.Kind) -> None:
-    old = keys.make_identity("carol", "keys", kind)
+def test_a_renewed_key_is_another_and_the_old_one_is_kept(folder: Path) -> None:
+    old = keys.make_identity("carol", "keys")
     done_well("trust", "bob.crt")
     done = done_well("renew", "keys/carol.key", "--days", "30")
     new = keys.load_identity("keys/carol.key")
     assert done.stdout == f"carol  {new.fingerprint}\n"
     assert new.fingerprint != old.fingerprint
-    assert certificates.describe(new.certificate).kind == kind
     [kept] = Path("keys").glob("carol.*.key")
     assert str(kept) in done.stderr
     assert stat.S_IMODE(kept.stat().st_mode) == stat.S_IMODE(new.key_file.stat().st_mode) == 0o600
@@ -233,14 +214,13 @@ def test_a_renewal_cut_short_can_be_made_again(folder: Path, monkeypatch: pytest
 
 
 def test_show() -> None:
-    done_well("trust", "bob.crt", "authority/board.crt")
+    done_well("trust", "bob.crt")
     done = done_well("show")
-    assert [line.split("  ")[0] for line in done.stdout.splitlines()[::2]] == ["alice", "board", "bob"]
-    assert "ed25519, an authority, valid until" in done.stdout
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()[::2]] == ["alice", "bob"]
+    assert "    valid until" in done.stdout
     assert done.stderr == ""
     rows = json.loads(done_well("show", "--json").stdout)
-    assert [row["name"] for row in rows] == ["alice", "board", "bob"]
-    assert [row["authority"] for row in rows] == [False, True, False]
+    assert [row["name"] for row in rows] == ["alice", "bob"]
     assert rows[0]["fingerprint"] == keys.load_identity("keys/alice.key").fingerprint
     assert rows == json.loads(done_well("show", "keys", "--json").stdout)
     assert rows[:1] == json.loads(done_well("show", "keys/alice.key", "--json").stdout)
@@ -248,20 +228,16 @@ def test_show() -> None:
 
 def test_expiry_is_warned_about_by_all_that_load_an_identity() -> None:
     done_well("init", "carol", "--days", "20")
-    done_well("init", "council", "--days", "20", "--authority")
     warning = "midst: warning: the certificate of carol expires in 19 days"
     done = done_well("show", "keys/carol.crt")
     assert done.stderr.startswith(warning)
     assert json.loads(done_well("show", "keys/carol.crt", "--json").stdout)[0]["warning"].startswith("the certificate")
-    assert done_well("request", "keys/carol.key").stderr.startswith(warning)
-    done = done_well("sign", "keys/carol.csr", "--key", "keys/council.key", "--out", "signed.crt")
-    assert "warning: the certificate of council expires" in done.stderr
-    assert "warning: the certificate of carol" in done_well("trust", "signed.crt").stderr
+    assert "warning: the certificate of carol" in done_well("trust", "keys/carol.crt").stderr
 
 
 def test_help_says_where_keys_are() -> None:
     assert "./keys" in invoke("--help").stdout
-    for name in ("init", "request", "sign", "trust", "renew", "show"):
+    for name in ("init", "trust", "renew", "show"):
         assert invoke(name, "--help").exit_code == 0
 
 
@@ -276,18 +252,6 @@ def nothing() -> None:
     pass
 
 
-def request() -> None:
-    Path("alice.csr").write_bytes(keys.make_request(keys.load_identity("keys/alice.key")))
-
-
-def damaged_request() -> None:
-    request()
-    text = Path("alice.csr").read_text()
-    middle = len(text) // 2
-    Path("alice.csr").write_text(text[:middle] + ("A" if text[middle] != "A" else "B") + text[middle + 1 :])
-
-
-SIGN = ("sign", "alice.csr", "--key", "authority/board.key", "--out", "out.crt")
 DAMAGED = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "no command": (nothing, ("walk",), "No such command 'walk'"),
@@ -300,7 +264,6 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "dots": (nothing, ("init", ".."), "name must be 1 to 64"),
     "long": (nothing, ("init", "c" * 65), "name must be 1 to 64"),
     "empty": (nothing, ("init", ""), "name must be 1 to 64"),
-    "rsa": (nothing, ("init", "carol", "--kind", "rsa"), "'rsa' is not one of"),
     "no days": (nothing, ("init", "carol", "--days", "0"), "days must be a whole number from 1"),
     "negative days": (nothing, ("init", "carol", "--days", "-5"), "days must be a whole number from 1"),
     "half days": (nothing, ("init", "carol", "--days", "1.5"), "'1.5' is not a valid integer"),
@@ -308,38 +271,13 @@ REFUSALS: dict[str, tuple[Callable[[], object], tuple[str, ...], str]] = {
     "again": (nothing, ("init", "alice"), "keys/alice.key exists"),
     "certificate there": (file("keys/carol.crt"), ("init", "carol"), "keys/carol.crt exists"),
     "folder is a file": (file("thing"), ("init", "carol", "--folder", "thing"), "thing: cannot be made"),
-    # request
-    "no key": (nothing, ("request",), "Missing argument 'KEY'"),
-    "key missing": (nothing, ("request", "none.key"), "none.key: No such file"),
-    "certificate for a key": (nothing, ("request", "keys/alice.crt"), "a key file ends in .key"),
-    "request over a key": (nothing, ("request", "keys/alice.key", "--out", "keys/alice.key"), "is not written over"),
-    "request into nowhere": (nothing, ("request", "keys/alice.key", "--out", "none/a"), "folder none does not exist"),
-    "request over a folder": (nothing, ("request", "keys/alice.key", "--out", "."), "is not written over"),
-    "key open to all": (lambda: Path("keys/alice.key").chmod(0o644), ("request", "keys/alice.key"), "chmod 600"),
-    "key without certificate": (lambda: Path("keys/alice.crt").unlink(), ("request", "keys/alice.key"), "No such file"),
-    # sign
-    "nothing to sign": (nothing, SIGN, "alice.csr: No such file"),
-    "text to sign": (file("alice.csr"), SIGN, "alice.csr: not a request"),
-    "certificate to sign": (lambda: Path("bob.crt").rename("alice.csr"), SIGN, "alice.csr: not a request"),
-    "damaged request": (damaged_request, SIGN, "alice.csr: "),
-    "signed by a participant": (request, (*SIGN[:3], "keys/alice.key", *SIGN[4:]), "alice is no authority"),
-    "signed by nobody": (request, (*SIGN[:3], "none.key", *SIGN[4:]), "none.key: No such file"),
-    "signed over the key": (request, (*SIGN[:5], "keys/alice.key"), "is not written over"),
-    "signed over the certificate": (request, (*SIGN[:5], "keys/alice.crt"), "is not written over"),
-    "signed into nowhere": (request, (*SIGN[:5], "none/alice.crt"), "folder none does not exist"),
-    "signed for no days": (request, (*SIGN, "--days", "0"), "days must be a whole number from 1"),
-    "no out": (request, SIGN[:4], "Missing option '--out'"),
-    "no authority": (request, ("sign", "alice.csr", "--out", "out.crt"), "Missing option '--key'"),
-    "authority signs itself": (
-        lambda: Path("alice.csr").write_bytes(keys.make_request(keys.load_identity("authority/board.key"))),
-        SIGN,
-        "board is the authority's own name",
-    ),
     # renew
+    "no key": (nothing, ("renew",), "Missing argument 'KEY'"),
+    "key open to all": (lambda: Path("keys/alice.key").chmod(0o644), ("renew", "keys/alice.key"), "chmod 600"),
+    "key without certificate": (lambda: Path("keys/alice.crt").unlink(), ("renew", "keys/alice.key"), "No such file"),
     "renew nothing": (nothing, ("renew", "keys/none.key"), "keys/none.key: No such file"),
     "renew a certificate": (nothing, ("renew", "bob.crt"), "a key file ends in .key"),
     "renew for no time": (nothing, ("renew", "keys/alice.key", "--days", "0"), "days must be a whole number"),
-    "renew an authority": (nothing, ("renew", "authority/board.key"), "board is an authority"),
     # trust
     "trust nobody": (nothing, ("trust",), "Missing argument"),
     "trust nothing": (nothing, ("trust", "none.crt"), "none.crt: No such file"),
@@ -368,18 +306,3 @@ def test_refusals(case: str, folder: Path) -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     assert SECRET not in done.output
     assert everything(folder) == before
-
-
-def test_an_authority_that_has_expired_signs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    request()
-
-    class Later(datetime):
-        @classmethod
-        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
-            return datetime.now(UTC) + timedelta(days=400)
-
-    monkeypatch.setattr(keys, "datetime", Later)
-    done = invoke(*SIGN)
-    assert done.exit_code == 2
-    assert "the authority's certificate is valid from" in done.stderr
-    assert not Path("out.crt").exists()

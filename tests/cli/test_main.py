@@ -49,7 +49,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch) -> object:
     return run
 
 
-HEAVY = {"numpy", "scipy", "pandas", "networkx", "cryptography", "matplotlib", "rich", "jax", "zenoh", "pyarrow"}
+HEAVY = {"numpy", "scipy", "pandas", "networkx", "cryptography", "matplotlib", "rich", "jax", "pyarrow"}
 SHOW_HELP = """
 import sys
 import click

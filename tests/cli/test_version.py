@@ -44,7 +44,7 @@ def test_the_version_is_the_first_line_and_the_extras_follow() -> None:
     first, second, *rest = done.stdout.splitlines()
     assert (done.exit_code, first, second) == (0, f"midst {midst.__version__}", f"Python {platform.python_version()}")
     told = "\n".join(rest)
-    for extra in ("plot", "networkx", "dp", "cluster", "parquet", "gpu", "zenoh", "explore"):
+    for extra in ("plot", "networkx", "dp", "cluster", "parquet", "gpu", "explore"):
         assert extra in told
     assert "test" not in told
     assert "all" not in told.replace("installed", "")

@@ -16,7 +16,7 @@ from midst.net import peer, wire
 from midst.net.setup import Setup
 from midst.net.wire import Statements, StepFrame, encode_control
 from midst.net.withdrawal import SignedWithdrawal, read_withdrawal
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 
 if TYPE_CHECKING:
     from raw_messages import Messages

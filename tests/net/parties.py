@@ -9,7 +9,7 @@ import random
 import shutil
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,10 @@ _PORTS = itertools.cycle(_own_ports())  # each of them once before any comes aga
 
 
 def free_port() -> int:
-    """A port that is free, by TCP and UDP, not given before, and below those that the system gives to whoever dials."""
+    """A port that is free, not given before, and below those that the system gives to whoever dials."""
     for port in _PORTS:
-        with ExitStack() as stack, suppress(OSError):
-            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-                stack.enter_context(socket.socket(socket.AF_INET, kind)).bind(("127.0.0.1", port))
+        with socket.socket() as sock, suppress(OSError):
+            sock.bind(("127.0.0.1", port))
             return port
     raise AssertionError("there is always another")
 
@@ -56,17 +55,17 @@ def make_party(
     folder: Path,
     edges: Sequence[tuple[int, int]] = ((0, 1),),
     *,
-    kind: str = "ed25519",
     identities: Sequence[Identity] | None = None,
     addressless: Iterable[int] = (),
     ports: Sequence[int] | None = None,
     session: str = "s1",
+    method: str = "consensus",
 ) -> Party:
     """Participants on loopback who trust each other's certificates."""
     n = 1 + max(max(edge) for edge in edges)
     if identities is None:
         for name in NAMES[:n]:
-            make_identity(name, folder / name, kind)  # type: ignore[arg-type]
+            make_identity(name, folder / name)
         identities = [trusting(folder / name / f"{name}.key", folder, NAMES[:n]) for name in NAMES[:n]]
     ports = ports or [free_port() for _ in range(n)]
     participants = [
@@ -75,7 +74,7 @@ def make_party(
         for i, one in enumerate(identities)
     ]
     named = [[identities[i].name, identities[j].name] for i, j in edges]
-    plain = {"method": "consensus", "session": session, "participants": participants, "edges": named, "bounds": [0, 1]}
+    plain = {"method": method, "session": session, "participants": participants, "edges": named, "bounds": [0, 1]}
     return Party(make_charter(plain, "charter"), tuple(identities))
 
 

@@ -344,25 +344,20 @@ def check_journals(net: Network, shelf: Shelf) -> int:
 
 @contextmanager
 def nobody_calls(*ports: int) -> Iterator[None]:
-    """Listens at ports of loopback, by TCP and UDP; not one byte may arrive, and nobody may connect."""
+    """Listens at ports of loopback, where nobody may connect."""
     open_now: list[socket.socket] = []
     try:
         for port in ports:
-            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-                sock = socket.socket(socket.AF_INET, kind)
-                open_now.append(sock)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                sock.bind(("127.0.0.1", port))
-                sock.setblocking(False)
-                if kind == socket.SOCK_STREAM:
-                    sock.listen()
+            sock = socket.socket()
+            open_now.append(sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(("127.0.0.1", port))
+            sock.setblocking(False)
+            sock.listen()
         yield
         for sock in list(open_now):
             with suppress(BlockingIOError):
-                if sock.type == socket.SOCK_STREAM:
-                    open_now.append(sock.accept()[0])
-                else:
-                    sock.recv(1)
+                open_now.append(sock.accept()[0])
                 raise AssertionError("somebody called")
     finally:
         for sock in open_now:
@@ -372,15 +367,13 @@ def nobody_calls(*ports: int) -> Iterator[None]:
 class Relays:
     """Stand between participants, pass everything on, and keep a copy of it."""
 
-    def __init__(self, ways: Mapping[int, int], datagrams: bool = False) -> None:
+    def __init__(self, ways: Mapping[int, int]) -> None:
         """Nothing is open yet.
 
         Args:
             ways: where each relay listens, and where it passes on to: ports of loopback.
-            datagrams: UDP, and not TCP.
         """
         self._ways = ways
-        self._datagrams = datagrams
         self._streams: dict[int, bytearray] = {}
         self._number = count()
         self._loop = asyncio.new_event_loop()
@@ -403,17 +396,9 @@ class Relays:
         return b"".join(bytes(stream) for stream in list(self._streams.values()))
 
     async def _live(self) -> None:
-        loop = asyncio.get_running_loop()
-        open_now: list[Any] = []
+        open_now = []
         for here, there in self._ways.items():
-            if self._datagrams:
-                copy = self._streams[next(self._number)] = bytearray()
-                wire, _ = await loop.create_datagram_endpoint(
-                    lambda there=there, copy=copy: _Onward(there, copy), local_addr=("127.0.0.1", here)
-                )
-                open_now.append(wire)
-            else:
-                open_now.append(await asyncio.start_server(self._pass_on(there), "127.0.0.1", here))
+            open_now.append(await asyncio.start_server(self._pass_on(there), "127.0.0.1", here))
         self._ready.set()
         await self._over.wait()
         for one in open_now:
@@ -446,16 +431,3 @@ class Relays:
                 writer.write(data)
                 await writer.drain()
             writer.write_eof()
-
-
-class _Onward(asyncio.DatagramProtocol):
-    def __init__(self, there: int, copy: bytearray) -> None:
-        self._there = there
-        self._copy = copy
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: Any = transport
-
-    def datagram_received(self, data: bytes, addr: object) -> None:
-        self._copy += data
-        self._transport.sendto(data, ("127.0.0.1", self._there))

@@ -18,7 +18,7 @@ from midst.net.answer import Answer
 from midst.net.wire import Control, edge_digest
 from midst.privacy.adversaries import Adversary
 from midst.privacy.views import SHORTEST, view
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 from midst.protocol.search import Rules
 from midst.protocol.step import next_z
 from midst.simnet.faults import NONE, ROUGH

@@ -413,19 +413,16 @@ def test_a_value_that_has_changed_is_refused(tmp_path: Path, method: str) -> Non
         assert read_journal(net.journal("p0")) == before  # whose last record may have a mark now
 
 
-# Other transports
-
-
-@pytest.mark.parametrize(("transport", "method"), [("zenoh", "consensus"), ("zenoh", "search"), ("udp", "search")])
-def test_killed_and_started_again_over(tmp_path: Path, transport: str, method: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_killed_and_started_again(tmp_path: Path, method: str) -> None:
     with long_run(tmp_path, method=method) as net, Shelf(net) as shelf:
-        running = {one.name: one for one in net.start_all("--transport", transport)}
+        running = {one.name: one for one in net.start_all()}
         until(lambda: all(rounds_done(net.journal(name)) >= 10 for name in running), 60)
         running["p1"].kill()
         drawn = read_journal(net.journal("p1"))
         assert isinstance(drawn[0], Began)
         met = sum(isinstance(record, Met) for record in drawn)
         assert met == (0 if method == "search" else 2)  # of a search, announcements carry the instance numbers
-        running["p1"] = net.start("p1", "--transport", transport)
+        running["p1"] = net.start("p1")
         assert the_only([one.wait() for one in running.values()]) == answer_of(net)
     check_journals(net, shelf)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from memory_network import MemoryNetwork, charter_of
 
 from midst import Mean, Problem, Quantile, graphs
-from midst.net.setup import residual_rule
+from midst.net.iteration import residual_rule
 from midst.normals import EdgeNormals
 from midst.protocol.certificate import residual_bounds, slack
 from midst.protocol.maxima import StopRule

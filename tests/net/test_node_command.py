@@ -21,7 +21,7 @@ import click
 import msgspec
 import numpy as np
 import pytest
-import trustme
+from certificates_made import make_dated
 from click.testing import CliRunner, Result
 from processes import Network, network, nobody_calls, port_of
 
@@ -303,12 +303,9 @@ CASES: list[Case] = [
     ("the value as an option", add("--value", VALUE), "No such option '--value'"),
     ("the value as an option, joined", add(f"--value={VALUE}"), "No such option '--value'"),
     ("the value as an argument", add(VALUE), "unexpected extra argument"),
-    ("an unknown transport", add("--transport", "carrier-pigeon"), "--transport"),
-    ("UDP for an iteration", add("--transport", "udp"), '--transport udp is for method = "search"'),
     ("a result of a mean", both(MEAN, add("--out", "result.json")), "--out: a mean is proved by residuals"),
     ("a result into nowhere", add("--out", "nowhere/result.json"), "nowhere"),
     ("a folder for a result", add("--out", "."), "."),
-    ("a router for TLS", add("--router", "tcp/127.0.0.1:7447"), "--router is for --transport zenoh"),
     ("nowhere to listen", add("--listen", "here"), "address must be host:port"),
     ("everywhere for an address", add("--metrics", "127.0.0.1:0"), "address must be host:port"),
     ("an unknown log", add("--log", "xml"), "--log"),
@@ -364,19 +361,14 @@ def snapshot(folder: Path) -> dict[Path, bytes | None]:
 
 
 @pytest.mark.parametrize("option", ["its own address", "--listen", "--metrics"])
-@pytest.mark.parametrize("transport", ["tls", "zenoh", "udp"])
-def test_an_address_in_use(net: Network, tmp_path: Path, option: str, transport: str) -> None:
+def test_an_address_in_use(net: Network, tmp_path: Path, option: str) -> None:
     """Nothing is sent. A journal may have been begun; it is gone on with, and no second one is."""
     one = Try(net, tmp_path)
-    datagrams = transport == "udp" and option != "--metrics"
-    with socket.socket(type=socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM) as taken:
+    with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0 if option.startswith("--") else port_of(net.charter, 1)))
-        if not datagrams:
-            taken.listen()
+        taken.listen()
         port = taken.getsockname()[1]
-        if transport == "udp":
-            search()(one)
-        one.more = ["--transport", transport, *([option, f"127.0.0.1:{port}"] if option.startswith("--") else [])]
+        one.more = [option, f"127.0.0.1:{port}"] if option.startswith("--") else []
         refused(one, "in use")
         kept = [path.read_bytes() for path in tmp_path.glob("state/*.journal")]
         refused(one, "in use")
@@ -385,9 +377,7 @@ def test_an_address_in_use(net: Network, tmp_path: Path, option: str, transport:
 
 def issue(one: Try, **dates: datetime) -> None:
     """Another certificate for p1, of these dates, and a charter that has it."""
-    issued = trustme.CA().issue_cert("p1.example.org", common_name="p1", **dates)
-    one.key.write_bytes(issued.private_key_pem.bytes())
-    one.key.with_suffix(".crt").write_bytes(issued.cert_chain_pems[0].bytes())
+    make_dated(one.key.parent, "p1", **dates)
     plain = msgspec.to_builtins(one.net.charter)
     plain["participants"][1]["fingerprint"] = keys.load_identity(one.key).fingerprint
     one.charter(participants=plain["participants"])
@@ -401,7 +391,7 @@ def test_its_own_certificate_is_of_another_time(
 ) -> None:
     one = Try(net, tmp_path)
     now = datetime.now(UTC)
-    issue(one, not_before=now + timedelta(days=begins), not_after=now + timedelta(days=ends))
+    issue(one, begins=now + timedelta(days=begins), expires=now + timedelta(days=ends))
     refused(one, words)
     assert not (tmp_path / "state").exists()
 
@@ -433,7 +423,7 @@ def test_no_option_takes_a_value_or_a_seed() -> None:
     assert command is not None
     names = {option for parameter in command.params for option in parameter.opts}
     assert names == {
-        "--charter", "--name", "--key", "--value-file", "--value-command", "--state", "--transport", "--router",
+        "--charter", "--name", "--key", "--value-file", "--value-command", "--state",
         "--listen", "--metrics", "--explore", "--out", "--ledger", "--despite-ledger", "--prior", "--log", "--json",
         "--column", "--missing", "--dp", "--save",
     }  # fmt: skip
@@ -468,11 +458,6 @@ UP: list[tuple[str, list[str], str]] = [
     ("a mode", ["--graph", "ring", "--nodes", "3", "--mode", "lossy"], "No such option '--mode'"),
     ("an unknown method", ["--graph", "ring", "--nodes", "3", "--method", "guess"], "--method"),
     ("a mean by search", ["--graph", "ring", "--nodes", "3", "--objective", "mean"], "needs --bounds and --resolution"),
-    (
-        "UDP for an iteration",
-        ["--graph", "ring", "--nodes", "3", "--method", "consensus", "--transport", "udp"],
-        "is for --method search",
-    ),
     ("two of a search", ["--graph", "path", "--nodes", "2", "--method", "search"], "at least three"),
     ("a histogram", ["--graph", "ring", "--nodes", "3", "--method", "search", "--arity", "8"], "arity"),
     ("resolution zero", ["--graph", "ring", "--nodes", "3", "--resolution", "0"], "resolution must be a positive"),
@@ -496,7 +481,6 @@ UP: list[tuple[str, list[str], str]] = [
         "residuals",
     ),
     ("a result into nowhere", ["--graph", "ring", "--nodes", "3", "--out", "nowhere/r.json"], "nowhere"),
-    ("an unknown transport", ["--graph", "ring", "--nodes", "3", "--transport", "post"], "--transport"),
     ("no time", ["--graph", "ring", "--nodes", "3", "--deadline", "0"], "--deadline"),
     ("a deadline that is no number", ["--graph", "ring", "--nodes", "3", "--deadline", "nan"], "deadlines"),
     ("a quantile that is no number", ["--graph", "ring", "--nodes", "3", "--quantile", "nan"], "quantile"),

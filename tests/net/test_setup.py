@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory_network import charter_of, setup_of
 
 from midst.errors import InputError
-from midst.net.setup import normals
+from midst.net.iteration import normals
 from midst.simnet.faults import NONE
 from midst.simnet.trial import random_charter
 from midst.simnet.world import World

@@ -10,7 +10,7 @@ from midst.methods import Search, rules_of
 from midst.net.sizes import ANNOUNCEMENT, FRAME_HEAD, contribution_bytes, sent_in_iteration, sent_in_search, step_bytes
 from midst.net.wire import Codec, Limits
 from midst.problems import Problem
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 
 
 @pytest.mark.parametrize("maxima", [2, 3])

@@ -17,13 +17,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import trustme
+from certificates_made import certify, make_dated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parties import Memory, Party, free_port, make_party, opened, until
 
 from midst.net.identity.certificates import fingerprint
-from midst.net.identity.keys import Identity, load_identity, make_identity, make_request, read_request, sign_request
+from midst.net.identity.keys import Identity, load_identity, make_identity
 from midst.net.transports import tls
 from midst.net.transports.tls import Link, TlsTransport
 from midst.net.transports.transport import Endpoint, read_refusal, refusal
@@ -56,16 +56,11 @@ def port_of(party: Party, i: int) -> int:
 
 def issue(folder: Path, *names: str, **dates: datetime) -> list[Identity]:
     """Identities with certificates of any date, in a folder where all are trusted that were made before or now."""
-    ca = trustme.CA()
     (folder / "trusted").mkdir(parents=True, exist_ok=True)
     for name in names:
-        issued = ca.issue_cert(f"{name}.example.org", common_name=name, **dates)
         place = folder / secrets.token_hex(4)
-        place.mkdir()
+        make_dated(place, name, **dates)
         (place / "trusted").symlink_to(folder / "trusted")
-        (place / f"{name}.key").write_bytes(issued.private_key_pem.bytes())
-        (place / f"{name}.key").chmod(0o600)
-        (place / f"{name}.crt").write_bytes(issued.cert_chain_pems[0].bytes())
         shutil.copy(place / f"{name}.crt", folder / "trusted" / f"{place.name}.crt")
     return [load_identity(path) for name in names for path in sorted(folder.glob(f"*/{name}.key"))]
 
@@ -151,25 +146,6 @@ def test_who_has_no_address_dials(keys: Party, tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(*(make(party, i) for i in range(3))) as memories:
             await until(lambda: set(memories[1].links) == {0, 2} and memories[0].links and memories[2].links)
-
-    asyncio.run(main())
-
-
-def test_certificates_of_an_authority(tmp_path: Path) -> None:
-    authority = make_identity("authority", tmp_path, authority=True)
-    identities = []
-    for name in ("alice", "bob"):
-        own = make_identity(name, tmp_path / name)
-        (tmp_path / "request").write_bytes(make_request(own))
-        own.certificate_file.write_bytes(sign_request(read_request(tmp_path / "request"), authority))
-        (tmp_path / name / "trusted").mkdir()
-        shutil.copy(authority.certificate_file, tmp_path / name / "trusted")
-        identities.append(load_identity(own.key_file))
-    party = make_party(tmp_path, identities=identities)
-
-    async def main() -> None:
-        async with opened(make(party, 0), make(party, 1)) as (alice, bob):
-            await until(lambda: alice.links and bob.links)
 
     asyncio.run(main())
 
@@ -364,7 +340,7 @@ def test_a_certificate_out_of_time(tmp_path: Path, who: int, begins: int, ends: 
     now = datetime.now(UTC)
     names = ("alice", "bob")
     issue(tmp_path, names[1 - who])
-    issue(tmp_path, names[who], not_before=now + timedelta(days=begins), not_after=now + timedelta(days=ends))
+    issue(tmp_path, names[who], begins=now + timedelta(days=begins), expires=now + timedelta(days=ends))
     alice, bob = (load_identity(next(tmp_path.glob(f"*/{name}.key"))) for name in names)
     memories = refused(make_party(tmp_path, identities=(alice, bob)), (alice, bob))
     (j, found, text), *_ = memories[1 - who].troubles
@@ -417,7 +393,7 @@ def test_a_participant_who_is_no_neighbour(party: Party, keys: Party) -> None:
 def test_somebody_trusted_who_is_in_no_charter(party: Party, tmp_path: Path) -> None:
     (dave,) = issue(tmp_path, "dave")
     transport = make(party, 0)
-    nameless = ssl.PEM_cert_to_DER_cert(trustme.CA().cert_pem.bytes().decode())
+    nameless = certify([])
     for der in (dave.certificate, nameless):
         j, problem = transport.judge(der, None)
         assert j is None

@@ -14,7 +14,7 @@ from memory_network import MemoryNetwork, charter_of
 from midst.net import wire
 from midst.net.wire import BadFrame, Codec, Limits, Refused, Statements, StepFrame
 from midst.protocol.keys import Floats
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 from midst.protocol.search import Goal, Rules
 from midst.protocol.statements import Statement, longest_statement
 
@@ -69,7 +69,7 @@ def test_statements_come_back_as_they_went(said):
     assert [each for frame in frames for each in codec.decode(frame).statements] == said
     assert list(codec.decode_all(codec.encode_all(said))) == said
     for frame in frames:  # of more than one, none is longer than the longest of talk and contributions
-        assert len(frame) <= max(codec.largest(b""), 12 + max(len(one.body) + len(one.signature) for one in said))
+        assert len(frame) <= max(codec.largest(0), 12 + max(len(one.body) + len(one.signature) for one in said))
 
 
 @given(statements.filter(bool), st.data())

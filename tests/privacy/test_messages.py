@@ -21,7 +21,7 @@ from midst.privacy.adversaries import Adversary
 from midst.privacy.observations import Branches, Heard, Shifted
 from midst.privacy.tracking import track
 from midst.privacy.views import SHORTEST, view
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 from midst.protocol.statements import Statement
 from midst.system import assemble, settle
 

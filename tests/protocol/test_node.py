@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from midst import InputError
-from midst.protocol.node import Message, Node
+from midst.protocol.message import Message
+from midst.protocol.node import Node
 from midst.protocol.step import Terms
 
 SECRET = 48151.623

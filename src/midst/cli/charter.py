@@ -144,15 +144,16 @@ def new(
     """
     import msgspec
 
-    from midst.cli.keys import check_new
     from midst.cli.noise import require_promise
     from midst.errors import InputError
-    from midst.files import write_whole
+    from midst.files import check_writable, write_whole
     from midst.net.charter import make_charter
     from midst.net.charter_files import Invitation, read_invitation
 
     if out is not None:
-        check_new(out)
+        if out.exists():
+            raise InputError(f"{out} exists and is not written over; choose another --out, or remove it first")
+        check_writable(out)
     before = None if old is None else read_invitation(old)
     if before is None and (added or removed or renewed or more_edges):
         raise InputError("--add, --remove, --renew and --add-edge change another charter: give it by --from")
@@ -207,18 +208,23 @@ def new(
 @click.option("--key", type=_A_FILE, metavar="FILE", help="… with this key.")
 def check(file: Path, name: str | None, key: Path | None) -> None:
     """Check a charter: exit code 0 and its digest, or 2 and what is wrong."""
-    from midst.cli.keys import load_and_warn
+    from datetime import UTC, datetime
+
+    from midst.cli.keys import warn
     from midst.cli.noise import require_promise
     from midst.errors import InputError
     from midst.net.charter import check_identity, strangers
     from midst.net.charter_files import read_charter
+    from midst.net.identity.certificates import expiry_warning
+    from midst.net.identity.keys import load_identity
 
     if (name is None) != (key is None):
         raise InputError("give --name and --key together, or neither")
     charter = read_charter(file)
     require_promise(charter)
     if name is not None and key is not None:
-        identity = load_and_warn(key)
+        identity = load_identity(key)
+        warn(expiry_warning(identity.certificate, datetime.now(UTC)))
         check_identity(charter, name, identity)
         if missing := strangers(charter, name, identity):
             raise InputError(f"{key.parent / 'trusted'} lacks {', '.join(missing)}; add with: midst keys trust {file}")
@@ -356,8 +362,6 @@ class _People:
         der = read_certificate(path)
         said = describe(der, path)
         name = check_name(said.name, f"{path}: common name")
-        if said.authority:
-            raise InputError(f"{path} is the certificate of an authority, which takes part in no run")
         if name in self._given:
             raise InputError(f"{path}: {name} is given twice; give each participant once")
         if new and name in self.found:

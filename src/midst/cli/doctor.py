@@ -167,8 +167,7 @@ def _check_trusted(
     from midst.net.charter import strangers
     from midst.net.identity.certificates import fingerprint, read_certificate
 
-    missing = strangers(charter, name, identity)
-    for stranger in missing:
+    for stranger in strangers(charter, name, identity):
         brings = file if stranger in inside else f"{stranger}.crt"
         yield Line("problem", stranger, f"its certificate is not trusted; try: midst keys trust {brings}")
     known = {fingerprint(der): der for der in map(read_certificate, identity.trusted)}
@@ -176,8 +175,6 @@ def _check_trusted(
         other = charter.participants[j]
         if other.fingerprint in known:
             yield from _check_expiry(f"{other.name}'s certificate", known[other.fingerprint], now)
-        elif other.name not in missing:
-            yield Line("ok", f"{other.name}'s certificate", "must be one that a trusted authority has signed")
 
 
 # Address and neighbours
@@ -251,13 +248,13 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
     from midst.errors import InputError
     from midst.net.notary import CertifiedNotary
     from midst.net.setup import make_setup
-    from midst.net.transports.making import largest_frame, make_transport
+    from midst.net.transports.tls import TlsTransport
     from midst.net.transports.transport import Endpoint
 
     lines = await _find_names(charter, number)
     any_value = np.array([min(max(0.0, low), high) for low, high in charter.column_ranges])  # none is sent
     setup = make_setup(charter, identity.name, any_value, CertifiedNotary(charter, identity))
-    transport = make_transport("tls", Endpoint(charter, identity, number, largest_frame(setup, "tls")))
+    transport = TlsTransport(Endpoint(charter, identity, number, setup.codec.largest()))
     calls = _Calls(charter, transport, set(charter.neighbours(identity.name)), asyncio.Event())
     address = charter.participants[number].address
     try:

@@ -8,13 +8,9 @@ Rules:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from midst.net.identity.certificates import Kind
-    from midst.net.identity.keys import Identity
 
 _FOLDER = Path("keys")
 _A_FILE = click.Path(path_type=Path)
@@ -23,13 +19,7 @@ _EXAMPLES = """\b
 Each participant, on its own host:
   midst keys init alice                      makes keys/alice.key and keys/alice.crt
   midst keys trust pay.toml                  the certificates in a charter, or in files such as bob.crt
-  midst keys renew keys/alice.key            a new key and certificate, before the old one expires
-With an authority, so that nobody has to collect certificates:
-  midst keys init board --authority          the authority; gives board.crt to everybody
-  midst keys request keys/alice.key          alice; gives keys/alice.csr to the authority
-  midst keys sign alice.csr --key keys/board.key --out alice.crt
-                                             the authority; alice puts it in place of keys/alice.crt
-  midst keys trust board.crt                 everybody"""
+  midst keys renew keys/alice.key            a new key and certificate, before the old one expires"""
 
 
 @click.group(epilog=_EXAMPLES, context_settings={"max_content_width": 100})
@@ -44,55 +34,15 @@ def command() -> None:
 @command.command()
 @click.argument("name")
 @click.option("--folder", type=_A_FILE, default=_FOLDER, show_default=True, help="Where to put them; made if need be.")
-@click.option("--kind", type=click.Choice(["ed25519", "p256"]), default="ed25519", show_default=True)
 @click.option("--days", type=int, default=365, show_default=True, help="How long the certificate is valid.")
-@click.option("--authority", is_flag=True, help="It signs the certificates of others, and takes part in no run.")
-def init(name: str, folder: Path, kind: Kind, days: int, authority: bool) -> None:
+def init(name: str, folder: Path, days: int) -> None:
     """Make a key and its certificate for NAME."""
     from midst.net.identity.keys import make_identity
 
-    made = make_identity(name, folder, kind, days, authority=authority)
+    made = make_identity(name, folder, days)
     click.echo(f"{made.name}  {made.fingerprint}")
     click.echo(f"{made.key_file}: the private key, readable by you alone; it never leaves this host", err=True)
     click.echo(f"{made.certificate_file}: the certificate, until {made.expires:%Y-%m-%d}; give it to others", err=True)
-
-
-@command.command()
-@click.argument("key", type=_A_FILE)
-@click.option("--out", type=_A_FILE, metavar="FILE", help="Default: NAME.csr beside the key.")
-def request(key: Path, out: Path | None) -> None:
-    """Ask an authority to sign the certificate of an existing KEY."""
-    from midst.net.identity.keys import make_request, read_request
-
-    identity = load_and_warn(key)
-    target = check_new(key.with_suffix(".csr") if out is None else out)
-    _write(target, make_request(identity))
-    asked = read_request(target)
-    click.echo(f"{asked.name}  {in_groups(asked.fingerprint)}")
-    click.echo(f"{target}: give it to the authority, and compare the fingerprint by telephone", err=True)
-
-
-@command.command()
-@click.argument("request", type=_A_FILE, metavar="CSR")
-@click.option("--key", type=_A_FILE, required=True, metavar="FILE", help="The authority's.")
-@click.option("--out", type=_A_FILE, required=True, metavar="FILE", help="Where to put the certificate.")
-@click.option("--days", type=int, default=365, show_default=True, help="No longer than the authority's own.")
-def sign(request: Path, key: Path, out: Path, days: int) -> None:
-    """Sign what a request asks for, as an authority."""
-    from midst.net.identity.certificates import describe, read_certificate
-    from midst.net.identity.keys import read_request, sign_request
-
-    asked = read_request(request)
-    text = sign_request(asked, load_and_warn(key), days)
-    target = check_new(out)
-    _write(target, text)
-    signed = describe(read_certificate(target))
-    click.echo(f"request of {asked.name}  {in_groups(asked.fingerprint)}")
-    click.echo(f"certificate  {signed.fingerprint}")
-    click.echo(
-        f"compare the request's fingerprint with {asked.name} by telephone before you hand {target} out", err=True
-    )
-    click.echo(f"{asked.name} puts it beside the key, in place of {asked.name}.crt", err=True)
 
 
 @command.command()
@@ -121,7 +71,7 @@ def renew(key: Path, days: int) -> None:
 @click.option("--folder", type=_A_FILE, default=_FOLDER, show_default=True, help=_FOLDER_HELP)
 @click.option("--replace", is_flag=True, help="Also in place of another certificate of the same name.")
 def trust(files: tuple[Path, ...], folder: Path, replace: bool) -> None:
-    """Trust certificates of others, of an authority, or all those in a charter; they are put into trusted/."""
+    """Trust certificates of others, or all those in a charter; they are put into trusted/."""
     from datetime import UTC, datetime
 
     from midst.net.identity import keys
@@ -133,11 +83,7 @@ def trust(files: tuple[Path, ...], folder: Path, replace: bool) -> None:
         said = describe(one.certificate)
         known = {"nothing": "", "the same": "  (as before)", "another": "  (in place of another)"}[one.was]
         click.echo(f"{one.name}  {in_groups(said.fingerprint)}{known}")
-        _warn(expiry_warning(one.certificate, datetime.now(UTC)))
-        if said.authority:
-            click.echo(
-                f"{one.name} is an authority: whoever it signs is listened to, if the charter names it", err=True
-            )
+        warn(expiry_warning(one.certificate, datetime.now(UTC)))
     if news := [one.name for one in trusted if one.was != "the same" and not (folder / f"{one.name}.key").exists()]:
         click.echo(f"compare the fingerprints of {', '.join(news)} with their owners by telephone", err=True)
 
@@ -166,7 +112,7 @@ def _certificates_of(path: Path, folder: Path) -> list[tuple[str, bytes]]:
     if not own:
         raise InputError(f"{path}: no key in {folder} is a participant's; give the folder of yours with --folder")
     if missing := [name for name in charter.names if name not in found]:
-        _warn(f"{path}: no certificate of {', '.join(missing)} in it; trust theirs, or their authority's, from a file")
+        warn(f"{path}: no certificate of {', '.join(missing)} in it; trust theirs from a file")
     return [(f"{path}: {name}", found[name]) for name in others]
 
 
@@ -182,40 +128,9 @@ def show(paths: tuple[Path, ...], as_json: bool) -> None:
         click.echo(json.dumps(rows))
         return
     for row in rows:
-        role = ", an authority" if row["authority"] else ""
         click.echo(f"{row['name']}  {row['fingerprint']}")
-        click.echo(f"    {row['kind']}{role}, valid until {row['expires'][:10]}, in {row['file']}")
-        _warn(row["warning"])
-
-
-def load_and_warn(key_file: Path) -> Identity:
-    """The identity of a key file; a certificate that has expired, or soon will, is warned about on stderr.
-
-    Raises:
-        InputError: see `midst.net.identity.keys.load_identity`.
-    """
-    from datetime import UTC, datetime
-
-    from midst.net.identity.certificates import expiry_warning
-    from midst.net.identity.keys import load_identity
-
-    identity = load_identity(key_file)
-    _warn(expiry_warning(identity.certificate, datetime.now(UTC)))
-    return identity
-
-
-def check_new(path: Path) -> Path:
-    """The path, if a new file can be written there.
-
-    Raises:
-        InputError: there is a file already, or no folder for one.
-    """
-    from midst.errors import InputError
-    from midst.files import check_writable
-
-    if path.exists():
-        raise InputError(f"{path} exists and is not written over; choose another --out, or remove it first")
-    return check_writable(path)
+        click.echo(f"    valid until {row['expires'][:10]}, in {row['file']}")
+        warn(row["warning"])
 
 
 def in_groups(fingerprint: str) -> str:
@@ -224,15 +139,10 @@ def in_groups(fingerprint: str) -> str:
     return " ".join(digits[k : k + 8] for k in range(0, len(digits), 8))
 
 
-def _warn(line: str | None) -> None:
+def warn(line: str | None) -> None:
+    """Write a warning, if there is one, to stderr."""
     if line is not None:
         click.echo(f"midst: warning: {line}", err=True)
-
-
-def _write(path: Path, text: bytes) -> None:
-    from midst.files import write_whole
-
-    write_whole(path, lambda file: file.write(text), mode=0o644)
 
 
 def _certificates(paths: tuple[Path, ...]) -> list[Path]:
@@ -261,11 +171,9 @@ def _row(path: Path) -> dict[str, Any]:
     said = describe(der, str(path))
     return {
         "name": check_name(said.name, f"{path}: common name"),
-        "kind": said.kind or "a kind that midst does not use",
         "fingerprint": said.fingerprint,
         "begins": said.begins.isoformat(),
         "expires": said.expires.isoformat(),
-        "authority": said.authority,
         "warning": expiry_warning(der, datetime.now(UTC)),
         "file": str(path),
     }

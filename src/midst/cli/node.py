@@ -42,13 +42,12 @@ if TYPE_CHECKING:
     from midst.net.peer import Peer
     from midst.net.session import Session
     from midst.net.setup import Setup
-    from midst.net.transports.making import TransportName
     from midst.net.transports.transport import Transport
 
 _A_FILE = click.Path(path_type=Path)
 _NOT_OF_ARRAYS = (
-    *("value_command", "columns", "missing", "transport", "routers", "metrics"),
-    *("explore", "save", "despite_ledger", "least"),
+    *("value_command", "columns", "missing", "metrics", "explore"),
+    *("save", "despite_ledger", "least"),
 )
 _LAST_LOOK = 2.0  # seconds for a page to hear how it ended
 _EXAMPLES = """\b
@@ -59,7 +58,6 @@ _VALUE_FILE = "Holds your value, a table of them, or arrays, readable by you alo
 _COLUMN = "Of a .csv, .tsv or .parquet file. Default: as the charter names them. Repeat."
 _MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
-_TRANSPORT = "How to reach the neighbours; udp for a search. Default: tls."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
 _SAVE = "Write your own record of the run, for midst audit; nothing of others is in it."
 _OUT = "Write the answer with everybody's signature, or evidence of a lie, for midst verify; of arrays the aggregate."
@@ -77,8 +75,6 @@ _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, 
 @click.option("--column", "columns", multiple=True, metavar="NAME", help=_COLUMN)
 @click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
 @click.option("--state", type=_A_FILE, metavar="DIR", help=_STATE)
-@click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), help=_TRANSPORT)
-@click.option("--router", "routers", multiple=True, metavar="ENDPOINT", help="Of zenoh: tcp/host:port. Repeat.")
 @click.option("--listen", metavar="HOST:PORT", help="Bind here, where that is not the charter's address.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /healthz there.")
 @click.option("--explore", is_flag=True, help="Serve a page on this machine that follows this node.")
@@ -99,8 +95,6 @@ def command(
     columns: tuple[str, ...],
     missing: Missing,
     state: Path | None,
-    transport: TransportName | None,
-    routers: tuple[str, ...],
     listen: str | None,
     metrics: str | None,
     explore: bool,
@@ -130,7 +124,7 @@ def command(
     from midst.net.process import forbid_dumps
     from midst.net.session import journal_file
     from midst.net.setup import make_setup
-    from midst.net.transports.making import largest_frame, make_transport
+    from midst.net.transports.tls import TlsTransport
     from midst.net.transports.transport import Endpoint
 
     forbid_dumps()
@@ -139,7 +133,6 @@ def command(
     identity = load_identity(key_file)
     number = check_identity(charter, name, identity)
     own_address, watched = (None if text is None else split_address(text, to_bind=True) for text in (listen, metrics))
-    kind = _choose_transport(charter, transport)
     if charter.arrays:
         from midst.cli.node_arrays import run_round
 
@@ -170,14 +163,13 @@ def command(
         _show_again(charter, name, before, said, charter_file, wanted, status.tell)
         return
     _check_dates(identity, status.tell)
-    endpoint = Endpoint(charter, identity, number, largest_frame(setup, kind), own_address)
-    carrier = make_transport(kind, endpoint, routers)
+    transport = TlsTransport(Endpoint(charter, identity, number, setup.codec.largest(), own_address))
     file = DiskFile(kept)
     try:
         started = time.monotonic()
         journal = Journal(file, str(folder))
         account = _open_account(setup, **about_ledger)
-        ending = asyncio.run(_run(setup, journal, carrier, status, watched, explore, account, save))
+        ending = asyncio.run(_run(setup, journal, transport, status, watched, explore, account, save))
     except Aborted as aborted:  # by what the journal says
         ending = aborted
     finally:
@@ -188,7 +180,7 @@ def command(
     seconds = round(time.monotonic() - started, 3)
     if ending.contradicted:
         status.tell("contradicted", _CONTRADICTED)
-    show_answer(charter, name, ending, Cost(seconds, carrier.sent, carrier.received), wanted)
+    show_answer(charter, name, ending, Cost(seconds, transport.sent, transport.received), wanted)
 
 
 def _answer_before(charter: Charter, name: str, kept: Path) -> Answer | None:
@@ -275,14 +267,13 @@ async def _run(
 ) -> Answer | Aborted:
     from asyncio import sleep
 
-    from midst.cli.own_record import OwnRecord
     from midst.net.answer import Answer
     from midst.net.events import End
     from midst.net.session import resume
 
     with ExitStack() as stack:
         feed = stack.enter_context(_page(setup, status.tell)) if explore else None
-        record = None if save is None else OwnRecord(setup)
+        record = None if save is None else _begin_record(setup)
         try:
             session = resume(setup, journal, os.urandom, None if record is None else record.see)
         except Aborted as aborted:
@@ -306,6 +297,13 @@ async def _run(
         return ending
 
 
+def _begin_record(setup: Setup) -> OwnRecord:
+    """What will be written of the run, as this participant saw it."""
+    from midst.cli.own_record import OwnRecord
+
+    return OwnRecord(setup)
+
+
 async def _drive(
     session: Session,
     transport: Transport,
@@ -316,7 +314,6 @@ async def _drive(
 ) -> Answer | Aborted:
     from midst.net.driver import Driver
     from midst.net.events import Link, moment
-    from midst.net.metrics import serve
 
     def watch(peer: Peer) -> None:
         if feed is not None:
@@ -329,7 +326,11 @@ async def _drive(
             feed.publish(Link(session.setup.number, j, up))
 
     driver = Driver(session, transport, watch=watch, tell=status.tell, linking=linking, report=status.report)
-    server = await serve(driver, *watched) if watched is not None else None
+    server = None
+    if watched is not None:
+        from midst.net.metrics import serve
+
+        server = await serve(driver, *watched)
     try:
         return await driver.run()
     finally:
@@ -351,12 +352,6 @@ def _page(setup: Setup, tell: Tell) -> Iterator[Feed]:
     with serve(feed) as address, pointer(address) as (_, shown):
         tell("explore", f"follow this node at {shown}")
         yield feed
-
-
-def _choose_transport(charter: Charter, asked: TransportName | None) -> TransportName:
-    if asked == "udp" and charter.method != "search":
-        raise InputError('--transport udp is for method = "search", which repeats what was lost; use tls')
-    return asked or "tls"
 
 
 def _default_state() -> Path:

@@ -8,14 +8,16 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from midst.errors import InputError
 from midst.methods import Search
 from midst.net.charter import Charter
 from midst.protocol.keys import first_bracket, make_keys
-from midst.protocol.noise import JointNoise, count_std, fewest_values, parse_joint
 from midst.protocol.noisy_search import count_probes
+
+if TYPE_CHECKING:
+    from midst.protocol.noise import JointNoise
 
 
 def settle_noise(promise: JointNoise, bounds: Any, resolution: float | None, arity: int) -> dict[str, Any]:
@@ -51,7 +53,11 @@ def require_promise(charter: Charter, least: str | None = None) -> None:
     Raises:
         InputError: it does not, or it does.
     """
-    wanted = None if least is None else parse_joint(least)
+    wanted = None
+    if least is not None:
+        from midst.protocol.noise import parse_joint
+
+        wanted = parse_joint(least)
     if charter.noise is None:
         if wanted is not None:
             raise InputError("--dp: this charter has no noise, and its answers are exact; agree on one with [noise]")
@@ -71,6 +77,8 @@ def require_promise(charter: Charter, least: str | None = None) -> None:
 
 def accuracy(charter: Charter) -> str:
     """How far off an answer with this charter's noise is to be expected, in words."""
+    from midst.protocol.noise import count_std, fewest_values
+
     rules = charter.noisy_rules([1] * len(charter.names))
     places = count_std(rules.added, rules.most_numbers)
     share = f"{places:.3g} places in rank, 1% of {round(100 * places):,} values"

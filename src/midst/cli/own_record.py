@@ -19,8 +19,9 @@ from midst.errors import Aborted, InputError
 from midst.net.answer import Answer
 from midst.net.charter import Charter
 from midst.net.exchange import Exchange
+from midst.net.iteration import Iteration
 from midst.net.session import Session
-from midst.net.setup import Iteration, Opening, Setup
+from midst.net.setup import Opening, Setup
 from midst.objectives import Mean
 from midst.protocol.course import play
 from midst.protocol.noisy_search import AnySearch

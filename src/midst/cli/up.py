@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from midst.net.charter import Charter
     from midst.net.events import End, Event
     from midst.net.local import Party
-    from midst.net.transports.making import TransportName
     from midst.types import Array
 
 _EXAMPLES = """\b
@@ -71,7 +70,6 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--pooled", is_flag=True, help="Search: a line of --values is a participant's list, of any length.")
 @click.option("--verify/--no-verify", default=None, help=_VERIFY)
 @click.option("--dp", metavar="SPEC", help=_DP)
-@click.option("--transport", type=click.Choice(["tls", "zenoh", "udp"]), default="tls", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help=_OUT)
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw the statistics.")
 @click.option("--deadline", type=click.FloatRange(1, 86_400), default=600.0, show_default=True, help="Seconds, in all.")
@@ -95,7 +93,6 @@ def command(
     pooled: bool,
     verify: bool | None,
     dp: str | None,
-    transport: TransportName,
     out: Path | None,
     plot: Path | None,
     deadline: float,
@@ -130,8 +127,6 @@ def command(
         network, numbers = _read(graph, nodes, values, pooled, rng, columns, missing)
     if objective is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
-    if transport == "udp" and method != "search":
-        raise InputError("--transport udp is for --method search, which repeats what was lost; leave it out")
     if pooled and method != "search":
         raise InputError("--pooled is for --method search: lists are searched together; leave it out, or choose that")
     if method != "search":
@@ -163,7 +158,7 @@ def command(
         if out is not None:
             _check_out(party.charter, out)
         with _page(party.charter) if explore else nullcontext() as page:
-            ends, seconds = _run(party, numbers, transport, page)
+            ends, seconds = _run(party, numbers, page)
             answer = unanimous(ends)
             if out is not None:
                 _write_out(party.charter, answer, out)
@@ -242,9 +237,7 @@ def _read(
     return graph, numbers
 
 
-def _run(
-    party: Party, numbers: Array | list[Array], transport: TransportName, page: Callable[[Event], None] | None
-) -> tuple[list[End], float]:
+def _run(party: Party, numbers: Array | list[Array], page: Callable[[Event], None] | None) -> tuple[list[End], float]:
     """How it ended for each, and after how many seconds; all rounds are told where a page follows them."""
     from midst.net.local import run_party
 
@@ -256,7 +249,7 @@ def _run(
                     follower(event)
 
         began = time.monotonic()
-        ends = run_party(party, numbers, transport, follow, every=0.05 if page is None else 0.0)
+        ends = run_party(party, numbers, follow, every=0.05 if page is None else 0.0)
         return ends, time.monotonic() - began
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.engines.arrays import sums_at_start
-from midst.errors import InputError
+from midst.errors import InputError, whole_number
 from midst.graphs import Graph
 from midst.methods import CLOSE, After, Certified, Consensus, Exact, Stop
 from midst.normals import FARTHEST, EdgeNormals
@@ -23,7 +23,7 @@ from midst.objectives import Mean, built_in
 from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
 from midst.protocol.step import Terms, make_terms
-from midst.system import RNG, Parameters, Sums, check_rng, draw_z0, settle, streams, whole_number, working_terms
+from midst.system import RNG, Parameters, Sums, check_rng, draw_z0, settle, streams, working_terms
 from midst.types import Array, Bools, Ints
 
 _PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product

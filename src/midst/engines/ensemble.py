@@ -38,7 +38,7 @@ from midst.engines.batches import (
     source_of,
 )
 from midst.engines.ensemble_search import SearchStart, check_search, search_some
-from midst.errors import InputError
+from midst.errors import InputError, whole_number
 from midst.frames import make_frame
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import sum_over_neighbours
@@ -59,7 +59,7 @@ from midst.normals import EdgeNormals
 from midst.problems import Problem
 from midst.protocol.certificate import known_at, lie_within
 from midst.protocol.step import next_sums, next_x
-from midst.system import RNG, Sums, whole_number
+from midst.system import RNG, Sums
 from midst.types import Array, Bools, Branch, Ints
 from midst.workers import cores
 

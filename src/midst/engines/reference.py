@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from midst.protocol.node import Message, rows
+from midst.protocol.message import Message
+from midst.protocol.node import rows
 from midst.system import System, make_node
 from midst.types import Array, Branch
 

@@ -33,7 +33,7 @@ from midst.net.journal import DiskFile, Journal
 from midst.net.notary import CertifiedNotary
 from midst.net.session import Session, journal_file, resume
 from midst.net.setup import make_setup
-from midst.net.transports.making import largest_frame, make_transport
+from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint
 from midst.net.tree_sums import Finished, TreeSums
 from midst.privacy.priors import Prior
@@ -111,9 +111,7 @@ class Client:
         self.name, self._prior = name, prior
         setup = make_setup(self.charter, name, 0.0, CertifiedNotary(self.charter, identity))
         bind = None if listen is None else split_address(listen, to_bind=True)
-        self._transport = make_transport(
-            "tls", Endpoint(self.charter, identity, number, largest_frame(setup, "tls"), bind)
-        )
+        self._transport = TlsTransport(Endpoint(self.charter, identity, number, setup.codec.largest(), bind))
         self._file = DiskFile(journal_file(Path(state), self.charter, name))
         self._ending: Answer | Aborted | Exception | None = None
         self._counts: dict[int, LeakageCount] = {}

@@ -7,9 +7,9 @@
     session       begun, or taken up from a journal  peer         one participant of it, without I/O
     journal       what must not be forgotten         records      what it holds
     notary        who signs, and who is believed     answer       what came of it; results: as a file to verify
-    driver        peer, transport and clock, joined  transports/  what carries frames: tls, zenoh, udp; sealing
+    driver        peer, transport and clock, joined  transports/  what carries frames: TLS
     events        what a watcher is told             metrics      numbers about it, for Prometheus
-    local         a whole network on this machine
+    local         a whole network on this machine    iteration    what one derives from it for the iteration
 
 `docs/protocol.md` says what travels. `midst.simnet` drives the same `Peer` through faults.
 """

@@ -11,7 +11,6 @@ from midst.disclosure import Disclosure, Shown
 from midst.methods import answers_of
 from midst.net.charter import Charter
 from midst.protocol.course import Transcript
-from midst.protocol.noise import expected_in_words, rank_error
 from midst.protocol.noisy_search import AnySearch, NoisySearchState
 
 Table = dict[str, dict[str, float | list[float]]]
@@ -37,6 +36,8 @@ class Found(NamedTuple):
 def read_search(charter: Charter, search: AnySearch) -> Found:
     """What a search by this charter has found, once it is over."""
     if isinstance(search, NoisySearchState):
+        from midst.protocol.noise import rank_error
+
         rules, values = search.rules, tuple(map(search.value, range(len(search.answers))))
         return Found(values, (), rank_error=rank_error(rules.added, rules.most_numbers, rules.total))
     if charter.statistics:
@@ -131,6 +132,8 @@ def statistics_standing(verified: bool) -> tuple[str, str]:
 
 def noise_standing(error: float) -> tuple[str, str]:
     """What stands for an answer with noise, in a word and in words."""
+    from midst.protocol.noise import expected_in_words
+
     return "noise", f"nothing proves it; {expected_in_words(error)}"
 
 

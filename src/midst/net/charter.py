@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from math import isfinite
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -31,21 +31,21 @@ from midst.disclosure import Disclosure
 from midst.errors import InputError, closest
 from midst.graphs import Graph, from_edges
 from midst.methods import MethodName, Search, noisy_rules, require_participants, search_rules
-from midst.net.identity.certificates import check_name, describe, read_certificate
+from midst.net.identity.certificates import check_name, fingerprint, read_certificate
 from midst.net.identity.keys import Identity
 from midst.objectives import ENDS, LEVELS, Definition, Mean, Quantile
-from midst.problems import Problem
 from midst.protocol.keys import Keys, first_bracket, make_keys
-from midst.protocol.noise import JointNoise, size_refusal
 from midst.protocol.noisy_search import NoisyRules
 from midst.protocol.search import Rules, SearchState, Spacing
 from midst.protocol.statements import Agreement, longest_statement
-from midst.protocol.vectors.chunk import longest_note, longest_vector
-from midst.protocol.vectors.formats import find_dtype
-from midst.protocol.vectors.layout import ArraySpec, Layout
-from midst.protocol.vectors.search import Goal
-from midst.statistics import Plan, Statistic, parse_statistics, read_statistics
-from midst.system import Parameters, assemble, settle
+
+if TYPE_CHECKING:  # a node loads of these what its charter asks for: the iteration, arrays, statistics or noise
+    from midst.problems import Problem
+    from midst.protocol.noise import JointNoise
+    from midst.protocol.vectors.layout import Layout
+    from midst.protocol.vectors.search import Goal
+    from midst.statistics import Plan, Statistic
+    from midst.system import Parameters
 
 FORMAT = 2
 
@@ -149,6 +149,8 @@ class ArrayEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
+        from midst.protocol.vectors.formats import find_dtype
+
         if not self.name.isprintable() or len(self.name) > 256 or set(self.name) & set('"\\'):
             raise InputError("the name of an array must have at most 256 characters, without quotes or backslashes")
         if any(length < 0 for length in self.shape):
@@ -181,6 +183,8 @@ class NoiseEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def promise(self) -> JointNoise:
         """What it is to keep to."""
+        from midst.protocol.noise import JointNoise
+
         return JointNoise(self.epsilon, self.delta, self.colluders, self.values)
 
 
@@ -321,7 +325,11 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @cached_property
     def wanted(self) -> tuple[Statistic, ...]:
         """The statistics that are to be found; none where there is an objective."""
-        return parse_statistics(self.statistics) if self.statistics else ()
+        if not self.statistics:
+            return ()
+        from midst.statistics import parse_statistics
+
+        return parse_statistics(self.statistics)
 
     @property
     def has_lists(self) -> bool:
@@ -341,12 +349,18 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @cached_property
     def layout(self) -> Layout | None:
         """Of the updates; None where values are numbers."""
+        if not self.arrays:
+            return None
+        from midst.protocol.vectors.layout import ArraySpec, Layout
+
         specs = tuple(ArraySpec(one.name, one.shape, one.dtype) for one in self.arrays)
-        return Layout(specs, self.bounds, self.resolution) if specs else None
+        return Layout(specs, self.bounds, self.resolution)
 
     @cached_property
     def vector_goal(self) -> Goal:
         """What is to be found of every coordinate of the updates."""
+        from midst.protocol.vectors.search import Goal
+
         n = len(self.participants)
         if self.objective in ("mean", "trimmed mean", "mean around median"):
             return Goal(self.objective, n, (n + 1) // 2, self.trim)
@@ -359,6 +373,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Bytes of the longest one that is sent for a chunk; 0 where values are numbers."""
         if self.layout is None:
             return 0
+        from midst.protocol.vectors.chunk import longest_vector
+
         return longest_vector(self.layout, self.vector_goal)
 
     @property
@@ -437,10 +453,14 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def plan(self, total: int) -> Plan:
         """What the search has to find for the statistics of so many values."""
+        from midst.statistics import Plan
+
         return Plan(self.wanted, total, self.width)
 
     def table(self, search: SearchState) -> dict[str, dict[str, float | list[float]]]:
         """The statistics that a search has found, by the names of columns and their own."""
+        from midst.statistics import read_statistics
+
         found = read_statistics(self.plan(search.rules.total), search)
         plain = [{name: np.asarray(value).tolist() for name, value in each.items()} for each in found]
         return dict(zip(self.column_names, plain, strict=True))
@@ -451,6 +471,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Too much would follow from the statistics, or too little from an answer with so much noise.
         """
         if self.noise is not None:
+            from midst.protocol.noise import size_refusal
+
             rules = self.noisy_rules(list_sizes)
             return size_refusal(self.noise.delta, rules.added, rules.most_numbers, rules.total)
         return next(self.disclosure.refusals(self.wanted, list_sizes), None) if self.statistics else None
@@ -464,6 +486,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Raises:
             InputError: the values are not such values, or not within the bounds.
         """
+        from midst.problems import Problem
+
         if values is None:
             middle = 0.0 if self.bounds is None else self.bounds[0] / 2 + self.bounds[1] / 2
             n = len(self.participants)
@@ -482,6 +506,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @cached_property
     def parameters(self) -> Parameters:
         """The paper's parameters: those given, and the others as chosen from what is public."""
+        from midst.system import settle
+
         with np.errstate(over="ignore"):  # what overflows is refused as not finite
             certified = self.stop == "certified"
             return settle(self.problem(), c=self.c, theta=self.theta, mu=self.mu, sigma=self.sigma, certified=certified)
@@ -518,6 +544,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.stop != "exact":
             return 0
         if self.layout is not None:
+            from midst.protocol.vectors.chunk import longest_note
+
             return longest_note(self.layout, self.vector_goal)
         sizes = [_MANY if self.statistics else 1] * len(self.participants)
         rules = self.search_rules(sizes) if self.noise is None else self.noisy_rules(sizes)
@@ -717,6 +745,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             self._check_search()
         if self.method == "search":
             return
+        from midst.system import assemble
+
         problem = self.problem()
         parameters = self.parameters
         with np.errstate(over="ignore"):
@@ -804,11 +834,8 @@ def check_identity(charter: Charter, name: str, identity: Identity) -> int:
 
 
 def strangers(charter: Charter, name: str, identity: Identity) -> tuple[str, ...]:
-    """The neighbours with whom TLS would not talk: neither they nor any authority are trusted."""
-    known = [describe(read_certificate(path), str(path)) for path in identity.trusted]
-    if any(one.authority for one in known):
-        return ()
-    prints = {one.fingerprint for one in known}
+    """The neighbours with whom TLS would not talk, since they are not trusted."""
+    prints = {fingerprint(read_certificate(path)) for path in identity.trusted}
     neighbours = (charter.participants[j] for j in charter.neighbours(name))
     return tuple(one.name for one in neighbours if one.fingerprint not in prints)
 

@@ -4,7 +4,7 @@ Rules:
 - The certificates stand in a table of their own. They are no part of what is agreed on, which has their fingerprints:
   with them or without, it is the same charter.
 - A certificate that is not the one whose fingerprint the charter has is refused, wherever the charter is read; so is
-  one of another name, or of an authority: to trust a charter's certificates is to trust its participants alone.
+  one of another name: to trust a charter's certificates is to trust its participants alone.
 - That a certificate stands in a charter makes nobody trust it. `midst keys trust` does, when its owner says so.
 """
 
@@ -110,8 +110,8 @@ def _check(charter: Charter, given: Mapping[str, Any], where: str) -> dict[str, 
             raise InputError(f"{where}: {_TABLE}: that of {name} must be a text in PEM")
         der = parse_certificate(text.encode(), f"{where}: {_TABLE}: {name}")
         said = describe(der)
-        if said.name != name or said.authority:
-            raise InputError(f"{where}: {_TABLE}: that of {name} is another's, or an authority's")
+        if said.name != name:
+            raise InputError(f"{where}: {_TABLE}: that of {name} is another's")
         if said.fingerprint != known[name]:
             raise InputError(f"{where}: {_TABLE}: that of {name} has another fingerprint than the charter has for it")
         found[name] = der

@@ -17,8 +17,9 @@ import numpy as np
 from midst.methods import opening_thresholds
 from midst.net.answer import Answer
 from midst.net.gossip import Gossip
+from midst.net.iteration import Iteration
 from midst.net.lockstep import LockStep
-from midst.net.setup import Iteration, Opening, Setup
+from midst.net.setup import Opening, Setup
 from midst.net.wire import Statements, StepFrame, Want
 from midst.protocol.maxima import Range
 from midst.protocol.node import State

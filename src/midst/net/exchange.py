@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from midst.net.answer import Answer
-from midst.net.exact_finish import ExactFinish
 from midst.net.gossip import Gossip
-from midst.net.lockstep import LockStep
 from midst.net.setup import Opening, Setup
-from midst.net.tree_sums import TreeSums
 from midst.net.wire import Want
-from midst.protocol.node import State
 from midst.protocol.noisy_search import AnySearch
 from midst.protocol.statements import Statement
+
+if TYPE_CHECKING:
+    from midst.net.tree_sums import TreeSums
+    from midst.protocol.node import State
 
 
 class Exchange(Protocol):
@@ -100,8 +100,13 @@ class Exchange(Protocol):
 def make_exchange(setup: Setup, opening: Opening, settled: bytes = b"") -> Exchange:
     """The exchange of a charter, before its first round; or after rounds that are over, by what was kept of them."""
     if setup.charter.arrays:
+        from midst.net.tree_sums import TreeSums
+
         return TreeSums(setup, opening, settled)
     if setup.iteration is None:
         return Gossip(setup, opening)
+    from midst.net.exact_finish import ExactFinish
+    from midst.net.lockstep import LockStep
+
     kind = ExactFinish if setup.charter.stop == "exact" else LockStep
     return kind(setup, setup.iteration, opening)

@@ -3,7 +3,7 @@
 Rules:
 - Every participant is a process of its own with its own key, journal and value; they share nothing but the charter.
 - Processes are forked from one that has loaded everything, so a hundred of them start in a second and share memory.
-  All listen, over TLS, before the first of them starts: nobody dials a neighbour in vain and tries again later.
+  All listen before the first of them starts: nobody dials a neighbour in vain and tries again later.
 - Where there is no fork, as on Windows, each loads everything by itself, reads its own key, and listens when it is
   ready. Its value comes to it through a pipe.
 - Keys and journals are in a temporary folder that goes when it is over.
@@ -54,7 +54,7 @@ from midst.net.peer import Peer
 from midst.net.process import forbid_dumps, make_room
 from midst.net.session import resume
 from midst.net.setup import Setup, make_setup
-from midst.net.transports.making import TransportName, largest_frame, make_transport
+from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint, cannot_bind
 from midst.protocol.masks import SECRET_BYTES, public_key
 from midst.types import Array
@@ -153,7 +153,6 @@ def _bind(port: int, *, shared: bool) -> socket.socket:
 def run_party(
     party: Party,
     values: Sequence[Array | float] | Array,
-    transport: TransportName,
     follow: Callable[[Event], None] = lambda event: None,
     *,
     every: float = 0.05,
@@ -163,7 +162,6 @@ def run_party(
     Args:
         party: the charter and the keys.
         values: one, one row, or one list, a participant.
-        transport: how they talk.
         follow: told about rounds now and then, and about ends.
         every: seconds between two events about rounds of one participant; 0 for all of them.
 
@@ -176,7 +174,7 @@ def run_party(
     charter = party.charter
     notaries = [CertifiedNotary(charter, identity) for identity in party.identities]
     setups = [make_setup(charter, *each) for each in zip(charter.names, values, notaries, strict=True)]
-    for needed in (f"midst.net.transports.{transport}", "cryptography.hazmat.primitives.kdf.hkdf"):
+    for needed in ("midst.net.exact_finish", "cryptography.hazmat.primitives.kdf.hkdf"):
         importlib.import_module(needed)  # once here, and not in every process
     public_key(bytes(SECRET_BYTES))  # which loads OpenSSL's bindings
     for identity in party.identities:
@@ -186,7 +184,7 @@ def run_party(
     lifeline, end_of_it = multiprocessing.Pipe(duplex=False)  # it ends with this process, whatever that dies of
     listening: list[socket.socket] = []
     try:
-        if transport == "tls" and FORKS:
+        if FORKS:
             listening.extend(map(_listen, setups))
         gc.collect()
         gc.freeze()  # who is forked shares what is here already, as long as it does not write to it
@@ -197,7 +195,7 @@ def run_party(
                         break  # it is raised as soon as nothing is held back
                     ours, theirs = multiprocessing.Pipe(duplex=False)
                     ties = _Ties(theirs, lifeline, (*pipes, ours, end_of_it), listening)
-                    process = _make_process(party, setup, values[i], transport, every, ties)
+                    process = _make_process(party, setup, values[i], every, ties)
                     process.start()
                     theirs.close()
                     pipes[ours] = setup.number
@@ -215,15 +213,13 @@ def run_party(
         _end_all(processes, 0.0 if pipes else _GRACE)
 
 
-def _make_process(
-    party: Party, setup: Setup, value: Array | float, transport: TransportName, every: float, ties: _Ties
-) -> BaseProcess:
+def _make_process(party: Party, setup: Setup, value: Array | float, every: float, ties: _Ties) -> BaseProcess:
     """A participant's process, not yet started."""
     identity = party.identities[setup.number]
     if FORKS:
-        forked = (party.folder, identity, setup, transport, every, ties)
+        forked = (party.folder, identity, setup, every, ties)
         return multiprocessing.get_context("fork").Process(target=_live, args=forked, daemon=True)
-    apart = (party.charter, party.folder, identity.key_file, identity.trusted, value, transport, every, ties.alone())
+    apart = (party.charter, party.folder, identity.key_file, identity.trusted, value, every, ties.alone())
     return multiprocessing.get_context("spawn").Process(target=_live_apart, args=apart, daemon=True)
 
 
@@ -285,7 +281,7 @@ class _Ties:
         lifeline: where nothing is ever read but the end.
         foreign: the starter's ends of both, and of others' pipes, in a fork; copies of them would keep whoever is at
             the other end waiting after it is gone.
-        listening: everybody's sockets, by number; none where the transport makes its own.
+        listening: everybody's sockets, by number; none where each process makes its own.
     """
 
     pipe: Connection
@@ -310,7 +306,6 @@ def _live_apart(
     key_file: Path,
     trusted: tuple[Path, ...],
     value: Array | float,
-    transport: TransportName,
     every: float,
     ties: _Ties,
 ) -> None:
@@ -321,17 +316,17 @@ def _live_apart(
     except InputError:
         os._exit(1)  # the folder is gone, and so is who made it
     setup = make_setup(charter, identity.name, value, CertifiedNotary(charter, identity))
-    _live(folder, identity, setup, transport, every, ties)
+    _live(folder, identity, setup, every, ties)
 
 
-def _live(folder: Path, identity: Identity, setup: Setup, transport: TransportName, every: float, ties: _Ties) -> None:
+def _live(folder: Path, identity: Identity, setup: Setup, every: float, ties: _Ties) -> None:
     """A participant's process."""
     forbid_dumps()
     ties.cut_loose(setup.number)
     heed_again(_ENDS)
     try:
         file = DiskFile(folder / f"{setup.name}.journal")
-        end = asyncio.run(_participate(folder, identity, setup, file, transport, every, ties))
+        end = asyncio.run(_participate(folder, identity, setup, file, every, ties))
     except MidstError as error:
         end = End(setup.number, None, str(error))
     except BaseException as error:
@@ -345,13 +340,12 @@ def _live(folder: Path, identity: Identity, setup: Setup, transport: TransportNa
 
 
 async def _participate(
-    folder: Path, identity: Identity, setup: Setup, file: DiskFile, kind: TransportName, every: float, ties: _Ties
+    folder: Path, identity: Identity, setup: Setup, file: DiskFile, every: float, ties: _Ties
 ) -> End:
     watch_end(ties.lifeline, partial(_follow_into_death, folder, file))
     i, started, last, first, answered = setup.number, time.monotonic(), 0.0, 0.0, 0.0
     own = ties.listening[i] if ties.listening else None
-    endpoint = Endpoint(setup.charter, identity, i, largest_frame(setup, kind), listening=own)
-    transport = make_transport(kind, endpoint)
+    transport = TlsTransport(Endpoint(setup.charter, identity, i, setup.codec.largest(), listening=own))
 
     def watch(peer: Peer) -> None:
         nonlocal last, first, answered

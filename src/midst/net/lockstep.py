@@ -18,11 +18,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from midst.net.answer import Answer
-from midst.net.setup import Iteration, Opening, Setup
+from midst.net.iteration import Iteration
+from midst.net.setup import Opening, Setup
 from midst.net.wire import DIGEST_BYTES, StepFrame, Want, edge_digest
 from midst.protocol.certificate import residual_bound
 from midst.protocol.maxima import Range
-from midst.protocol.node import Message, State
+from midst.protocol.message import Message
+from midst.protocol.node import State
 from midst.protocol.participant import Distrust
 from midst.protocol.step import Terms
 from midst.types import Array

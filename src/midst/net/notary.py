@@ -13,7 +13,7 @@ from midst.protocol.statements import Verifier
 
 @dataclass(frozen=True, repr=False)
 class CertifiedNotary:
-    """Signs with a participant's key; trusts the charter's fingerprints, and nothing else: no clock, no authority.
+    """Signs with a participant's key; trusts the charter's fingerprints, and nothing else, not even a clock.
 
     Attributes:
         charter: whose participants sign.

@@ -25,15 +25,18 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from midst.net.withdrawal import SignedWithdrawal, withdrawal_bytes
-from midst.protocol.maxima import Maxima
-from midst.protocol.node import Message
+from midst.protocol.message import Message
 from midst.protocol.statements import Statement
 from midst.types import Array
+
+if TYPE_CHECKING:
+    from midst.protocol.maxima import Maxima
 
 PROTOCOL = 7
 CONTROL_BYTES = 1024
@@ -46,7 +49,7 @@ _VECTOR = struct.Struct(f"<c{SESSION_BYTES}s?IIH{DIGEST_BYTES}s")
 _NUMBER = struct.Struct("<d")
 _ROUND, _EDGE = struct.Struct("<I"), struct.Struct("<Idd")
 _LENGTHS = struct.Struct("<IB")
-_LONGEST_SIGNATURE = 72  # ECDSA's, in DER
+_LONGEST_SIGNATURE = 72  # bytes, and eight to spare: it settles how many statements travel in one frame
 _LONGEST_CERTIFICATE = 4096
 _HEAD_BYTES = 1 + SESSION_BYTES
 _NO_NUMBER = "a number that is not finite, or beyond what the charter makes possible"
@@ -59,7 +62,7 @@ class BadFrame(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Limits:
-    """What numbers a charter makes possible; see `setup.py` for where they come from.
+    """What numbers a charter makes possible; see `iteration.py` for where they come from.
 
     Attributes:
         z: an honest z(0) lies between these.
@@ -218,17 +221,16 @@ class Codec:
         self.step_bytes = _STEP.size + 8 * self._coordinates * (1 + maxima_each) if maxima_each else 0
         self._statement = statement
         self._vector = vector
-        self._together = self.largest(b"")  # bytes of statements that travel in one frame
+        self._together = self.largest(0)  # bytes of statements that travel in one frame
 
-    def largest(self, certificate: bytes | None = None) -> int:
+    def largest(self, certificate: int = _LONGEST_CERTIFICATE) -> int:
         """No frame is longer than this.
 
         Args:
-            certificate: that announcements carry; any reasonable one if not given.
+            certificate: bytes of the longest one that announcements carry.
         """
-        shown = _LONGEST_CERTIFICATE if certificate is None else len(certificate)
-        statement = max(self._statement, 5 + 52 + shown) if self._statement else 0
-        leaving = _HEAD_BYTES + withdrawal_bytes(shown, _LONGEST_SIGNATURE)
+        statement = max(self._statement, 5 + 52 + certificate) if self._statement else 0
+        leaving = _HEAD_BYTES + withdrawal_bytes(certificate, _LONGEST_SIGNATURE)
         statements = _HEAD_BYTES + _LENGTHS.size + statement + _LONGEST_SIGNATURE
         vector = _VECTOR.size + self._vector if self._vector else 0
         return max(self.step_bytes, CONTROL_BYTES, statements, leaving, vector)

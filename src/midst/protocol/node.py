@@ -26,23 +26,9 @@ import msgspec
 import numpy as np
 
 from midst.errors import InputError
+from midst.protocol.message import Message
 from midst.protocol.step import OwnTerms, Terms, next_z, x_update
 from midst.types import Array, Branch
-
-
-class Message(msgspec.Struct, frozen=True, eq=False):
-    """What travels along an edge in one round.
-
-    Attributes:
-        round: which.
-        number: z_{i|j}(0) in round 0, x_i(t) in round t + 1.
-    """
-
-    round: int
-    number: Array
-
-    def __repr__(self) -> str:
-        return f"<Message of round {self.round}>"
 
 
 class State(msgspec.Struct, frozen=True, eq=False):

@@ -37,7 +37,6 @@ from midst.protocol.course import (
 )
 from midst.protocol.keys import MODULUS, Words
 from midst.protocol.masks import add_up, derive_seed, hide, join, public_key, split
-from midst.protocol.noise import add_noise
 from midst.protocol.noisy_search import AnySearch, NoisyRules
 from midst.protocol.search import OwnValues, Question, contribution
 from midst.protocol.statements import (
@@ -307,11 +306,11 @@ class Participant:
         """One's own answer with one's share of noise, where that was agreed."""
         assert self.course is not None
         rules, seed = self.course.search.rules, derive_seed(self._holding.secret)
-        return (
-            add_noise(self._plain, rules.share, seed, self.course.context)
-            if isinstance(rules, NoisyRules)
-            else self._plain
-        )
+        if not isinstance(rules, NoisyRules):
+            return self._plain
+        from midst.protocol.noise import add_noise
+
+        return add_noise(self._plain, rules.share, seed, self.course.context)
 
     def _vote(self, question: Question) -> OwnVote:
         assert self.course is not None

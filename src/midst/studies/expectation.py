@@ -24,7 +24,7 @@ from math import floor, isfinite, log10, sqrt
 import numpy as np
 
 from midst.engines.searching import search_values
-from midst.errors import InputError
+from midst.errors import InputError, whole_number
 from midst.graphs import Graph
 from midst.methods import Consensus, Method, Search
 from midst.net.charter import MOST_VERIFIED, Charter
@@ -39,7 +39,7 @@ from midst.protocol.search import widths
 from midst.protocol.votes import vote_bytes
 from midst.result import Result
 from midst.solving import solve
-from midst.system import streams, whole_number
+from midst.system import streams
 from midst.types import Array
 
 _CELLS, _PROVED, _NAME = 4, 224.0, 5  # of a probe; bytes of a number with its proof; letters of a name

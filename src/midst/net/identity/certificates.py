@@ -1,8 +1,9 @@
 """Certificates: what one says, and whether it is the participant's that the charter names.
 
 Rules:
-- A certificate's common name is the participant's name. Whom a node talks to is settled by the fingerprint in the
-  charter, the hash of the whole certificate.
+- A certificate is of an Ed25519 key, signed by that key itself, and may sign no other certificate.
+- Its common name is the participant's name. Whom a node talks to is settled by the fingerprint in the charter, the hash
+  of the whole certificate.
 - Nothing that a certificate says is repeated in a message before it has been checked to be a name.
 """
 
@@ -22,16 +23,14 @@ from midst.errors import InputError
 from midst.files import check_alone
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.x509 import Certificate
 
-Kind = Literal["ed25519", "p256"]
 Fault = Literal["unknown", "wrong name", "expired", "not yet valid", "no certificate"]
 
-KINDS: tuple[Kind, ...] = ("ed25519", "p256")
 WARN_BEFORE = timedelta(days=30)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_ED25519_SIGNATURE = 64  # bytes
+_SIGNATURE = 64  # bytes
 _REMEMBERED = 512  # certificates: of each neighbour and signer, some are read again and again
 _LARGEST = 64 * 1024  # bytes of a file that holds one key or one certificate
 
@@ -54,19 +53,17 @@ class CertificateDetails:
 
     Attributes:
         name: its common name; not checked yet to be a participant's name.
-        kind: of its key; None for a kind that midst does not use.
+        key: the Ed25519 key that it is about, 32 bytes.
         fingerprint: "sha256:" and 64 hexadecimal digits, the hash of the whole certificate.
         begins: from when it is valid.
         expires: until when.
-        authority: whether it may sign others.
     """
 
     name: str
-    kind: Kind | None
+    key: bytes
     fingerprint: str
     begins: datetime
     expires: datetime
-    authority: bool
 
 
 # Reading
@@ -109,7 +106,7 @@ def describe(der: bytes, where: str = "certificate") -> CertificateDetails:
     """What a certificate says.
 
     Raises:
-        InputError: it is not a certificate, or has not exactly one common name.
+        InputError: it is not a certificate, has not exactly one common name, or is none such as `make_identity` makes.
     """
     said = _read_details(der)
     if isinstance(said, str):
@@ -121,22 +118,31 @@ def describe(der: bytes, where: str = "certificate") -> CertificateDetails:
 def _read_details(der: bytes) -> CertificateDetails | str:
     """What a certificate says, or what is wrong with it."""
     from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
         certificate = x509.load_der_x509_certificate(der)
         names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-        try:
-            constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
-            authority = constraints.ca
-        except x509.ExtensionNotFound:
-            authority = False
         begins, expires = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        kind = kind_of(certificate.public_key())
+        key = certificate.public_key()
     except Exception:  # the parser is lazy, and what it raises about a forged certificate is not documented
         return "the certificate is damaged; ask for it again"
     if len(names) != 1:
         return f"the certificate has {len(names)} common names; it needs one, the participant's"
-    return CertificateDetails(str(names[0].value), kind, fingerprint(der), begins, expires, authority)
+    if not (isinstance(key, Ed25519PublicKey) and _stands_alone(certificate)):
+        return "the certificate is not one of an Ed25519 key that signed it itself; make one with: midst keys init NAME"
+    return CertificateDetails(str(names[0].value), key.public_bytes_raw(), fingerprint(der), begins, expires)
+
+
+def _stands_alone(certificate: Certificate) -> bool:
+    """Whether its own key signed it, and may sign no other."""
+    from cryptography import x509
+
+    try:
+        certificate.verify_directly_issued_by(certificate)
+        return not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except Exception:  # as above
+        return False
 
 
 def fingerprint(der: bytes) -> str:
@@ -189,11 +195,11 @@ def check_certificate(der: bytes | None, name: str, fingerprint: str, now: datet
         )
     if now > shown.expires:
         advice = "make a new one, and a charter with it"
-        return CertificateFault("expired", f"the certificate of {name} expired on {day(shown.expires)}; {advice}")
+        return CertificateFault("expired", f"the certificate of {name} expired on {_day(shown.expires)}; {advice}")
     if now < shown.begins:
         advice = "check the clocks of both hosts"
         return CertificateFault(
-            "not yet valid", f"the certificate of {name} is valid from {day(shown.begins)}; {advice}"
+            "not yet valid", f"the certificate of {name} is valid from {_day(shown.begins)}; {advice}"
         )
     return None
 
@@ -203,12 +209,12 @@ def expiry_warning(der: bytes, now: datetime) -> str | None:
     said = describe(der)
     name = said.name if _NAME.fullmatch(said.name) else "somebody whose name is not allowed"
     if now > said.expires:
-        return f"the certificate of {name} expired on {day(said.expires)}; make a new one, and a charter with it"
+        return f"the certificate of {name} expired on {_day(said.expires)}; make a new one, and a charter with it"
     if now < said.begins:
-        return f"the certificate of {name} is valid from {day(said.begins)}; check this host's clock"
+        return f"the certificate of {name} is valid from {_day(said.begins)}; check this host's clock"
     if now > said.expires - WARN_BEFORE:
         left = (said.expires - now).days
-        return f"the certificate of {name} expires in {left} days, on {day(said.expires)}; make a new one in time"
+        return f"the certificate of {name} expires in {left} days, on {_day(said.expires)}; make a new one in time"
     return None
 
 
@@ -217,51 +223,23 @@ def signature_checker(certificate: bytes) -> Callable[[bytes, bytes], bool]:
     """What tells whether the certificate's key signed some data, given the data and the signature.
 
     Raises:
-        InputError: the certificate is damaged.
+        InputError: the certificate is none of a participant.
     """
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-
-    key = public_key(certificate, "certificate")
-    if isinstance(key, ed25519.Ed25519PublicKey):
-        return partial(_check_ed25519, key.public_bytes_raw())
-    if isinstance(key, ec.EllipticCurvePublicKey) and kind_of(key) is not None:
-        return partial(_check_p256, key)
-    return lambda data, signature: False
+    return partial(_is_signed, describe(certificate).key)
 
 
-def _check_ed25519(key: bytes, data: bytes, signature: bytes) -> bool:
+def _is_signed(key: bytes, data: bytes, signature: bytes) -> bool:
+    """Whether a key signed some data."""
     from nacl.bindings import crypto_sign_open  # in half the time that OpenSSL takes, and it refuses no less
     from nacl.exceptions import BadSignatureError
 
-    if len(signature) != _ED25519_SIGNATURE:  # the signature and what is signed are one text to it
+    if len(signature) != _SIGNATURE:  # the signature and what is signed are one text to it
         return False
     try:
         crypto_sign_open(signature + data, key)
     except BadSignatureError:
         return False
     return True
-
-
-def _check_p256(key: EllipticCurvePublicKey, data: bytes, signature: bytes) -> bool:
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    try:
-        key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature:
-        return False
-    return True
-
-
-def verify(certificate: bytes, signature: bytes, data: bytes) -> None:
-    """Checks a signature made by `Identity.sign`.
-
-    Raises:
-        InputError: it is not the certificate's key that signed this.
-    """
-    if not signature_checker(certificate)(data, signature):
-        raise InputError("the signature is not of this certificate's key")
 
 
 # Parts, of keys too
@@ -281,31 +259,6 @@ def read_small(path: Path, what: str, *, alone: bool = False) -> bytes:
     return text
 
 
-def kind_of(key: object) -> Kind | None:
-    """The kind of a public key; None for one that midst does not use."""
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-
-    if isinstance(key, ed25519.Ed25519PublicKey):
-        return "ed25519"
-    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
-        return "p256"
-    return None
-
-
-def public_key(der: bytes, where: str) -> object:
-    """The key that a certificate is about.
-
-    Raises:
-        InputError: the certificate is damaged.
-    """
-    from cryptography import x509
-
-    try:
-        return x509.load_der_x509_certificate(der).public_key()
-    except Exception:  # as in `describe`
-        raise InputError(f"{where}: the certificate is damaged; ask for it again") from None
-
-
-def day(when: datetime) -> str:
+def _day(when: datetime) -> str:
     """A date, for people."""
     return f"{when:%Y-%m-%d}"

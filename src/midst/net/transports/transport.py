@@ -43,7 +43,7 @@ class Endpoint:
         number: of this participant.
         largest: bytes of the largest frame.
         listen: host and port to bind, where they are not those of the charter (a container, a gateway).
-        listening: a socket that listens there already; TLS takes it in place of one of its own.
+        listening: a socket that listens there already; taken in place of one of its own.
     """
 
     charter: Charter
@@ -111,7 +111,7 @@ class Transport(Protocol):
         """Bind and begin to reach the neighbours; does not wait for them.
 
         Raises:
-            InputError: the own address cannot be bound, or frames do not fit.
+            InputError: the own address cannot be bound.
         """
 
     def send(self, j: int, frame: bytes) -> None:
@@ -212,9 +212,8 @@ async def end_task(task: asyncio.Task[None]) -> None:
         task.result()
 
 
-def cannot_bind(name: str, host: str, port: int, reason: OSError | str) -> InputError:
+def cannot_bind(name: str, host: str, port: int, error: OSError) -> InputError:
     """What `open` raises where a participant cannot listen."""
-    if isinstance(reason, OSError):
-        reason = str(reason.strerror if isinstance(reason, socket.gaierror) else os.strerror(reason.errno or 0)).lower()
+    reason = str(error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)).lower()
     advice = "is it in use, or the address of another host?"
     return InputError(f"{name} cannot listen at {host} port {port}: {reason}; {advice}")
