@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError, MissingExtra, closest
 from midst.files import check_alone
-from midst.types import Array, Bools
+from midst.types import Array
 
 Missing = Literal["refuse", "drop"]
 Read = Callable[[Any], float]  # of a decimal or a fraction the float that stands for it; `Keys.nearest`
@@ -75,7 +75,6 @@ _PLAIN = {int, float}
 _NO_ARRAY = "cannot be turned into an array; cast it to float64 first"
 _CELL = "each cell must be one number"
 _KINDS = {"b": _BOOL, "M": _DATE, "m": _DATE, "c": "a complex number; give a real one", "V": _CELL}
-_NULLS = (("isna", "dropna"), ("is_null", "drop_nulls"), ("is_null", "drop_null"))  # pandas, polars, Arrow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -279,9 +278,10 @@ def split_by_site(data: Any, site: str) -> dict[str, Any]:
     if table is None or not hasattr(data, "columns"):
         raise InputError("site is the name of a column in one data frame for all; leave it out, or give such a frame")
     (pick,) = _choose(table[0], [site], source)
-    sites, gaps = _find_present(table[1](pick.index), source.at(pick.label))
-    if gaps.any():
-        raise InputError(f"{source.at(pick.label, source.row(int(gaps.argmax())))}: missing; name the site of the row")
+    sites = _as_cells(table[1](pick.index), source.at(pick.label))
+    gap = next((row for row, name in enumerate(sites) if _is_missing(name)), None)
+    if gap is not None:
+        raise InputError(f"{source.at(pick.label, source.row(gap))}: missing; name the site of the row")
     labels, which = np.unique(sites.astype(str), return_inverse=True)
     take = data.take if hasattr(data, "take") else data.__getitem__  # polars
     return {str(name): take(np.flatnonzero(which == k)) for k, name in enumerate(labels)}
@@ -417,7 +417,7 @@ def _read_csv(data: bytes, usual: str, columns: Sequence[str], source: _Source) 
             _refuse_commas(row, names, line, source)
         if row or width == 1:
             values.extend(source.read_row([row[i] for i in indices] if row else [""], line, labels))
-    return _finish(np.array(values).reshape(-1, len(picks)), [pick.name for pick in picks if pick.name], source)
+    return _finish(np.array(values).reshape(-1, len(picks)), picks, source)
 
 
 def _refuse_commas(row: Sequence[str], names: Sequence[str], line: int, source: _Source) -> None:
@@ -581,10 +581,10 @@ def _join(parts: Sequence[tuple[_Pick, Any]], source: _Source, read: Read = floa
         row, column = gaps[0]
         label = parts[column][0].label if values[0].ndim == 1 else f"column {column}"
         raise source.gap(label, source.row(row))
-    return _finish(joined, [pick.name for pick, _ in parts if pick.name], source)
+    return _finish(joined, [pick for pick, _ in parts], source)
 
 
-def _finish(values: Array, names: Sequence[str], source: _Source) -> Columns:
+def _finish(values: Array, picks: Sequence[_Pick], source: _Source) -> Columns:
     """The columns, without the rows in which one is NaN."""
     if values.size == 0:
         raise InputError(f"{source.what}: no rows")
@@ -593,53 +593,44 @@ def _finish(values: Array, names: Sequence[str], source: _Source) -> Columns:
         raise InputError(f"{source.what}: a number is missing in every row")
     whole = values if kept.all() else values[kept]
     whole.setflags(write=False)
-    return Columns(tuple(names), whole, len(values) - len(whole))
+    return Columns(tuple(pick.name for pick in picks if pick.name), whole, len(values) - len(whole))
 
 
 def _as_floats(data: Any, label: str, source: _Source, read: Read) -> Array:
     """The numbers in an array of one or two dimensions, NaN where they are missing."""
-    found, gaps = _find_present(data, source.at(label))
-    if gaps.ndim not in (1, 2):
+    found = _as_cells(data, source.at(label))
+    if found.ndim not in (1, 2):
         raise InputError(f"{source.at(label)}: give a number, a list, an array (n,) or (n, m), or a data frame")
-    if found.shape != (np.count_nonzero(~gaps),):
-        raise InputError(f"{source.at(label)}: {_CELL}")
-    result = _convert(found, read)
+    result = _convert(found.reshape(-1), read)
     if isinstance(result, tuple):
         k, why = result
-        row, *column = np.argwhere(~gaps)[k].tolist()
+        row, *column = (int(i) for i in np.unravel_index(k, found.shape))
         raise InputError(f"{source.at(label or ''.join(f'column {i}' for i in column), source.row(row))}: {why}")
-    values = np.full(gaps.shape, np.nan)
-    values[~gaps] = result
-    return values
+    return result.reshape(found.shape)
 
 
-def _find_present(data: Any, where: str) -> tuple[NDArray[Any], Bools]:
-    """What is there, in one dimension, and where there is nothing."""
-    if isinstance(data, np.ma.MaskedArray):
-        gaps = np.ma.getmaskarray(data)
-        return np.asarray(data.data)[~gaps], gaps
-    for ask, drop in _NULLS:
-        if hasattr(data, ask) and hasattr(data, drop):
-            gaps = np.asarray(getattr(data, ask)(), dtype=np.bool_)
-            return _as_numpy(getattr(data, drop)(), where), gaps
+def _as_cells(data: Any, where: str) -> NDArray[Any]:
+    """What is given as an array, without making one type of all that is in it, as NumPy would."""
+    if isinstance(data, str | bytes | bytearray):
+        raise InputError(f"{where}: text is not a number")
+    if isinstance(data, np.ma.MaskedArray) and data.dtype.kind not in _KINDS:
+        data = data.tolist()
     if isinstance(data, bool | np.generic | numbers.Number | Decimal):
         data = [data]
-    found = _from_list(data, where) if isinstance(data, Sequence) else _as_numpy(data, where)
-    if found.ndim == 0 and hasattr(data, "__array__"):
-        found = found.reshape(1)
-    return found.reshape(-1), np.zeros(found.shape, dtype=np.bool_)
-
-
-def _as_numpy(data: Any, where: str) -> NDArray[Any]:
+    if isinstance(data, Sequence):
+        return _from_list(data, where)
     with suppress(Exception):  # of whatever library made it, and with who knows what in its message
-        return np.asarray(data)
+        for name in ("to_pylist", "to_list"):  # of Arrow, polars and pandas, with every digit, and None or NA for gaps
+            if hasattr(data, name):
+                things = getattr(data, name)()
+                return np.fromiter(things, dtype=object, count=len(things))
+        found = np.asarray(data)
+        return found.reshape(1) if found.ndim == 0 and hasattr(data, "__array__") else found
     raise InputError(f"{where}: {_NO_ARRAY}")
 
 
 def _from_list(data: Sequence[Any], where: str) -> NDArray[Any]:
     """A list of numbers, or of rows of them, without making one type of them all, as NumPy would."""
-    if isinstance(data, str | bytes | bytearray):
-        raise InputError(f"{where}: text is not a number")
     things = list(data) if {*map(type, data)} <= _PLAIN else [_listed(thing) for thing in data]
     lengths = {len(thing) if isinstance(thing, list | tuple) else None for thing in things}
     if len(lengths) > 1:
@@ -661,8 +652,9 @@ def _convert(found: NDArray[Any], read: Read) -> Array | tuple[int, str]:
     kind = found.dtype.kind
     if found.size and kind in _KINDS:
         return 0, _KINDS[kind]
-    whole = kind in "iu" or (kind == "O" and {*map(type, found)} <= _PLAIN)
-    if kind == "f" or (whole and np.all((found > -_EXACT) & (found < _EXACT))):
+    types = {*map(type, found)} if kind == "O" else set()
+    whole = kind in "iu" or types == {int}
+    if kind == "f" or (types and types <= {float, type(None)}) or (whole and np.all(abs(found) < _EXACT)):
         with np.errstate(over="ignore"):
             values = found.astype(np.float64)
         infinite = np.flatnonzero(np.isinf(values))
@@ -676,16 +668,22 @@ def _convert(found: NDArray[Any], read: Read) -> Array | tuple[int, str]:
     return values
 
 
+def _is_missing(thing: Any) -> bool:
+    if isinstance(thing, Decimal):
+        return thing.is_nan()
+    return (
+        thing is None or type(thing).__name__ in ("NAType", "NaTType") or (isinstance(thing, float) and thing != thing)
+    )
+
+
 def _convert_one(thing: Any, read: Read) -> float | str:
     """A number as a float, NaN where it is missing; or why it is none."""
-    if thing is None or type(thing).__name__ == "NAType":  # of pandas
+    if _is_missing(thing):
         return math.nan
     if isinstance(thing, bool | np.bool_):
         return _BOOL
     if isinstance(thing, date | time | timedelta | np.datetime64 | np.timedelta64):
         return _DATE
-    if isinstance(thing, Decimal) and thing.is_nan():
-        return math.nan
     if not isinstance(thing, numbers.Real | Decimal):
         return _TEXT
     try:

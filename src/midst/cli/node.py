@@ -122,8 +122,8 @@ def command(
     from midst.cli.node_results import Cost, Wanted, show_answer, with_evidence
     from midst.cli.node_status import Status
     from midst.cli.node_value import read_value
-    from midst.cli.values import parse_dialect
     from midst.cli.noise import require_promise
+    from midst.cli.values import parse_dialect
     from midst.net.charter import check_identity, split_address
     from midst.net.charter_files import read_charter
     from midst.net.identity.keys import load_identity

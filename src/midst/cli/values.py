@@ -105,7 +105,7 @@ def tell_dropped(rows: int) -> None:
 def read_parties(
     values: str | None, folder: str | None, pooled: bool, nodes: int | None, **reading: Any
 ) -> list[Columns]:
-    """Everybody's data, for statistics: a file each in a folder, or a number, a row or a list a line; see `read_values`.
+    """Everybody's data, for statistics: a file each in a folder, or a number, a row or a list a line.
 
     Raises:
         InputError: there is none, or it is not that.
