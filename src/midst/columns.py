@@ -10,7 +10,7 @@ Rules:
   the whole row is left out, and counted.
 - A `Dialect` says how numbers are written, and a cell that is written otherwise is refused. Where the caller gives
   none, a comma separates (in a .tsv a tab) and a point is the decimal; a file is then refused if its header has another
-  separator or any of its cells, chosen or not, has a decimal comma.
+  separator, or if a number in any column, chosen or not, has a comma, for then a point may stand between thousands.
 - Groups between thousands have three digits, and the first of a number begins with no zero: 2.5 never becomes 25, nor
   0.125 becomes 125.
 - Written numbers are read as Python's `float` reads them, to the nearest float64. Whole numbers that come as such
@@ -58,12 +58,11 @@ _SHOWN = 8  # names in an error, at most
 _EXACT = 2**53  # whole numbers up to here fit into a float64
 _ALIKE = (" \u00a0\u2007\u2009\u202f", "'’")  # of what may stand between thousands, all that looks the same
 _UNCLEAR = "the comma may be a decimal comma, or stand between thousands or numbers; write points, and blanks between"
-_SAY = "write it so, or say how it is written, as in --csv semicolon"
-_SEPARATED = 'say how it is written, as in --csv semicolon or --csv "sep=tab decimal=."'
+_SAY = "write it so, or say how the file is written, as in --csv semicolon"
+_SEPARATED = "say how the file is written, as in --csv semicolon or --csv decimal=."
 _TEXT = "not a number"
 _INFINITE = "not a finite number"
 _LIKE_A_NUMBER = re.compile(r"[-+]?[.,]?\d[\d.,;'’\s]*(e[-+]?\d+)?", re.IGNORECASE)
-_DECIMAL_COMMA = re.compile(r"[-+]?(?![1-9]\d{0,2}(,\d{3})+$)\d*([.'’\s]\d{3})*,\d+(e[-+]?\d+)?", re.IGNORECASE)
 _MAY_BE_ONE = re.compile(
     r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+\.?\d*|\d{1,3}([.'’]\d{3})+,\d+)(e[-+]?\d+)?,?", re.ASCII | re.IGNORECASE
 )
@@ -99,7 +98,7 @@ class Dialect:
     Attributes:
         sep: what separates cells: a comma, a semicolon, a bar or a tab. None: a comma, or a tab in a .tsv; in a text
             blanks and commas.
-        decimal: "." or ",". None: a point, unless a cell shows that it is not.
+        decimal: "." or ",". None: a point; a CSV that has a comma in a number is refused.
         thousands: what stands between groups of three digits: a point, a comma, an apostrophe or a blank of any kind.
     """
 
@@ -398,8 +397,8 @@ def _read_csv(data: bytes, usual: str, columns: Sequence[str], source: _Source) 
     if not header:
         raise InputError(f"{source.what}: no rows")
     names, width = [cell.strip() for cell in header], len(header)
-    others = "".join({*(",;|\t" if width == 1 else ";|\t" if source.dialect.sep is None else "")} - {sep})
-    if others and re.search(f"[{others}]", "".join(header)):
+    others = ",;|\t" if width == 1 else ";|\t" if source.dialect.sep is None else ""
+    if any(other in cell for cell in header for other in others.replace(sep, "")):
         raise InputError(f"{source.at(f'line {first}')}: another separator in the header; {_SEPARATED}")
     if not all(source.dialect.read(name) is not None or _LIKE_A_NUMBER.fullmatch(name) for name in names):
         picks = _choose(names, columns, source, f"line {first}")
@@ -408,12 +407,12 @@ def _read_csv(data: bytes, usual: str, columns: Sequence[str], source: _Source) 
     else:
         picks, records = [_Pick(0, "", "")], chain([(first, header)], records)
     indices, labels, values = [pick.index for pick in picks], [pick.label for pick in picks], array("d")
-    commas = source.dialect.decimal is None and (sep != "," or b'"' in data)
+    unsaid = source.dialect.decimal is None and source.dialect.thousands != "," and (sep != "," or b'"' in data)
     for line, row in records:
         if len(row) != width and row:
             comma = f"; if commas are decimal, {_SEPARATED}" if sep == "," and len(row) > width else ""
             raise InputError(f"{source.at(f'line {line}')}: {len(row)} cells, but {width} in the first{comma}")
-        if commas and "," in "".join(row):
+        if unsaid and "," in "".join(row):
             _refuse_commas(row, names, line, source)
         if row or width == 1:
             values.extend(source.read_row([row[i] for i in indices] if row else [""], line, labels))
@@ -421,11 +420,11 @@ def _read_csv(data: bytes, usual: str, columns: Sequence[str], source: _Source) 
 
 
 def _refuse_commas(row: Sequence[str], names: Sequence[str], line: int, source: _Source) -> None:
-    """Refuse a decimal comma in any column, chosen or not, for then 1.234 in another may be 1234."""
+    """Refuse a number with a comma in any column, chosen or not: if that is a decimal one, 1.234 may mean 1234."""
     for cell, name in zip(row, names, strict=True):
-        if _DECIMAL_COMMA.fullmatch(cell.strip()):
+        if "," in cell and _LIKE_A_NUMBER.fullmatch(cell.strip()):
             label = f"column {_quote(name)}" if _is_word(name) else ""
-            raise InputError(f"{source.at(f'line {line}', label)}: a decimal comma; {_SEPARATED}")
+            raise InputError(f"{source.at(f'line {line}', label)}: a comma in a number; {_SEPARATED}")
 
 
 def _records(data: bytes, sep: str, source: _Source) -> Iterator[tuple[int, list[str]]]:
@@ -653,7 +652,7 @@ def _convert(found: NDArray[Any], read: Read) -> Array | tuple[int, str]:
     if found.size and kind in _KINDS:
         return 0, _KINDS[kind]
     types = {*map(type, found)} if kind == "O" else set()
-    whole = kind in "iu" or types == {int}
+    whole = kind in "iu" or types == {int}  # the lowest int64 has no absolute value, but a float64 holds it
     if kind == "f" or (types and types <= {float, type(None)}) or (whole and np.all(abs(found) < _EXACT)):
         with np.errstate(over="ignore"):
             values = found.astype(np.float64)
