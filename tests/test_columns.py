@@ -447,7 +447,6 @@ GAPS: dict[str, Any] = {
     "pandas of Arrow": pd.Series([1, None, 3], dtype="int64[pyarrow]"),
     "pandas of Arrow NaN": pd.Series(pd.arrays.ArrowExtensionArray(pa.array([1, float("nan"), 3]))),
     "pandas objects": pd.Series([1, pd.NA, 3], dtype=object),
-    "pandas, no time": pd.Series([1, pd.NaT, 3], dtype=object),
     "polars": pl.Series([1, None, 3]),
     "polars NaN": pl.Series([1.0, float("nan"), 3.0]),
     "polars decimals": pl.Series([Decimal(1), None, Decimal(3)]),

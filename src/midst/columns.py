@@ -278,7 +278,7 @@ def split_by_site(data: Any, site: str) -> dict[str, Any]:
         raise InputError("site is the name of a column in one data frame for all; leave it out, or give such a frame")
     (pick,) = _choose(table[0], [site], source)
     sites = _as_cells(table[1](pick.index), source.at(pick.label))
-    gap = next((row for row, name in enumerate(sites) if _is_missing(name)), None)
+    gap = next((row for row, name in enumerate(sites) if _is_missing(name) or name != name), None)
     if gap is not None:
         raise InputError(f"{source.at(pick.label, source.row(gap))}: missing; name the site of the row")
     labels, which = np.unique(sites.astype(str), return_inverse=True)
@@ -670,9 +670,7 @@ def _convert(found: NDArray[Any], read: Read) -> Array | tuple[int, str]:
 def _is_missing(thing: Any) -> bool:
     if isinstance(thing, Decimal):
         return thing.is_nan()
-    return (
-        thing is None or type(thing).__name__ in ("NAType", "NaTType") or (isinstance(thing, float) and thing != thing)
-    )
+    return thing is None or type(thing).__name__ == "NAType" or (isinstance(thing, float) and math.isnan(thing))
 
 
 def _convert_one(thing: Any, read: Read) -> float | str:
