@@ -224,7 +224,11 @@ def test_a_text(tmp_path: Path, text: str, rows: list[list[float]], said: dict[s
         ("1.234,5\n", "line 1: the comma may be", {}),
         ("1'234,5\n", "line 1: the comma may be", {"thousands": "'"}),
         ("1 234,5\n", "line 1: the comma may be", {}),
-        ("3;4\n", "line 1: not written with a decimal point and nothing between thousands; write it so, or say", {}),
+        (
+            "3;4\n",
+            "line 1: not written with a decimal point and nothing between thousands; write it so, or for a file give --csv",
+            {},
+        ),
         ("1,5;2.5\n", "line 1: not written with a decimal point", {}),
         ("1,5;2.5\n", "line 1: not written with a decimal comma", {"sep": ";", "decimal": ","}),
         ("1.234,5;2\n", "line 1: not written with a decimal comma", {"sep": ";", "decimal": ","}),

@@ -58,7 +58,7 @@ _SHOWN = 8  # names in an error, at most
 _EXACT = 2**53  # whole numbers up to here fit into a float64
 _ALIKE = (" \u00a0\u2007\u2009\u202f", "'’")  # of what may stand between thousands, all that looks the same
 _UNCLEAR = "the comma may be a decimal comma, or stand between thousands or numbers; write points, and blanks between"
-_SAY = "write it so, or say how the file is written, as in --csv semicolon"
+_SAY = "write it so, or for a file give --csv, as in --csv semicolon"
 _SEPARATED = "say how the file is written, as in --csv semicolon or --csv decimal=."
 _TEXT = "not a number"
 _INFINITE = "not a finite number"
