@@ -226,7 +226,7 @@ def test_a_text(tmp_path: Path, text: str, rows: list[list[float]], said: dict[s
         ("1 234,5\n", "line 1: the comma may be", {}),
         (
             "3;4\n",
-            "line 1: not written with a decimal point and nothing between thousands; write it so, or for a file give --csv",
+            "line 1: not written with a decimal point and nothing between thousands; write it so, or for a file",
             {},
         ),
         ("1,5;2.5\n", "line 1: not written with a decimal point", {}),
