@@ -24,8 +24,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from midst import columns as module
-from midst.columns import Columns, as_columns, parse_rows, read_columns, read_folder
+from midst.columns import Columns, Dialect, as_columns, parse_rows, read_columns, read_folder
 from midst.errors import InputError, MissingExtra
 
 SECRET = "48151623.42"  # must never be in a message
@@ -132,7 +131,8 @@ def test_files_round_trip(kind: str, values: np.ndarray, data: st.DataObject, tm
     path = str(tmp_path_factory.getbasetemp() / f"round_trip.{kind}")
     FILES[kind](path, values)
     chosen = choose(data, values)
-    found = read_columns(path, [f"x{i}" for i in chosen])
+    dialect = Dialect(";", ".") if kind == "CSV" else Dialect()
+    found = read_columns(path, [f"x{i}" for i in chosen], dialect=dialect)
     assert same_bits(found.values, values[:, chosen])
     assert (found.names, found.dropped) == (tuple(f"x{i}" for i in chosen), 0)
 
@@ -200,22 +200,19 @@ def csv_texts(draw: st.DrawFn) -> tuple[str, list[str]]:
 @settings(max_examples=500)
 @given(case=csv_texts(), missing=st.sampled_from(["refuse", "drop"]))
 def test_both_ways_read_the_same(case: tuple[str, list[str]], missing: Any, tmp_path_factory: Any) -> None:
+    """By rows where a point is the decimal, and by cells where something may stand between thousands."""
     text, wanted = case
     path = write(tmp_path_factory.getbasetemp(), "both.csv", text)
-
-    def read() -> Columns:
-        return read_columns(path, wanted, missing=missing)
-
-    fast = outcome(read)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_BLOCK", 8)
-        assert outcome(read) == fast
-        patch.setattr(module, "_read_fast", lambda *_: None)
-        assert outcome(read) == fast
+    fast, careful = (
+        outcome(lambda dialect=dialect: read_columns(path, wanted, missing=missing, dialect=dialect))
+        for dialect in (Dialect(decimal="."), Dialect(decimal=".", thousands="'"))
+    )
+    assert [str(each).partition(": not written")[0] for each in fast] == [
+        str(each).partition(": not written")[0] for each in careful
+    ]
 
 
-def test_what_is_plain_is_read_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(module, "_read_with_care")
+def test_a_csv_has_quotes_and_blank_lines(tmp_path: Path) -> None:
     text = 'name,x,"a, b"\r\n"one\nline",1.5,2\r\n\r\nb,"-2",7\r\n\r\n'
     path = write(tmp_path, "plain.csv", text)
     assert read_columns(path, ["x"]).values.tolist() == [[1.5], [-2]]
@@ -280,7 +277,10 @@ def test_alone(tmp_path: Path) -> None:
 # What is refused, and how
 
 HEADER = "no header, its first line is numbers; write a line of names above it"
-COMMAS = "a decimal comma where commas separate; write a point, as in 3.5"
+SAY = "say how the file is written, as in --csv semicolon or --csv decimal=."
+COMMAS = f"; if commas are decimal, {SAY}"
+OTHER = f"a.csv, line 1: another separator in the header; {SAY}"
+COMMA = f"a comma in a number; {SAY}"
 REFUSALS: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "several": ("a.csv", "x,y\n1,2\n", (), "a.csv: 2 columns ('x', 'y'); say which with --column"),
     "many": ("a.csv", ",".join(f"x{i}" for i in range(20)), (), "'x6', 'x7' and 12 more); say"),
@@ -290,7 +290,7 @@ REFUSALS: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "asked twice": ("a.csv", "x,y\n1,2\n", ("x", "x"), "a.csv: column 'x' is asked for twice"),
     "ragged": ("a.csv", f"x,y\n1,2\n{SECRET}\n", ("x",), "a.csv, line 3: 1 cells, but 2 in the first"),
     "short and long": ("a.csv", "x,y\n5\n2,3,4\n6,7\n", ("x",), "a.csv, line 2: 1 cells, but 2 in the first"),
-    "too many": ("a.csv", f"x,y\n1,2,{SECRET}\n", ("x",), f"a.csv, line 2: 3 cells, but 2 in the first ({COMMAS})"),
+    "too many": ("a.csv", f"x,y\n1,2,{SECRET}\n", ("x",), f"a.csv, line 2: 3 cells, but 2 in the first{COMMAS}"),
     "text": ("a.csv", f"x,y\n1,a\n\n{SECRET}x,b\n", ("x",), "a.csv, line 4, column 'x': not a number"),
     "after two lines": ("a.csv", f'x,y\n1,"a\nb"\n{SECRET}x,"c\nd"\n', ("x",), "line 4, column 'x': not a number"),
     "infinite": ("a.csv", "x\n1\n-inf\n", (), "a.csv, line 3, column 'x': not a finite number"),
@@ -298,19 +298,24 @@ REFUSALS: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "no rows": ("a.csv", "x\n", (), "a.csv: no rows"),
     "nothing": ("a.csv", "\n\n", (), "a.csv: no rows"),
     "only a mark": ("a.csv", b"\xef\xbb\xbf", (), "a.csv: no rows"),
-    "no header": ("a.csv", f"{SECRET},1\n2,3\n", (), f"a.csv: {HEADER} ({COMMAS})"),
+    "no header": ("a.csv", f"{SECRET},1\n2,3\n", (), f"a.csv: {HEADER}"),
     "no header, asked for": ("a.csv", f"{SECRET}\n2\n", ("x",), f"a.csv: {HEADER}"),
     "half a header": ("a.csv", f"alice,{SECRET}\nbob,3\n", (), "a.csv: 2 columns ('alice' and 1 more); say"),
     "mistyped first line": ("a.csv", f"{SECRET}x\n{SECRET}y\n", (), "a.csv, line 2: not a number"),
     "mistyped, twice": ("a.csv", f"{SECRET}x,{SECRET}x\n1,2\n", ("y",), "line 1: two columns are called the same"),
     "mistyped, near": ("a.csv", f"{SECRET}x,{SECRET}\n1,2\n", (SECRET[-3:],), "a.csv: no column '.42'"),
-    "decimal comma, quoted": ("a.csv", 'x,y\n1,2\n"48151623,42",2\n', ("x",), f"a.csv, line 3, column 'x': {COMMAS}"),
-    "thousands and a comma": ("a.tsv", "x\ty\n1.048.151,42\t2\n", ("x",), "a.tsv, line 2, column 'x': a point, and"),
-    "thousands or a comma": ("a.csv", "x;y\n5;2\n481,516;2\n", ("x",), "a.csv, line 3, column 'x': the comma may be"),
-    "decimal comma, one column": ("a.csv", "x\n48151623,42\n", (), f"({COMMAS})"),
-    "decimal comma, no header": ("a.csv", "48151623,42\n", (), f"({COMMAS})"),
-    "decimal comma, nothing else": ("a.csv", '"48151623,42"\n"1,5"\n', (), f"a.csv, line 1: {COMMAS}"),
-    "no header, semicolon": ("a.csv", "48151623,42;3,5\n", (), f"a.csv: {HEADER}"),
+    "decimal comma, quoted": ("a.csv", 'x,y\n1,2\n"48151623,42",2\n', ("x",), f"a.csv, line 3, column 'x': {COMMA}"),
+    "decimal comma, elsewhere": ("a.csv", 'x,y\n1,2\n2,"48151623,42"\n', ("x",), f"line 3, column 'y': {COMMA}"),
+    "decimal comma, no word": ("a.csv", '481,x\n"48151623,42",1\n', ("x",), f"a.csv, line 2: {COMMA}"),
+    "thousands and a comma": ("a.tsv", "x\ty\n1.048.151,42\t2\n", ("x",), f"a.tsv, line 2, column 'x': {COMMA}"),
+    "thousands": ("a.csv", "x,y\n48'151'623.42,2\n", ("x",), "line 2, column 'x': not written with a decimal point"),
+    "semicolons": ("a.csv", "x;y\n5;2\n481,516;2\n", ("x",), OTHER),
+    "semicolons, one column": ("a.csv", "x;y\n5;2\n481,516;2\n", (), OTHER),
+    "tabs": ("a.csv", "x\ty\n5\t48151623,42\n", ("x",), OTHER),
+    "decimal comma, one column": ("a.csv", "x\n48151623,42\n", (), COMMAS),
+    "decimal comma, no header": ("a.csv", "48151623,42\n", (), HEADER),
+    "decimal comma, nothing else": ("a.csv", '"48151623,42"\n"1,5"\n', (), f"a.csv, line 1: {COMMA}"),
+    "no header, semicolon": ("a.csv", "48151623,42;3,5\n", (), OTHER),
     "open quote": ("a.csv", f'x,y\n1,2\n{SECRET},"a\n3,4\n', ("x",), "a.csv, line 3: quotes do not match"),
     "open quote above": ("a.csv", f'"x,y\n{SECRET},2\n', ("x",), "a.csv, line 1: quotes do not match"),
     "all missing": ("a.csv", "x,y\n1,NA\n,2\n", ("x", "y"), "a.csv, line 2, column 'y': missing"),
@@ -374,6 +379,12 @@ def test_parquet(tmp_path: Path) -> None:
     assert "3 columns ('a', 'a.b', 'c'); say which with --column" in refused(lambda: read_columns(path))
     pq.write_table(pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], ["x", "x"]), path)
     assert "two columns are called 'x'" in refused(lambda: read_columns(path))
+
+
+def test_parquet_is_written_in_one_way(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "a.parquet")
+    told = f"{tmp_path}/a.parquet: a Parquet file needs no --csv; leave it out"
+    assert refused(lambda: read_columns(str(tmp_path / "a.parquet"), dialect=Dialect(decimal=","))) == told
 
 
 def test_missing_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,6 +464,14 @@ def test_gaps_in_memory(case: str) -> None:
     assert (found.values.tolist(), found.dropped) == ([[1], [3]], 1)
 
 
+def test_a_relation_of_duckdb() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.sql(f"select * from (values (1, 2.5), (null, 3), ({2**53 + 1}, 4)) as t(x, y)")
+    assert as_columns(relation, ["y"]).values.tolist() == [[2.5], [3], [4]]
+    told = "the data, column 'x', row 2 (counting from 0): a whole number that a float64 cannot hold"
+    assert refused(lambda: as_columns(relation, ["x"], missing="drop")).startswith(told)
+
+
 def test_whole_rows_are_dropped() -> None:
     mask = [[0, 0], [1, 0], [0, 0]]
     for data in ([[1, 2], [None, 3], [4, 5]], np.ma.masked_array([[1, 2], [0, 3], [4, 5]], mask)):
@@ -511,7 +530,7 @@ IN_MEMORY: dict[str, tuple[Any, str]] = {
         pa.array([None, -(2**53) - 1]),
         "row 1 (counting from 0): a whole number that a float64 cannot hold",
     ),
-    "polars Int128": (pl.Series([2**100 + 1], dtype=pl.Int128), "cannot be turned into an array; cast it to float64"),
+    "polars Int128": (pl.Series([2**100 + 1], dtype=pl.Int128), "a whole number that a float64 cannot hold"),
     "true": (True, "true or false is not a number"),
     "a list of truths": ([1, True], "row 1 (counting from 0): true or false is not a number"),
     "NumPy's truth": ([np.True_], "true or false is not a number"),
@@ -532,7 +551,7 @@ IN_MEMORY: dict[str, tuple[Any, str]] = {
     "too deep": ([[SECRETS]], "the data, column 0, row 0 (counting from 0): not a number"),
     "too many dimensions": (np.zeros((1, 1, 1)), "the data: give a number, a list, an array (n,) or (n, m)"),
     "polars lists": (pl.Series([SECRETS]), "row 0 (counting from 0): not a number"),
-    "polars arrays": (pl.Series([SECRETS], dtype=pl.Array(pl.Float64, 2)), "each cell must be one number"),
+    "polars arrays": (pl.Series([SECRETS], dtype=pl.Array(pl.Float64, 2)), "row 0 (counting from 0): not a number"),
     "Arrow structs": (pa.table({"x": [{"a": float(SECRET)}]}), "not a number"),
     "records": (np.array([(1, 2.0)], dtype="i4,f8"), "each cell must be one number"),
     "None": (None, "the data: give a number, a list, an array (n,) or (n, m), or a data frame"),

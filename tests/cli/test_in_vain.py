@@ -22,6 +22,7 @@ VAIN = {
     "a budget of no ledger": ((*FIVE, "--over-budget"), "--over-budget is of the account"),
     "gaps in what is drawn": ((*FIVE, "--missing", "drop"), "--missing needs a file"),
     "a column of what is drawn": ((*FIVE, "--column", "a"), "--column needs a file"),
+    "a form of what is drawn": ((*FIVE, "--csv", "semicolon"), "--csv needs a file"),
     "gaps in lists": ((*LISTS, "--missing", "drop"), "--missing is of a table"),
     "a column of lists": ((*LISTS, "--column", "a"), "--column is of a table"),
     "other nodes than lists": ((*LISTS, "--nodes", "9"), "5 lists for 9 nodes"),

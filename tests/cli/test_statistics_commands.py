@@ -11,6 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from midst.cli import main
+from midst.cli.values import parse_dialect
+from midst.columns import Dialect
+from midst.errors import InputError
 from midst.net.charter_files import parse_charter
 from midst.net.identity import keys
 
@@ -62,6 +65,51 @@ def test_lines_of_a_file_are_participants_too(tmp_path: Path) -> None:
     found = invoke(*line, "--method", "search", "--json")
     assert json.loads(found.stdout)["value"] == 2.0
     assert found.stderr == "midst: 1 row has a missing value and was left out\n"
+
+
+def test_a_table_with_semicolons_is_read_as_is_said(tmp_path: Path) -> None:
+    (tmp_path / "pay.csv").write_text("who;pay;bonus\na;1.000;2,5\nb;2.000;3,5\nc;4.000;0,5\n")
+    (tmp_path / "lists.txt").write_text("1,5;2\n2,5\n3\n")
+    german = ("--csv", "sep=; decimal=, thousands=.")
+    line = ("run", "--graph", "ring", "--values", tmp_path / "pay.csv", "--column", "pay", "--json")
+    assert json.loads(invoke(*line, *german).stdout)["value"] == 2000.0
+    for said, told in (((), "line 1: another separator in the header; say how"), (("--csv", "semicolon"), "line 2")):
+        done = invoke(*line, *said)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert told in done.stderr
+        assert "--csv semicolon" in done.stderr
+    line = ("run", "--graph", "ring", "--values", tmp_path / "lists.txt", "--pooled", "--csv", "semicolon", "--json")
+    assert json.loads(invoke(*line, "--statistics", "sum").stdout)["statistics"] == {"sum": 9.0}
+    folder = tmp_path / "sites"
+    folder.mkdir()
+    for k, name in enumerate("abc"):
+        (folder / f"{name}.csv").write_text(f"pay\n{k},5\n1\n")
+    line = ("up", "--graph", "ring", "--values-dir", folder, "--csv", "semicolon", "--statistics", "sum")
+    done = invoke(*line, "--bounds", "0:9", "--resolution", 0.5, "--no-verify", "--json")
+    assert json.loads(done.stdout)["statistics"] == {"sum": 7.5}
+
+
+@pytest.mark.parametrize(
+    ("said", "dialect"),
+    [
+        (None, Dialect()),
+        ("semicolon", Dialect(";", ",")),
+        ("sep=; decimal=, thousands=.", Dialect(";", ",", ".")),
+        ("sep=tab", Dialect("\t")),
+        ("thousands=blank  decimal=,", Dialect(None, ",", " ")),
+        ("sep=, decimal=,", Dialect(",", ",")),
+    ],
+)
+def test_forms(said: str | None, dialect: Dialect) -> None:
+    assert parse_dialect(said) == dialect
+
+
+@pytest.mark.parametrize(
+    "said", ["", " ", "comma", "semicolon decimal=.", "seperator=;", "sep", "sep=;", "sep=;;", "dec=,"]
+)
+def test_what_is_no_form(said: str) -> None:
+    with pytest.raises(InputError, match=r"^--csv: "):
+        parse_dialect(said)
 
 
 def test_a_network_of_this_machine_says_what_it_left_out(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_it_is_the_run_that_the_shell_makes() -> None:
 
 def test_own_numbers_and_an_own_graph_take_the_place_of_those_drawn() -> None:
     settings = parse(
-        {"data": "own", "numbers": "7919,5; 3\n\n4,25\t1 # mine", "graph": "own", "edges": "a b\nb c\nc d"}
+        {"data": "own", "numbers": "7919.5, 3\n\n4.25\t1 # mine", "graph": "own", "edges": "a b\nb c\nc d"}
     )
     assert settings.n == 4
     assert "7919" not in repr(settings)

@@ -162,6 +162,12 @@ def test_histograms_are_those_of_numpy_of_the_rounded_values(tmp_path: Path, cas
         (lambda text: text + "9,1,\n", (), "column 'los': missing; fill it in, or leave such rows out with --missing"),
         (lambda text: text + "9,1,48213x\n", (), "not a number"),
         (lambda text: "id,cost,los\n", (), "no rows"),
+        (lambda text: text.replace(",", ";"), (), "say how the file is written, as in --csv semicolon"),
+        (
+            lambda text: text.replace(",", ";") + "9;1;48213.5\n",
+            ("--csv", "semicolon"),
+            "not written with a decimal comma",
+        ),
         (lambda text: text, ("--column", "cots"), "no column 'cots'; did you mean cost?"),
     ],
 )

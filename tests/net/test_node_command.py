@@ -268,6 +268,8 @@ CASES: list[Case] = [
     ("a word", value("thirty-one"), "line 1: not a number"),
     ("a mistyped number", value(VALUE + "O"), "line 1: not a number"),
     ("a comma for a point", value("31,337"), "line 1: the comma may be a decimal comma"),
+    ("a point for a comma", both(value("31.337"), give(csv="semicolon")), "line 1: not written with a decimal comma"),
+    ("no form of a file", give(csv="comma"), "--csv: give semicolon, or such words"),
     ("two numbers", value("31\n32\n"), "2 numbers for p1"),
     ("not a number", value("nan"), "not a finite number"),
     ("infinity", value("-inf"), "not a finite number"),
@@ -425,7 +427,7 @@ def test_no_option_takes_a_value_or_a_seed() -> None:
     assert names == {
         "--charter", "--name", "--key", "--value-file", "--value-command", "--state",
         "--listen", "--metrics", "--explore", "--out", "--ledger", "--despite-ledger", "--prior", "--log", "--json",
-        "--column", "--missing", "--dp", "--save",
+        "--column", "--missing", "--csv", "--dp", "--save",
     }  # fmt: skip
     assert not any(isinstance(parameter, click.Argument) or parameter.envvar for parameter in command.params)
 

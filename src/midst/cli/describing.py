@@ -22,8 +22,8 @@ from midst.statistics import parse_statistics, split_names
 from midst.system import streams
 
 _OWN = {
-    *("graph", "nodes", "seed", "values", "pooled", "values_dir", "columns", "missing", "statistics", "bounds"),
-    *("resolution", "method", "arity", "spacing", "plot", "as_json", "prior"),
+    *("graph", "nodes", "seed", "values", "pooled", "values_dir", "columns", "missing", "dialect", "statistics"),
+    *("bounds", "resolution", "method", "arity", "spacing", "plot", "as_json", "prior"),
 }
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from midst.cli.options import offer_names, refuse_given
+from midst.cli.options import CSV_OPTION, MISSING_OPTION, offer_names, refuse_given
 from midst.errors import Aborted, InputError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _A_FILE = click.Path(path_type=Path)
 _NOT_OF_ARRAYS = (
-    *("value_command", "columns", "missing", "metrics", "explore"),
+    *("value_command", "columns", "missing", "dialect", "metrics", "explore"),
     *("save", "despite_ledger", "least"),
 )
 _LAST_LOOK = 2.0  # seconds for a page to hear how it ended
@@ -56,7 +56,6 @@ Examples:
   get-salary | midst node --charter pay.toml --name alice --key keys/alice.key --json"""
 _VALUE_FILE = "Holds your value, a table of them, or arrays, readable by you alone. Default: standard input."
 _COLUMN = "Of a .csv, .tsv or .parquet file. Default: as the charter names them. Repeat."
-_MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATE = "Where the journal is kept. Default: $XDG_STATE_HOME/midst, or ~/.local/state/midst."
 _CONTRADICTED = "the totals leave no room for your own value: somebody lied about theirs; talk to the others"
 _SAVE = "Write your own record of the run, for midst audit; nothing of others is in it."
@@ -73,7 +72,8 @@ _PRIOR = "For the ledger's bits. Default: uniform between the charter's bounds, 
 @click.option("--value-file", type=_A_FILE, metavar="FILE", help=_VALUE_FILE)
 @click.option("--value-command", metavar="CMD", help="Prints your value; run without a shell.")
 @click.option("--column", "columns", multiple=True, metavar="NAME", help=_COLUMN)
-@click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
+@MISSING_OPTION
+@CSV_OPTION
 @click.option("--state", type=_A_FILE, metavar="DIR", help=_STATE)
 @click.option("--listen", metavar="HOST:PORT", help="Bind here, where that is not the charter's address.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /healthz there.")
@@ -94,6 +94,7 @@ def command(
     value_command: str | None,
     columns: tuple[str, ...],
     missing: Missing,
+    dialect: str | None,
     state: Path | None,
     listen: str | None,
     metrics: str | None,
@@ -116,6 +117,7 @@ def command(
     from midst.cli.node_status import Status
     from midst.cli.node_value import read_value
     from midst.cli.noise import require_promise
+    from midst.cli.values import parse_dialect
     from midst.net.charter import check_identity, split_address
     from midst.net.charter_files import read_charter
     from midst.net.identity.keys import load_identity
@@ -153,7 +155,7 @@ def command(
     if before is not None and _is_entered(charter, about_ledger["ledger"]):
         _show_again(charter, name, before, "your value was not read", charter_file, wanted, status.tell)
         return
-    value = read_value(charter, value_file, value_command, columns, missing, status.tell)
+    value = read_value(charter, value_file, value_command, columns, missing, parse_dialect(dialect), status.tell)
     setup = make_setup(charter, name, value, CertifiedNotary(charter, identity))
     if before is not None:
         account = _open_account(setup, **about_ledger)

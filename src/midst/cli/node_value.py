@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midst.cli.values import parse_numbers, read_numbers
-from midst.columns import Missing, read_columns
+from midst.columns import Dialect, Missing, read_columns
 from midst.errors import InputError
 from midst.net.charter import Charter
 from midst.types import Array
@@ -33,26 +33,27 @@ def read_value(
     shell: str | None,
     columns: tuple[str, ...],
     missing: Missing,
+    dialect: Dialect,
     tell: Tell,
 ) -> Array:
     """The private value; of a table, the columns that the charter names, or those asked for in their place."""
     if file is None or file.suffix.lower() not in _TABLES:
         if columns or missing != "refuse":
             raise InputError("--column and --missing are of a .csv, .tsv or .parquet file; give one as --value-file")
-        value = _read_plain(file, shell)
+        value = _read_plain(file, shell, dialect)
         return value if charter.columns else value.reshape(-1)
     if shell is not None:
         raise InputError("give --value-file or --value-command, not both")
     if not charter.has_lists:
         raise InputError(f"{file}: the charter is about one value of each; give a file with your own alone")
     wanted = columns or tuple(one.name for one in charter.columns)
-    found = read_columns(str(file), wanted, missing=missing, alone=True)
+    found = read_columns(str(file), wanted, missing=missing, dialect=dialect, alone=True)
     if found.dropped:
         tell("dropped", f"{found.dropped:,} of your rows have a missing value and were left out")
     return found.values
 
 
-def _read_plain(file: Path | None, shell: str | None) -> Array:
+def _read_plain(file: Path | None, shell: str | None, dialect: Dialect) -> Array:
     """The private value, from where it may come from; errors never repeat it.
 
     Raises:
@@ -61,10 +62,10 @@ def _read_plain(file: Path | None, shell: str | None) -> Array:
     if file is not None and shell is not None:
         raise InputError("give --value-file or --value-command, not both")
     if shell is not None:
-        return parse_numbers(_output(shell).splitlines(), "--value-command")
+        return parse_numbers(_output(shell).splitlines(), "--value-command", dialect)
     if file is None and sys.stdin.isatty():
         raise InputError("no value: give --value-file or --value-command, or pipe it in; never as an argument")
-    return read_numbers("-" if file is None else str(file), alone=True)
+    return read_numbers("-" if file is None else str(file), alone=True, dialect=dialect)
 
 
 def _output(shell: str) -> str:

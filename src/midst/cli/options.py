@@ -31,6 +31,20 @@ DEFINITION_HELP = """Of two answers, the one that is meant: the low one (inverte
 high one, or any point between them, by the iteration."""
 WIDTH_NAMES: tuple[Width, ...] = ("column", "page")  # as in `plots.style`
 WIDTH_HELP = "Of the picture: one column of a journal of two (3.5 in), or its page (7.16 in). Default: for a screen."
+MISSING_OPTION = click.option(
+    "--missing",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="Of rows with a missing value: refuse the file, or drop them.",
+)
+CSV_OPTION = click.option(
+    "--csv",
+    "dialect",
+    metavar="FORMAT",
+    help="""How a CSV or a text is written: semicolon, which separates, with decimal commas; or such words as
+"sep=tab decimal=, thousands=.". Default: commas separate, and points are the decimals.""",
+)
 _SWITCHES = {"true": True, "false": False}
 
 

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from midst.cli.options import (
+    CSV_OPTION,
     DEFINITION_HELP,
     DEFINITIONS,
     GRAPH_HELP,
+    MISSING_OPTION,
     WIDTH_HELP,
     WIDTH_NAMES,
     check_plot,
@@ -64,7 +66,6 @@ _DP = """Noise on every value first: gaussian:eps=1,delta=1e-5,bounds=0:100 or l
 paper's offset:sigma=0.1; or of a search on every total, of which nobody knows the whole: joint:eps=1,delta=1e-6."""
 _VALUES = "One number (or row of numbers) a line. Default: N(0, 1), drawn."
 _VALUES_DIR = "One file a participant, for --statistics: numbers, a CSV or a Parquet file; see --column."
-_MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _STATISTICS = """Find these of all values together, in one session: median, quartiles, iqr, p95, mean, sum, count,
 variance, std, mad, trimmed:0.1, winsorised:0.1, top:3, bottom:3, min, max, histogram:0,10,20."""
 _PRIOR = "For bits: of the ledger, of statistics, or of a page. Of these two by default: uniform between --bounds."
@@ -95,7 +96,8 @@ _A_FILE = click.Path(path_type=Path)
 @click.option("--pooled", is_flag=True, help="A line of --values is a node's list, of any length; by search.")
 @click.option("--values-dir", type=click.Path(), metavar="FOLDER", help=_VALUES_DIR)
 @click.option("--column", "columns", multiple=True, metavar="NAME", help="Of a CSV or Parquet file. Repeat.")
-@click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
+@MISSING_OPTION
+@CSV_OPTION
 @click.option("--statistics", metavar="NAME,…", help=_STATISTICS)
 @click.option("--weights", type=click.Path(), metavar="FILE|-", help="One number a line. Default: 1 each.")
 @click.option("--objective", type=click.Choice(OBJECTIVES), help="What to find. Default: the median.")
@@ -139,6 +141,7 @@ def command(
     values_dir: str | None,
     columns: tuple[str, ...],
     missing: Missing,
+    dialect: str | None,
     statistics: str | None,
     weights: str | None,
     objective: str | None,
@@ -165,13 +168,14 @@ def command(
     **parameters: Any,
 ) -> None:
     """Find a median, a quantile, a mean, or many statistics at once, over a graph."""
-    from midst.cli.values import read_parties, read_values
+    from midst.cli.values import parse_dialect, read_parties, read_values
     from midst.protocol.noise import JointNoise
 
+    reading: dict[str, Any] = {"columns": columns, "missing": missing, "dialect": parse_dialect(dialect)}
     if statistics is not None:
         from midst.cli.describing import describe_parties
 
-        parties = read_parties(values, values_dir, pooled, nodes, columns, missing)
+        parties = read_parties(values, values_dir, pooled, nodes, **reading)
         describe_parties(parties, statistics, graph, seed, bounds, resolution, plot, as_json)
         return
     if values_dir is not None:
@@ -187,7 +191,7 @@ def command(
     seed = secrets.randbits(32) if seed is None else seed
     with phases(show="-" not in (values, weights)) as say:
         say("reading")
-        numbers = read_values(values, pooled, nodes, columns, missing)
+        numbers = read_values(values, pooled, nodes, **reading)
         noiseless = _read_problem(graph, nodes, numbers, weights, seed, public, say)
     names = BOTH if method == "both" else (method or _default_method(noiseless),)
     if method == "paper":

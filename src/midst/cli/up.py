@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from midst.cli.options import offer_graphs, parse_bounds, read_graph
+from midst.cli.options import CSV_OPTION, MISSING_OPTION, offer_graphs, parse_bounds, read_graph
 from midst.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ Examples:
   midst up --graph complete --values values.txt --quantile 0.9 --json
   midst up --graph ring --values-dir sites --column los --statistics median,mean --bounds 0:365 --resolution 1"""
 _VALUES = "One number (or row of numbers) a line. Default: N(0, 1), drawn."
-_MISSING = "Of rows with a missing value: refuse the file, or drop them."
 _VERIFY = "Whether everybody proves its votes in a search. Default: up to 50 nodes."
 _DP = "Search: noise on every total, such that all that is told is differentially private: eps=1,delta=1e-6."
 _OUT = "Write the answer with everybody's signature; with its charter beside it, for midst verify."
@@ -58,7 +57,8 @@ _LAST_LOOK = 600.0  # seconds the page stays after the end, unless interrupted
 @click.option("--values", type=click.Path(), metavar="FILE|-", help=_VALUES)
 @click.option("--values-dir", type=click.Path(), metavar="FOLDER", help="One file a node, for --statistics.")
 @click.option("--column", "columns", multiple=True, metavar="NAME", help="Of a CSV or Parquet file. Repeat.")
-@click.option("--missing", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True, help=_MISSING)
+@MISSING_OPTION
+@CSV_OPTION
 @click.option("--statistics", metavar="NAME,…", help="Find these of all values together, by search: median,p95,mean …")
 @click.option("--seed-values", type=click.IntRange(min=0), metavar="S", help="Repeats the drawn values and graph.")
 @click.option("--objective", type=click.Choice(["median", "maximum", "minimum", "mean"]), help="Default: the median.")
@@ -82,6 +82,7 @@ def command(
     values_dir: str | None,
     columns: tuple[str, ...],
     missing: Missing,
+    dialect: str | None,
     statistics: str | None,
     seed_values: int | None,
     objective: str | None,
@@ -104,19 +105,21 @@ def command(
 
     from midst.cli.noise import require_promise
     from midst.cli.options import refuse_given
+    from midst.cli.values import parse_dialect
     from midst.net.local import make_party, unanimous
     from midst.statistics import split_names
 
     seed = secrets.randbits(32) if seed_values is None else seed_values
     rng = np.random.default_rng(seed)
     asked: dict[str, Any] = {}
+    reading: dict[str, Any] = {"columns": columns, "missing": missing, "dialect": parse_dialect(dialect)}
     numbers: Array | list[Array]
     if statistics is not None:
         if objective is not None or quantile is not None:
             raise InputError("--statistics says all that is to be found; leave out --objective and --quantile")
         if method != "search":
             raise InputError("--statistics are found by search; leave --method out")
-        network, numbers, asked = _read_tables(graph, values, values_dir, pooled, nodes, columns, missing, rng)
+        network, numbers, asked = _read_tables(graph, values, values_dir, pooled, nodes, reading, rng)
         asked["statistics"] = split_names(statistics)
         pooled = False
         _check_picture(plot, explore)
@@ -124,7 +127,7 @@ def command(
         which = "--plot" if values_dir is None else "--values-dir"
         raise InputError(f"{which} is for --statistics, such as --statistics median,mean")
     else:
-        network, numbers = _read(graph, nodes, values, pooled, rng, columns, missing)
+        network, numbers = _read(graph, nodes, values, pooled, rng, reading)
     if objective is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
     if pooled and method != "search":
@@ -201,14 +204,13 @@ def _read_tables(
     folder: str | None,
     pooled: bool,
     nodes: int | None,
-    columns: tuple[str, ...],
-    missing: Missing,
+    reading: dict[str, Any],
     rng: np.random.Generator,
 ) -> tuple[Graph, list[Array], dict[str, Any]]:
     """The graph, everybody's rows, and what the charter says of their columns."""
     from midst.cli.values import read_parties, tell_dropped
 
-    parts = read_parties(values, folder, pooled, nodes, columns, missing)
+    parts = read_parties(values, folder, pooled, nodes, **reading)
     tell_dropped(sum(part.dropped for part in parts))
     names = next((part.names for part in parts if part.names), ())
     if not names and parts[0].values.shape[1] > 1:
@@ -222,13 +224,12 @@ def _read(
     values: str | None,
     pooled: bool,
     rng: np.random.Generator,
-    columns: tuple[str, ...],
-    missing: Missing,
+    reading: dict[str, Any],
 ) -> tuple[Graph, Array | list[Array]]:
     """The graph, and a value a node; drawn where they are not given."""
     from midst.cli.values import read_values
 
-    numbers = read_values(values, pooled, nodes, columns, missing)
+    numbers = read_values(values, pooled, nodes, **reading)
     graph = read_graph(spec, nodes if numbers is None else len(numbers), rng)
     if numbers is None:
         return graph, rng.standard_normal(graph.n)
