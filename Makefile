@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
 
-.PHONY: demo test first-hour coverage lint bench docs linkcheck torture mutants flower dist clean
+.PHONY: demo test first-hour coverage lint simnet bench docs linkcheck torture mutants flower dist clean
 
 demo: $(VENV)/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
@@ -25,6 +25,9 @@ lint: $(VENV)/.dev  ## style, and types, strictly
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+simnet: $(VENV)/.dev  ## the network's code on a network that fails, with liars; SEEDS=17 LIARS=0 for others
+	$(BIN)/python -m tests.simnet --seeds $(or $(SEEDS),0:200) --liars $(or $(LIARS),1) --workers 2
 
 bench: $(VENV)/.dev  ## speed and rounds as ratios measured in one run; writes bench/results/
 	$(BIN)/python -m bench.engines
