@@ -10,7 +10,7 @@ first few searches of every kind are done once more by participants with masks, 
   Bits: mean over those who do not hold the answer, by the cells that were made public, the answer's left out:
   Σ (n_c / n) log2((n_c / n) / P_c), P_c the prior probability of a cell.
 - `sizes`: the same by rank, three thresholds a probe, whatever the number of participants.
-- `hard`: data that is not spread evenly over its bounds, or has none.
+- `hard`: data that is not spread evenly over its bounds, or has none. The limit is what no search can exceed.
 - `rounds`: to the exact answer: the paper's iteration finished by a search, against a search from the start, against
   the plain iteration until it stays within 1e-6 ("stays", because the error oscillates), and against the count that
   midst had before. c = 1; medians.
@@ -68,7 +68,7 @@ def search(values: Array, bounds: Bounds | None, method: Search, again: bool) ->
     one = Problem(graphs.complete(len(values), listed=False), values, bounds=bounds)
     state, steps = search_values(rules_of(one, method), one.value_keys, one.value_weights)
     assert state.value(0) == np.sort(values)[(len(values) - 1) // 2]
-    assert state.steps == len(steps)
+    assert state.steps == len(steps) <= state.rules.most_probes
     if again:
         full = Problem(graphs.complete(len(values)), values, bounds=bounds)
         masked = solve(full, method, engine="reference")
@@ -165,7 +165,12 @@ def over_hard(quick: bool) -> Iterator[Row]:
                 for run in range(runs)
             ]
             row[f"K = {arity}: mean, most"] = f"{np.mean(probes):.1f}, {max(probes)}"
-        yield row | {"runs": len(HARD_SIZES) * runs}
+        yield row | {"limit at K = 3": limit(HARD_SIZES[-1], Search()), "runs": len(HARD_SIZES) * runs}
+
+
+def limit(n: int, method: Search) -> int:
+    """What no search among n exceeds."""
+    return rules_of(Problem(graphs.complete(n, listed=False), np.zeros(n)), method).most_probes
 
 
 # Rounds

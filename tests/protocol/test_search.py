@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from search_strategies import SPACINGS, Case, Participant, cases, most_probes, own_values, play, rules_of
+from search_strategies import SPACINGS, Case, Participant, cases, own_values, play, rules_of
 from searches import search_trace
 
 from midst import InputError
@@ -279,7 +279,7 @@ def test_roundest_by_hand(low, high, expected):
 @pytest.mark.parametrize("spacing", SPACINGS)
 def test_most_probes_is_what_the_specification_says(spacing):
     rules = Rules(Floats(), (first_bracket(Floats(), None),), 1000, 1, (Goal(0, (500,)),), 3, spacing)
-    assert most_probes(rules) == 32 + 6 + (len(SPACING_ORDERS[spacing]) - 1) * 10 + 2 + 32
+    assert rules.most_probes == 32 + 6 + (len(SPACING_ORDERS[spacing]) - 1) * 10 + 2 + 32
 
 
 def test_resolution_makes_ties():

@@ -152,6 +152,16 @@ class Rules:
         largest: int = self.total * (high - low) ** goal.power
         return max(1, -(-largest.bit_length() // 64))
 
+    @property
+    def most_probes(self) -> int:
+        """No search of one answer takes more, the finishing sum included."""
+        by_key = 0
+        while (self.arity + 1) ** by_key < MODULUS:
+            by_key += 1
+        others = (len(SPACING_ORDERS[self.spacing]) - 1) * self.total.bit_length()
+        alone = by_key + TIE_PROBES + others + 2 + by_key  # once more where a liar's sum is no answer
+        return alone * (2 if self.centres else 1) + bool(self.sums)  # of which some wait for the last rank
+
 
 @dataclass(frozen=True)
 class Cells:
