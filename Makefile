@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt
 
-.PHONY: demo test first-hour coverage lint bench docs linkcheck torture mutants flower dist clean
+.PHONY: demo test quick first-hour coverage lint simnet bench docs linkcheck torture mutants flower dist clean
 
 demo: $(VENV)/.run  ## a median over 15 nodes, by both methods: results, who was exposed, and a picture
 	$(BIN)/midst run --graph rgg --nodes 15 --seed 7 --bounds -3:3 --method both --plot demo.png
@@ -12,6 +12,15 @@ demo: $(VENV)/.run  ## a median over 15 nodes, by both methods: results, who was
 
 test: $(VENV)/.dev $(VENV)/.chromium  ## the whole test-suite
 	$(BIN)/python -m pytest -n auto
+
+QUICK := tests/protocol tests/engines/test_contract.py tests/cli/test_main.py \
+  $(patsubst %,tests/net/test_%.py,charter wire journal peer gossip session) \
+  $(patsubst %,tests/test_%.py,first_answers solving rooms exported_members docs) \
+  'tests/net/test_processes.py::test_everybody_prints_the_exact_median[ring-5-search]' \
+  $(wildcard tests/test_capabilities.py tests/goldens)
+
+quick: lint  ## lint, and the tests that a change needs most: a minute and a half
+	$(BIN)/python -m pytest -n auto $(QUICK) -k 'not test_build_without_warnings and not test_cells_run'
 
 first-hour: $(VENV)/.dev  ## every command of README and docs, in a new environment that has what `make demo` brings and no more
 	rm -rf .first-hour
@@ -25,6 +34,9 @@ lint: $(VENV)/.dev  ## style, and types, strictly
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+simnet: $(VENV)/.dev  ## the network's code on a network that fails, with liars; SEEDS=17 LIARS=0 for others
+	$(BIN)/python -m tests.simnet --seeds $(or $(SEEDS),0:200) --liars $(or $(LIARS),1) --workers 2
 
 bench: $(VENV)/.dev  ## speed and rounds as ratios measured in one run; writes bench/results/
 	$(BIN)/python -m bench.engines

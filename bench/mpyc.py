@@ -15,7 +15,7 @@ is asserted.
   interpreters, imports, handshakes, and midst's goodbyes too.
 - CPU: seconds of all parties together in that time; on a machine that others use too, look at these ratios.
 - Bytes: that a party sends and receives, on average, from the first to the last, handshakes and TLS included; counted
-  at the sockets by `midst/baselines/counted.py` for both.
+  at the sockets by `peers/counted.py` for both.
 - What is compared runs in turn, several times; medians.
 
 MPyC is slower without gmpy2. Where both are not here, they are installed into a virtual environment in a temporary
@@ -35,19 +35,15 @@ from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import trustme
+from bench.peers.processes import Row, ask_all, until_done
 from bench.tables import make_parser, parse, run_parts
 
 from midst import graphs
-from midst.baselines.processes import ask_all, until_done
-from midst.baselines.secret_sharing import run_parties
 from midst.graphs import Graph
-from midst.net.local import Party, make_party
-
-Row = dict[str, Any]
+from midst.net.local import Party, hold_ports, make_party
 
 HERE = Path(__file__).parent
 CHARTER = "charter.toml"
@@ -127,8 +123,14 @@ def an_interpreter(given: str | None) -> Iterator[str | None]:
 
 def run_mpyc(python: str, numbers: tuple[str, int], values: Sequence[float]) -> Row:
     """A median by MPyC with mutual TLS, every party a process."""
-    certify = partial(make_certificates, parties=len(values))
-    return run_parties(python, numbers, PER_UNIT, ["--ssl"], certify, values)
+    kind, bits = numbers
+    with tempfile.TemporaryDirectory() as name, hold_ports(len(values)) as ports:
+        folder = Path(name)
+        make_certificates(folder, len(values))
+        addresses = [word for port in ports for word in ("-P", f"127.0.0.1:{port}")]
+        program = [str(HERE / "peers" / "party.py"), kind, str(bits), repr(PER_UNIT)]
+        commands = [[*program, "--no-log", "--ssl", *addresses, "-I", str(i)] for i in range(len(values))]
+        return ask_all(python, commands, values, folder)
 
 
 def make_certificates(folder: Path, parties: int) -> None:

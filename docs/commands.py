@@ -1,4 +1,4 @@
-"""What the commands say of themselves, read from click once: as pages of the documentation, and as man pages.
+"""What the commands say of themselves, read from click: the pages of the documentation.
 
 Rules:
 - Nothing is kept here by hand: names, usage, text, options, examples and exit codes are those of `midst … --help`.
@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import click
 
-from midst._version import __version__
 from midst.cli import COMMANDS, EXIT_CODES, main
 
 
@@ -169,44 +168,3 @@ def _code(word: str) -> str:
         case ["midst", name, *_]:
             return f"[`{word}`]({name}.md)"
     return f"`{word}`"
-
-
-# Man pages
-
-
-def make_manuals() -> dict[str, str]:
-    """Every man page by its file name, as roff of ASCII alone, which every reader of man pages can read."""
-    found = {one.path.replace(" ", "-"): one for one in read_commands().all()}
-    return {f"{name}.1": "\n".join(_manual(name, one)) + "\n" for name, one in found.items()}
-
-
-def _manual(name: str, command: Command) -> Iterator[str]:
-    yield f'.TH {_roff(name.upper())} 1 "" "midst {__version__}" "midst"'
-    yield f".SH NAME\n{_roff(name)} \\- {_roff(command.summary.rstrip('.'))}"
-    yield f".SH SYNOPSIS\n.B {_roff(command.path)}\n{_roff(command.usage.removeprefix(command.path).strip())}"
-    yield ".SH DESCRIPTION\n" + "\n.PP\n".join(map(_roff, command.text))
-    if command.options:
-        yield ".SH OPTIONS"
-    for one in command.options:
-        names, what = re.fullmatch(r"((?:--?[\w-]+(?:, | / )?)+) ?(.*)", one.names).groups()
-        yield f'.TP\n.BI "{_roff(names)}" " {_roff(what)}"' if what else f".TP\n.B {_roff(names)}"
-        yield _roff(" ".join([one.text, *(f"[{extra}]" for extra in one.extra)]).strip()) or r"\&"
-    if command.commands:
-        yield ".SH COMMANDS"
-    for one in command.commands:
-        yield f".TP\n.BR {_roff(one.path.replace(' ', '-'))} (1)\n{_roff(one.summary)}"
-    if command.examples:
-        yield ".SH EXAMPLES"
-    for head, code in command.examples:
-        yield from [] if head.startswith("Example") else [f"{_roff(head)}:"]
-        yield ".RS 4\n.nf\n" + "\n".join(map(_roff, code.splitlines())) + "\n.fi\n.RE"
-    yield '.SH "EXIT STATUS"'
-    yield from (f".TP\n.B {code}\n{_roff(told)}" for code, told in EXIT_CODES.items())
-    if "-" in name:
-        yield f'.SH "SEE ALSO"\n.BR {_roff(name.rpartition("-")[0])} (1)'
-
-
-def _roff(text: str) -> str:
-    text = text.replace("\\", "\\e").replace("-", "\\-")
-    text = "".join(each if each.isascii() else f"\\[u{ord(each):04X}]" for each in text)
-    return f"\\&{text}" if text.startswith((".", "'")) else text

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
+from simnet.disk import Crash
+
 from midst.net import journal
-from midst.simnet.disk import Crash
 
 
 class Watch:

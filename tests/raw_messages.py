@@ -39,12 +39,11 @@ from midst.privacy.trace_reader import TraceReader
 from midst.privacy.tracking import track
 from midst.privacy.views import SHORTEST, View, view_of_search
 from midst.problems import Problem
-from midst.protocol.commitments import ORDER
+from midst.protocol.commitments import ORDER, SCALAR_BYTES, decode_scalars
 from midst.protocol.masks import add_up, split
 from midst.protocol.message import Message
 from midst.protocol.search import Rules, SearchState, SearchStep, widths
 from midst.protocol.statements import Statement
-from midst.protocol.votes import masked_numbers
 from midst.system import Parameters
 from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Bools
@@ -159,7 +158,8 @@ class Messages:
             if all(len(each.content) == 8 * sum(wide) for each in said):
                 totals = add_up((each.numbers for each in said), wide)
             else:
-                columns = zip(*(masked_numbers(each.content, len(wide)) for each in said), strict=True)
+                ends = (each.content[-2 * SCALAR_BYTES * len(wide) :] for each in said)  # numbers and blindings
+                columns = zip(*(decode_scalars(end)[::2] for end in ends), strict=True)
                 totals = split((sum(column) % ORDER for column in columns), wide)
             steps.append(SearchStep(search.question, totals))
             search = search.fold(totals)

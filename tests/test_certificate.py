@@ -13,7 +13,7 @@ from problem_strategies import problems
 
 from midst import Mean, NotCertified, Problem, Quantile, graphs, solve
 from midst.methods import After, Certified, Consensus
-from midst.protocol.certificate import Prover, lie_within, residual_bounds
+from midst.protocol.certificate import Prover, lie_within, residual_bound
 
 
 def right_answers(problem):
@@ -102,7 +102,7 @@ def test_residual_bounds_are_bounds(edges, x, c):
     z = mirror - c * (x + far) + z * 1e-13  # nearly nothing is left
     sign = np.where(np.arange(len(z)) % 2, -1.0, 1.0)
     z, mirror = np.where(sign > 0, z, mirror), np.where(sign > 0, mirror, z)
-    bounds = residual_bounds(z, mirror, sign, np.array(x), far, np.array(c), np.array(c * len(z)))
+    bounds = residual_bound(z, mirror, sign, x, far, c, c)
     for k, bound in enumerate(bounds.tolist()):
         near, other = Fraction(z[k]) - Fraction(mirror[k]), Fraction(x) + Fraction(far[k])
         assert Fraction(bound) >= abs(int(sign[k]) * near + Fraction(c) * other)
@@ -114,7 +114,7 @@ def test_residual_bounds_make_up_for_the_rounding_of_x(s, curvature, degree):
     c, none = 1e-9, np.zeros(degree)
     weight = curvature + c * degree
     x = curvature * s / weight
-    bounds = residual_bounds(none, none, np.ones(degree), np.array(x), none, np.array(c), np.array(weight))
+    bounds = residual_bound(none, none, np.ones(degree), x, none, c, weight / degree)
     room = sum(Fraction(bound) - abs(Fraction(c) * Fraction(x)) for bound in bounds.tolist())
     assert room >= abs(Fraction(weight) * Fraction(x) - Fraction(curvature) * Fraction(s))
 

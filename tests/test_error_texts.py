@@ -13,7 +13,7 @@ import midst
 from midst.cli import main
 from midst.errors import InputError, closest
 from midst.graphs import make
-from midst.net.charter_files import parse_charter
+from midst.net.charter_files import parse_invitation
 from midst.privacy.priors import parse_prior
 
 ROOT = Path(midst.__file__).parent
@@ -132,15 +132,15 @@ PEOPLE = "".join(
 )
 def test_a_charter_says_what_was_meant(text, said):
     with pytest.raises(InputError, match=re.escape(said)):
-        parse_charter(text, "c.toml")
+        parse_invitation(text, "c.toml")
 
 
 def test_a_participant_that_was_meant():
-    charter = parse_charter(CHARTER + PEOPLE, "c.toml")
+    charter = parse_invitation(CHARTER + PEOPLE, "c.toml").charter
     with pytest.raises(InputError, match=r"alcie is no participant; the charter has alice, .*; did you mean alice\?"):
         charter.number("alcie")
     with pytest.raises(InputError, match=r"crol is no participant; .*; did you mean carol\?"):
-        parse_charter(CHARTER.replace('["carol", "alice"]', '["crol", "alice"]') + PEOPLE, "c.toml")
+        parse_invitation(CHARTER.replace('["carol", "alice"]', '["crol", "alice"]') + PEOPLE, "c.toml")
 
 
 def test_words_of_the_field():

@@ -80,7 +80,8 @@ def test_simulations(foreign, tmp_path):
     assert "search" in foreign("plan", *"--graph ring --nodes 5 --bounds 0:1".split()).stdout
     (tmp_path / "spec.toml").write_text('runs = 2\n[grid]\ngraph = ["ring"]\nn = [5]\n')
     foreign("sweep", "spec.toml", "--out", "results", "--workers", "2")
-    assert "2 ended with the answer" in foreign("simnet", "--seeds", "0:2", "--method", "search").stdout
+    simnet = f"import sys; sys.path.append({str(HERE)!r}); from simnet.__main__ import main; main(['--seeds', '0:2'])"
+    assert "2 ended with the answer" in foreign("-c", simnet).stdout
 
 
 def test_a_ledger(foreign, tmp_path):

@@ -12,7 +12,7 @@ import midst
 ROOT = Path(midst.__file__).parent
 ORDER = """
     _version errors machine types files workers rows frames progress columns graphs objectives robust protocol normals
-    problems system methods algorithms statistics disclosure trace result recorder net simnet privacy engines dp solving
+    problems system methods algorithms statistics disclosure trace result recorder net privacy engines dp solving
     contracts describing federated baselines plots studies explorer cli __main__
 """.split()
 SIDEWAYS = {

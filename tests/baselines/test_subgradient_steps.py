@@ -10,10 +10,32 @@ from hypothesis import strategies as st
 from midst import Problem, graphs
 from midst.algorithms import run_algorithm
 from midst.baselines.grid import make_grid
-from midst.baselines.subgradient import Subgradient, averaging, read_bounds, run_subgradient, send_all, step_size
+from midst.baselines.subgradient import averaging, read_bounds, run_subgradient, send_all, step_size
 from midst.privacy.priors import Normal, Uniform
 
 KINDS = st.sampled_from(("ring", "rgg", "complete", "star", "tree"))
+
+
+class Subgradient:
+    """The steps of one node; a state is t and x."""
+
+    name = "subgradient"
+
+    def begin(self, local, rng):
+        x = float(local.centre)
+        return (0, x), dict.fromkeys(local.neighbours, x)
+
+    def step(self, local, state, inbox, rng):
+        t, x = state
+        degree = local.graph.degree
+        moved = x
+        for j, other in inbox.items():
+            moved += (other - x) / (1 + max(degree[local.node], degree[j]))
+        moved -= step_size(t, float(local.scale)) * float(np.sign(x - float(local.value)))
+        return (t + 1, float(moved)), dict.fromkeys(local.neighbours, float(moved))
+
+    def estimate(self, state):
+        return state[1]
 
 
 def make_problem(kind, n, seed, bounds=(0, 100)):

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from midst.cli import main
 from midst.net.charter import Charter
-from midst.net.charter_files import parse_charter, read_charter, read_invitation
+from midst.net.charter_files import parse_invitation, read_charter, read_invitation
 from midst.net.identity import certificates, keys
 
 SECRET = "31337.4242"
@@ -35,7 +35,7 @@ def write(*arguments: str, people: tuple[str, ...] = PEOPLE) -> Charter:
     done = invoke(*NEW, *arguments, *people)
     assert done.exit_code == 0, done.stderr
     assert "error" not in done.stderr
-    return parse_charter(done.stdout, "stdout")
+    return parse_invitation(done.stdout, "stdout").charter
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -120,11 +120,11 @@ def test_every_option_reaches_the_charter() -> None:
 
 def test_options_of_a_search_reach_the_charter() -> None:
     done = invoke(*SEARCH, "--graph", "ring", "--pooled", "--arity", "2", "--spacing", "0,10.5,20", *PEOPLE)
-    charter = parse_charter(done.stdout, "stdout")
+    charter = parse_invitation(done.stdout, "stdout").charter
     assert (charter.method, charter.bounds, charter.pooled) == ("search", None, True)
     assert (charter.arity, charter.spacing) == (2, (0.0, 10.5, 20.0))
     done = invoke(*SEARCH, "--graph", "ring", "--definition", "averaged_inverted_cdf", "--resolution", "0.01", *PEOPLE)
-    charter = parse_charter(done.stdout, "stdout")
+    charter = parse_invitation(done.stdout, "stdout").charter
     assert (charter.definition, charter.resolution, charter.spacing) == ("averaged_inverted_cdf", 0.01, "rank")
 
 
@@ -169,7 +169,7 @@ def test_an_at_sign_in_a_file_name() -> None:
 
 def test_from_an_old_charter_only_the_session_differs() -> None:
     done = invoke("new", "--from", "old.toml", "--session", "s-2")
-    new, old = parse_charter(done.stdout, "stdout"), read_charter("old.toml")
+    new, old = parse_invitation(done.stdout, "stdout").charter, read_charter("old.toml")
     assert new.session == "s-2"
     assert new.digest != old.digest
     digests = old.field_digests
@@ -183,7 +183,7 @@ def test_from_an_old_charter_with_changes() -> None:
         "new", "--from", "old.toml", "--session", "s-2", *options, "--edge", "alice-bob", "--edge", "a-b:alice",
         "--renew", renewed.certificate_file, "--add", "a-b.crt@d.example.org:1",
     )  # fmt: skip
-    new = parse_charter(done.stdout, "stdout")
+    new = parse_invitation(done.stdout, "stdout").charter
     assert new.names == ("alice", "bob", "carol", "a-b")
     assert new.participants[1].fingerprint == renewed.fingerprint
     assert new.participants[1].address == "bob.example.org:7001"
@@ -207,14 +207,14 @@ def test_who_leaves_takes_its_edges_along_and_who_comes_brings_some() -> None:
         one.name: one.fingerprint for one in new.participants
     }
     back = invoke("new", "--from", "more.toml", "--session", "s-3", "--remove", "a-b", "--graph", "path")
-    assert parse_charter(back.stdout, "stdout").names == ("alice", "bob", "b-a")
+    assert parse_invitation(back.stdout, "stdout").charter.names == ("alice", "bob", "b-a")
 
 
 def test_the_certificates_are_in_the_file_and_in_no_digest() -> None:
     text = Path("old.toml").read_text()
     assert text.count("BEGIN CERTIFICATE") == 3
     bare = text[: text.index("[certificates]")]
-    assert parse_charter(bare, "bare").digest == read_charter("old.toml").digest
+    assert parse_invitation(bare, "bare").charter.digest == read_charter("old.toml").digest
     Path("bare.toml").write_text(bare)
     done = invoke("new", "--from", "bare.toml", "--session", "s-2", "--renew", "bob.crt")
     assert list(read_invitation(_file(done.stdout)).certificates) == ["bob"], "of as many as are known"
@@ -268,7 +268,7 @@ def test_from_a_quantile_to_a_median_and_back() -> None:
     Path("q.toml").write_text(invoke("new", "--from", "old.toml", "--session", "s-2", "--quantile", "0.9").stdout)
     assert (read_charter("q.toml").objective, read_charter("q.toml").quantile) == ("quantile", 0.9)
     done = invoke("new", "--from", "q.toml", "--session", "s-3", "--objective", "median", "--bounds", "-1:1")
-    again = parse_charter(done.stdout, "stdout")
+    again = parse_invitation(done.stdout, "stdout").charter
     assert (again.objective, again.quantile, again.bounds) == ("median", None, (-1.0, 1.0))
 
 
@@ -277,12 +277,12 @@ def test_from_one_method_to_the_other() -> None:
     options = ("--sigma", "0.3", "--c", "2", "--arity", "2", "--tolerance", "1e-5")
     Path("c.toml").write_text(invoke("new", "--from", "old.toml", "--session", "s-2", *options).stdout)
     done = invoke("new", "--from", "c.toml", "--session", "s-3", "--method", "search", "--pooled")
-    found = parse_charter(done.stdout, "stdout")
+    found = parse_invitation(done.stdout, "stdout").charter
     assert (found.method, found.arity, found.sigma, found.c, found.tolerance) == ("search", 2, None, None, 1e-6)
     Path("s.toml").write_text(done.stdout)
-    back = parse_charter(
+    back = parse_invitation(
         invoke("new", "--from", "s.toml", "--session", "s-4", "--method", "consensus").stdout, "stdout"
-    )
+    ).charter
     assert (back.method, back.pooled, back.bounds) == ("consensus", False, (0.0, 100.0))
 
 

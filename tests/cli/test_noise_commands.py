@@ -14,7 +14,7 @@ from midst.cli import main
 from midst.dp import ledger as module
 from midst.dp.ledger import Ledger
 from midst.net.charter import Charter
-from midst.net.charter_files import parse_charter
+from midst.net.charter_files import parse_invitation
 from midst.net.identity import keys
 
 SPEC = "eps=1,delta=1e-6,colluders=1"
@@ -50,7 +50,7 @@ def new(people: list[str], *options: object) -> Charter:
     line = ("charter", "new", "--session", "s", "--method", "search", "--graph", "ring", "--pooled")
     done = invoke(*line, *options, *people)
     assert done.exit_code == 0, done.stderr
-    return parse_charter(done.stdout, "stdout")
+    return parse_invitation(done.stdout, "stdout").charter
 
 
 # midst charter
@@ -93,7 +93,7 @@ def test_a_charter_from_another_one_settles_its_noise_anew(people: list[str], tm
     def again(*options: object) -> Charter:
         done = invoke("charter", "new", "--from", old, "--session", "t", *options)
         assert done.exit_code == 0, done.stderr
-        return parse_charter(done.stdout, "stdout")
+        return parse_invitation(done.stdout, "stdout").charter
 
     finer = again("--resolution", "0.001")
     assert finer.noise is not None

@@ -14,7 +14,7 @@ from midst.cli import main
 from midst.cli.values import parse_dialect
 from midst.columns import Dialect
 from midst.errors import InputError
-from midst.net.charter_files import parse_charter
+from midst.net.charter_files import parse_invitation
 from midst.net.identity import keys
 
 
@@ -179,11 +179,11 @@ def new(people: list[str], *options: object) -> Result:
 def test_a_charter_has_statistics_columns_and_rules(people: list[str], tmp_path: Path) -> None:
     options = ("--statistics", "median,mean,histogram:0,10,20", "--column", "los=0:60", "--column", "cost=0:9000")
     done = new(people, *options, "--resolution", 0.5, "--disclosure", "values=100,share=0.5,support=1")
-    charter = parse_charter(done.stdout, "stdout")
+    charter = parse_invitation(done.stdout, "stdout").charter
     assert charter.statistics == ("median", "mean", "histogram:0,10,20")
     assert [(one.name, one.bounds) for one in charter.columns] == [("los", (0.0, 60.0)), ("cost", (0.0, 9000.0))]
     assert (charter.disclosure.values, charter.disclosure.share, charter.disclosure.participants) == (100, 0.5, 3)
-    assert parse_charter(charter.to_toml(), "again").digest == charter.digest
+    assert parse_invitation(charter.to_toml(), "again").charter.digest == charter.digest
     (tmp_path / "c.toml").write_text(done.stdout)
     shown = invoke("charter", "show", tmp_path / "c.toml").stdout
     assert "the median, mean, histogram:0,10,20 of los, cost of 3 participants" in shown
@@ -222,5 +222,6 @@ def test_a_charter_that_cannot_be_is_refused(people: list[str], options: tuple[s
 
 
 def test_the_same_statistics_in_another_order_are_another_charter(people: list[str]) -> None:
-    one, other = (parse_charter(new(people, "--statistics", names).stdout, "c") for names in ("min,max", "max,min"))
+    texts = [new(people, "--statistics", names).stdout for names in ("min,max", "max,min")]
+    one, other = (parse_invitation(text, "c").charter for text in texts)
     assert one.digest != other.digest

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from search_strategies import KINDS, SPACINGS, cases, data, play, rules_of
 
 from midst.engines import searching
-from midst.engines.searching import roundest_of, search_runs, search_values
-from midst.protocol.keys import Floats, first_bracket, make_keys
+from midst.engines.searching import roundest_of, search_prepared, search_values
+from midst.protocol.keys import SIGN, Floats, first_bracket, make_keys
 from midst.protocol.search import Cells, Goal, roundest
 from midst.trace import places_of, probes_of
 
@@ -66,6 +66,16 @@ def test_places_of_one_coordinate_may_be_flat():
     assert places.shape == (4,)
     assert places[1] < places[2] == places[3]
     assert sorted(places) == sorted(places.tolist(), key=int)
+
+
+def search_runs(kind, keys, a, b, ranks, *, weights=None, **options):
+    """Searches among keys that are all there, in order along the first axis."""
+
+    def prepare(start, stop):
+        signed = (keys[:, start:stop] ^ np.uint64(SIGN)).view(np.int64)
+        return np.ascontiguousarray(signed), None if weights is None else weights[:, start:stop]
+
+    return search_prepared(kind, prepare, keys.shape, a, b, ranks, **options)
 
 
 @st.composite

@@ -40,6 +40,10 @@ if __name__ == "__main__":
 sys.path.insert(0, str(HERE.parent / "net"))
 
 from memory_network import MemoryNetwork, charter_of  # noqa: E402
+from simnet.faults import ROUGH  # noqa: E402
+from simnet.liars import choose_liars  # noqa: E402
+from simnet.trial import make_setups, random_charter  # noqa: E402
+from simnet.world import World  # noqa: E402
 
 import midst  # noqa: E402
 from midst import graphs  # noqa: E402
@@ -62,10 +66,6 @@ from midst.net.wire import (  # noqa: E402
 from midst.privacy.audit import audit_together  # noqa: E402
 from midst.protocol.node import Message  # noqa: E402
 from midst.protocol.statements import Statement  # noqa: E402
-from midst.simnet.faults import ROUGH  # noqa: E402
-from midst.simnet.liars import choose_liars  # noqa: E402
-from midst.simnet.trial import make_setups, random_charter  # noqa: E402
-from midst.simnet.world import World  # noqa: E402
 
 TRACES = 200
 AUDITED = range(0, TRACES, 8)  # traces

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import deque
 from random import Random
 
+from simnet.disk import SimFile
+from simnet.notary import SimNotary
+
 from midst.net.answer import Answer
 from midst.net.charter import make_charter
 from midst.net.journal import Journal
 from midst.net.peer import Peer
 from midst.net.session import resume
 from midst.net.setup import make_setup
-from midst.simnet.disk import SimFile
-from midst.simnet.notary import SimNotary
 
 NAMES = ("ann", "ben", "cat", "dan", "eve", "fay", "gus")
 

@@ -11,6 +11,9 @@ import pytest
 from accounting import CONTROL, account, read_log
 from processes import network
 from raw_messages import Messages
+from simnet.faults import NONE, ROUGH
+from simnet.trial import make_setups, random_charter
+from simnet.world import World
 
 import midst
 from midst import Consensus, Exact, Search, graphs
@@ -21,9 +24,6 @@ from midst.privacy.views import SHORTEST, view
 from midst.protocol.message import Message
 from midst.protocol.search import Rules
 from midst.protocol.step import next_z
-from midst.simnet.faults import NONE, ROUGH
-from midst.simnet.trial import make_setups, random_charter
-from midst.simnet.world import World
 
 
 class Overheard(World):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from processes import Network, network
+from simnet.liars import CATALOGUE, Liar
 
 from midst import graphs
 from midst.errors import Aborted
@@ -40,7 +41,6 @@ from midst.protocol.course import Evidence
 from midst.protocol.keys import MODULUS
 from midst.protocol.participant import Participant
 from midst.protocol.statements import Statement, announce, make_body, signed_bytes
-from midst.simnet.liars import CATALOGUE, Liar
 
 pytestmark = pytest.mark.timeout(120)
 

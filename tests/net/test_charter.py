@@ -29,7 +29,7 @@ from midst.net.charter import (
     split_address,
     strangers,
 )
-from midst.net.charter_files import parse_charter, read_charter
+from midst.net.charter_files import parse_invitation, read_charter
 from midst.net.identity import keys
 from midst.protocol.keys import Grid
 from midst.protocol.search import Goal
@@ -141,7 +141,7 @@ def charters(draw: st.DrawFn) -> Charter:
 @given(charters())
 @settings(max_examples=150)
 def test_what_is_written_is_read(charter: Charter) -> None:
-    again = parse_charter(charter.to_toml(), "charter.toml")
+    again = parse_invitation(charter.to_toml(), "charter.toml").charter
     assert again == charter
     assert again.digest == charter.digest
     assert again.field_digests == charter.field_digests
@@ -168,14 +168,14 @@ def test_formatting_changes_nothing() -> None:
     tables = text.split("\n\n")
     other = "# agreed\n" + "\n\n".join([tables[0], *tables[2:], tables[1]]).replace(" = ", "=").replace("0.0,", "0,")
     assert other != text
-    assert parse_charter(other, "other.toml").digest == make().digest
+    assert parse_invitation(other, "other.toml").charter.digest == make().digest
     short = re.sub(
         r"^(midst|objective|definition|coordinates|pooled|arity|spacing|theta|tolerance|rounds) = .*\n",
         "",
         text,
         flags=re.M,
     )
-    assert parse_charter(short.replace(tables[1], ""), "short.toml").digest == make().digest
+    assert parse_invitation(short.replace(tables[1], ""), "short.toml").charter.digest == make().digest
 
 
 @pytest.mark.parametrize(
@@ -663,7 +663,7 @@ def test_files_that_are_no_charters(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: data.decode("latin-1")))
 def test_any_text_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(InputError) as refused:
-        parse_charter(text, "charter.toml")
+        parse_invitation(text, "charter.toml")
     assert len(" ".join(str(refused.value).split()).splitlines()) == 1
 
 
@@ -684,7 +684,7 @@ def test_any_value_of_a_key_is_accepted_or_refused(key: str, value: Any, method:
     except InputError as refused:
         assert str(refused).startswith("charter.toml: ")  # noqa: PT017
         return
-    assert parse_charter(charter.to_toml(), "again.toml").digest == charter.digest
+    assert parse_invitation(charter.to_toml(), "again.toml").charter.digest == charter.digest
 
 
 @given(

@@ -13,6 +13,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from memory_network import MemoryNetwork
+from simnet.liars import TwoFaces, WrongMasks
+from simnet.notary import SimNotary, sim_certificate
 from test_peer import charter_of
 
 from midst.cli import main
@@ -22,8 +24,6 @@ from midst.net.charter import Charter
 from midst.net.evidence import EvidenceFile, evidence_json, verify_evidence
 from midst.net.identity.certificates import fingerprint
 from midst.net.results import ResultFile, read_result
-from midst.simnet.liars import TwoFaces, WrongMasks
-from midst.simnet.notary import SimNotary, sim_certificate
 
 LIAR = 1
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from memory_network import MemoryNetwork, charter_of
 from power_cuts import MortalDisk
+from simnet.disk import Crash
 
 from midst.net.answer import Answer
 from midst.net.journal import DiskFile
 from midst.net.notes import about
 from midst.protocol.vectors import layout
-from midst.simnet.disk import Crash
 
 TORTURE = int(os.environ.get("MIDST_RUNS", 0))
 N, SIZE, ROUNDS = 3, 4, 2

@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from memory_network import MemoryNetwork
+from simnet.notary import SimNotary
 
 from midst import Consensus, Problem, Search, graphs, solve
 from midst.errors import MidstWarning
@@ -27,7 +28,6 @@ from midst.net.setup import make_setup
 from midst.privacy.adversaries import Adversary
 from midst.privacy.audit import audit
 from midst.privacy.priors import Uniform
-from midst.simnet.notary import SimNotary
 from midst.studies.expectation import forecast
 
 MORE = max(1, int(os.environ.get("MIDST_RUNS", "0")) // 500)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_network import MemoryNetwork, charter_of
+from simnet.notary import SimNotary
 
 from midst import graphs
 from midst.errors import Aborted
 from midst.net.gossip import Gossip, Routes, breadth_first, pack_bits, unpack_bits
 from midst.net.wire import Statements, Want, Welcome, decode_control, encode_control
 from midst.protocol.participant import Participant
-from midst.simnet.notary import SimNotary
 
 VALUES = [1.0, -2.0, 5.0, 3.0, 0.5, 4.0, -7.0]
 

@@ -25,7 +25,7 @@ from midst.errors import Aborted, InputError
 from midst.explorer.live import Feed
 from midst.net.answer import Answer
 from midst.net.charter import make_charter
-from midst.net.charter_files import parse_charter
+from midst.net.charter_files import parse_invitation
 from midst.net.events import End, Start, moment
 from midst.net.records import Inputs
 from midst.protocol.noise import JointNoise, rank_error
@@ -159,7 +159,7 @@ def agreed(**others: Any) -> Any:
 
 def test_the_charter_holds_the_promise_and_the_variance() -> None:
     charter = agreed(noise=NOISE | {"colluders": 2, "values": 3})
-    assert parse_charter(charter.to_toml(), "charter").digest == charter.digest
+    assert parse_invitation(charter.to_toml(), "charter").charter.digest == charter.digest
     assert charter.noise.promise == JointNoise(1, 1e-6, 2, 3)
     assert not charter.is_verified
     rules = charter.agreement().make_rules([100, 200, 300, 401])

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from power_cuts import Watch
+from simnet.disk import Crash, SimFile
 
 from midst.errors import InputError
 from midst.net.journal import MAGIC, DiskFile, Journal
-from midst.simnet.disk import Crash, SimFile
 
 records = st.lists(st.binary(max_size=200), max_size=8)
 several = st.lists(st.binary(max_size=50), min_size=2, max_size=5)

@@ -1,4 +1,4 @@
-"""`midst node`, `midst up` and `midst simnet`: what they refuse, before a byte is sent or written."""
+"""`midst node` and `midst up`: what they refuse, before a byte is sent or written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from midst.net.journal import MAGIC, DiskFile, Journal
 from midst.net.notary import CertifiedNotary
 from midst.net.records import Began, encode_record
 from midst.net.setup import make_setup
-from midst.simnet import trial
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -508,30 +507,3 @@ def test_up_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list
     assert_refused(CliRunner().invoke(main, ["up", *words, "--json"]), text)
     assert snapshot(tmp_path) == before
     assert multiprocessing.active_children() == []
-
-
-SIMNET: list[tuple[str, list[str], str]] = [
-    ("no seed", [], "Missing option '--seeds'"),
-    ("a negative seed", ["--seeds", "-1"], "--seeds"),
-    ("a seed of words", ["--seeds", "seven"], "--seeds"),
-    ("a seed too large", ["--seeds", str(2**63)], "--seeds"),
-    ("no runs", ["--seeds", "1:1"], "--seeds"),
-    ("an unknown method", ["--seeds", "1", "--method", "calm"], "--method"),
-    ("all frames lost", ["--seeds", "1", "--loss", "1"], "--loss"),
-    ("fewer than no duplicates", ["--seeds", "1", "--duplicates", "-0.1"], "--duplicates"),
-    ("no delay", ["--seeds", "1", "--delay", "0"], "--delay"),
-    ("a delay that is no number", ["--seeds", "1", "--delay", "nan"], "not a number"),
-    ("a loss that is no number", ["--seeds", "1", "--loss", "nan"], "not a number"),
-    ("fewer than no crashes", ["--seeds", "1", "--crashes", "-1"], "--crashes"),
-    ("fewer than no partitions", ["--seeds", "1", "--partitions", "-1"], "--partitions"),
-    ("too many full disks", ["--seeds", "1", "--full-disks", "5000"], "--full-disks"),
-    ("too many liars", ["--seeds", "1", "--liars", "3"], "--liars"),
-    ("no workers", ["--seeds", "1", "--workers", "0"], "--workers"),
-    ("an argument", ["--seeds", "1", "again"], "unexpected extra argument"),
-]
-
-
-@pytest.mark.parametrize(("words", "text"), table(SIMNET))
-def test_simnet_refuses(monkeypatch: pytest.MonkeyPatch, words: list[str], text: str) -> None:
-    monkeypatch.setattr(trial, "run_trial", lambda *_, **__: pytest.fail("it went on"))
-    assert_refused(CliRunner().invoke(main, ["simnet", *words]), text)

@@ -5,6 +5,7 @@ import struct
 import numpy as np
 import pytest
 from memory_network import MemoryNetwork, charter_of
+from simnet.notary import SimNotary, sim_certificate
 
 from midst.errors import Aborted, InputError
 from midst.net.exact_finish import ExactFinish
@@ -21,7 +22,6 @@ from midst.net.wire import (
 )
 from midst.net.withdrawal import Withdrawal, sign_withdrawal
 from midst.protocol.statements import Statement, announce, make_body, signed_bytes
-from midst.simnet.notary import SimNotary, sim_certificate
 
 VALUES = [1.0, -2.0, 5.0]
 METHODS = ["consensus", "search"]

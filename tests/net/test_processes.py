@@ -16,6 +16,9 @@ import numpy as np
 import pytest
 from parties import free_port
 from processes import Network, Shelf, check_journals, network, until
+from simnet.faults import ROUGH
+from simnet.notary import SimNotary
+from simnet.world import World
 
 import midst
 from midst import graphs
@@ -33,9 +36,6 @@ from midst.net.setup import Opening, Setup, make_setup
 from midst.net.transports.tls import TlsTransport
 from midst.net.transports.transport import Endpoint
 from midst.protocol.search import SearchState
-from midst.simnet.faults import ROUGH
-from midst.simnet.notary import SimNotary
-from midst.simnet.world import World
 from midst.system import System, assemble
 
 pytestmark = pytest.mark.timeout(300)

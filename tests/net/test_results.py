@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simnet.disk import SimFile
 
 from midst import graphs
 from midst.cli import main
@@ -31,7 +32,6 @@ from midst.net.results import ResultFile, read_result, result_json, verify_resul
 from midst.net.session import Session, resume
 from midst.net.setup import make_setup
 from midst.protocol.noise import JointNoise
-from midst.simnet.disk import SimFile
 
 VALUES = [31.5, 2.25, 77.0, 40.125]
 

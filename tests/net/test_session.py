@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from memory_network import MemoryNetwork, charter_of
+from simnet.notary import SimNotary
 
 from midst.errors import Aborted
 from midst.net.journal import Journal
 from midst.net.records import Broken, decode_record
 from midst.protocol.statements import Statement, signed_bytes
-from midst.simnet.notary import SimNotary
 
 
 @pytest.mark.parametrize("verify", [False, True])

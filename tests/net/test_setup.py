@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_network import charter_of, setup_of
+from simnet.faults import NONE
+from simnet.trial import random_charter
+from simnet.world import World
 
 from midst.errors import InputError
 from midst.net.iteration import normals
-from midst.simnet.faults import NONE
-from midst.simnet.trial import random_charter
-from midst.simnet.world import World
 
 
 def test_draws_are_standard_normal_and_never_further_out_than_the_limits_allow():

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from simnet.notary import SimNotary
 
 import midst
 from midst.engines.reference_search import listen, search_problem
@@ -21,7 +22,6 @@ from midst.protocol.noise import add_noise, share_of
 from midst.protocol.participant import Distrust, Holding, Participant, transcript_of
 from midst.protocol.search import OwnValues, contribution
 from midst.protocol.statements import Agreement, Malformed, Statement, make_body, signed_bytes
-from midst.simnet.notary import SimNotary
 
 KEYS, BOUNDS, VARIANCE = make_keys("0.5"), (0.0, 100.0), Fraction(9)
 LISTS = [np.random.default_rng(k).normal(50, 15, 40 + k).clip(*BOUNDS).round() for k in range(4)]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from simnet.notary import SimNotary
 
 from midst.engines.searching import search_values
 from midst.methods import Search, search_rules
@@ -37,7 +38,6 @@ from midst.protocol.statements import (
     step_context,
 )
 from midst.protocol.votes import Vote, mask
-from midst.simnet.notary import SimNotary
 
 DIGEST = b"c" * 32
 NAMES = [f"p{i}" for i in range(12)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simnet.notary import SimNotary
 from test_participant import DIGEST, NAMES, Room, contributed
 from test_votes import LIAR, named, on, play, revote
 
@@ -22,7 +23,6 @@ from midst.protocol.participant import transcript_of
 from midst.protocol.search import Cells, ClippedSum, Impossible, KeySum
 from midst.protocol.statements import Agreement, longest_statement, step_context
 from midst.protocol.votes import digit_values
-from midst.simnet.notary import SimNotary
 from midst.statistics import Plan, parse_statistics, read_statistics
 
 STEP = "0.25"

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simnet.notary import SimNotary
 from test_participant import NAMES, Room, agree, sign
 
 from midst.protocol import commitments, participant
@@ -29,7 +30,6 @@ from midst.protocol.votes import (
     own_masks,
     randomness,
 )
-from midst.simnet.notary import SimNotary
 
 VALUES = [3.0, -2.5, 11.0, 7.25, -40.0]
 LIAR = 1

@@ -101,8 +101,8 @@ def try_file(file: Path, python: str) -> str | None:
         place = Path(scratch)
         outside = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 
-        def run(*command: str | Path) -> str:
-            done = subprocess.run(command, cwd=place, env=outside, capture_output=True, text=True, timeout=600)
+        def run(*command: str | Path, env: dict[str, str] = outside) -> str:
+            done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=600)
             if done.returncode:
                 asked = " ".join([Path(command[0]).name, *map(str, command[1:])])
                 raise AssertionError(f"{asked}:\n{done.stderr[-2000:]}")
@@ -118,7 +118,8 @@ def try_file(file: Path, python: str) -> str | None:
             both = json.loads(run(midst, *"run --graph ring --nodes 5 --method both --seed 1 --json".split()))
             assert both["search"]["value"] == both["consensus"]["value"], "the methods differ"
             run(midst, *"up --graph ring --nodes 3 --method search".split())
-            assert "_MIDST_COMPLETE" in run(midst, "completion", "bash")
+            asked = outside | {"_MIDST_COMPLETE": "bash_source"}
+            assert "_MIDST_COMPLETE=bash_complete" in run(midst, env=asked)
         except AssertionError as error:
             return str(error)
     return None

@@ -51,7 +51,7 @@ from midst.protocol.participant import Holding, Participant
 from midst.protocol.search import Question
 from midst.protocol.statements import Malformed, Signers, Statement, make_body, signed_bytes
 from midst.protocol.votes import vote_sizes
-from midst.simnet.notary import SimNotary, sim_certificate
+from simnet.notary import SimNotary, sim_certificate
 
 NAMES = ("p0", "p1", "p2")
 VALUES = (1.0, 3.0, 2.0)  # the liar's is the median

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from midst.cli import main
 from midst.errors import Aborted
-from midst.simnet.faults import NONE, ROUGH, Faults
-from midst.simnet.liars import CATALOGUE, choose_liars
-from midst.simnet.trial import make_setups, random_charter, run_trial, summarise
-from midst.simnet.world import World
+from simnet.__main__ import main
+from simnet.faults import NONE, ROUGH, Faults
+from simnet.liars import CATALOGUE, choose_liars
+from simnet.trial import make_setups, random_charter, run_trial, summarise
+from simnet.world import World
 
 BLOCKS = [("search", False, k, 25) for k in range(32)] + [("consensus", False, k, 25) for k in range(4)]
 VERIFIED = [("search", True, k, 5) for k in range(20)]
@@ -67,7 +67,7 @@ def test_liars_are_convicted_where_they_signed_what_nobody_honest_signs(name):
 
 def test_the_command_counts_what_liars_brought_about(capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["simnet", "--seeds", "0:12", "--liars", "1", "--json"])
+        main(["--seeds", "0:12", "--liars", "1", "--json"])
     assert not ended.value.code
     told = json.loads(capsys.readouterr().out)
     assert told["runs"] == 12 == told["answers"] + told["ended"]

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
-from midst.cli import main
 from midst.engines.reference import iterate
 from midst.engines.searching import search_values
 from midst.net.answer import Answer
-from midst.simnet import trial
-from midst.simnet.faults import NONE, ROUGH, Faults
-from midst.simnet.trial import make_setups, random_charter, run_trial
-from midst.simnet.world import World
 from midst.system import assemble
+from simnet import __main__ as program
+from simnet.__main__ import main
+from simnet.faults import NONE, ROUGH, Faults
+from simnet.trial import make_setups, random_charter, run_trial
+from simnet.world import World
 
 BLOCKS = {"consensus": 8, "search": 40}
 SEEDS = {"consensus": 200, "search": 1000}
@@ -133,7 +137,7 @@ def test_the_perfect_network_is_the_reference_engine_to_the_last_bit(seed):
 
 def test_the_command_takes_a_method(capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["simnet", "--seeds", "3:6", "--method", "search"])
+        main(["--seeds", "3:6", "--method", "search"])
     assert not ended.value.code
     assert "3 seeds: 3 ended with the answer" in capsys.readouterr().out
 
@@ -141,7 +145,7 @@ def test_the_command_takes_a_method(capsys):
 def test_the_command_reports_and_replays(capsys):
     def told(*words):
         with pytest.raises(SystemExit) as ended:
-            main(["simnet", "--method", "consensus", *words])
+            main(["--method", "consensus", *words])
         assert not ended.value.code
         return capsys.readouterr().out
 
@@ -159,21 +163,59 @@ def test_the_command_reports_and_replays(capsys):
 @pytest.mark.parametrize("seeds", ["x", "3:", "5:3", "3:3", "-1", "1:2:3", "4.5", str(2**62)])
 def test_seeds_that_are_none_are_refused(seeds, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["simnet", f"--seeds={seeds}"])
+        main([f"--seeds={seeds}"])
     assert ended.value.code == 2
     assert "try 17, or 0:200" in capsys.readouterr().err
 
 
-def test_the_command_says_what_went_wrong_and_how_to_see_it_again(capsys, monkeypatch):
-    real = trial.run_trial
-    monkeypatch.setattr(trial, "run_trial", lambda seed, **how: replace(real(seed, **how), wrong=("a wrong answer",)))
-    monkeypatch.setattr(
-        "midst.workers.run_in_parallel", lambda function, tasks, workers, bar: [trial.run_trial(s) for s in tasks]
-    )
+REFUSED = [
+    ("no seed", [], "Missing option '--seeds'"),
+    ("a negative seed", ["--seeds", "-1"], "--seeds"),
+    ("a seed of words", ["--seeds", "seven"], "--seeds"),
+    ("a seed too large", ["--seeds", str(2**63)], "--seeds"),
+    ("no runs", ["--seeds", "1:1"], "--seeds"),
+    ("an unknown method", ["--seeds", "1", "--method", "calm"], "--method"),
+    ("all frames lost", ["--seeds", "1", "--loss", "1"], "--loss"),
+    ("fewer than no duplicates", ["--seeds", "1", "--duplicates", "-0.1"], "--duplicates"),
+    ("no delay", ["--seeds", "1", "--delay", "0"], "--delay"),
+    ("a delay that is no number", ["--seeds", "1", "--delay", "nan"], "not a number"),
+    ("a loss that is no number", ["--seeds", "1", "--loss", "nan"], "not a number"),
+    ("fewer than no crashes", ["--seeds", "1", "--crashes", "-1"], "--crashes"),
+    ("fewer than no partitions", ["--seeds", "1", "--partitions", "-1"], "--partitions"),
+    ("too many full disks", ["--seeds", "1", "--full-disks", "5000"], "--full-disks"),
+    ("too many liars", ["--seeds", "1", "--liars", "3"], "--liars"),
+    ("no workers", ["--seeds", "1", "--workers", "0"], "--workers"),
+    ("an argument", ["--seeds", "1", "again"], "unexpected extra argument"),
+]
+
+
+@pytest.mark.parametrize(("words", "text"), [pytest.param(*rest, id=name) for name, *rest in REFUSED])
+def test_bad_input_is_refused_in_one_line(words, text, capsys, monkeypatch):
+    monkeypatch.setattr(program, "run_trial", lambda *_, **__: pytest.fail("it went on"))
     with pytest.raises(SystemExit) as ended:
-        main(["simnet", "--seeds", "3"])
+        main(words)
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert told.err.startswith("midst: error: ")
+    assert len(told.err.splitlines()) == 1
+    assert text in told.err
+
+
+def test_it_runs_as_a_module_of_the_checkout():
+    """As `make simnet` starts it, with workers that have to find it too."""
+    line = [sys.executable, "-m", "tests.simnet", "--seeds", "0:4", "--liars", "1", "--workers", "2"]
+    done = subprocess.run(line, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("4 seeds: ")
+
+
+def test_the_command_says_what_went_wrong_and_how_to_see_it_again(capsys, monkeypatch):
+    wrong = partial(replace, wrong=("a wrong answer",))
+    monkeypatch.setattr(program, "run_trial", lambda seed, **how: wrong(run_trial(seed, **how)))
+    with pytest.raises(SystemExit) as ended:
+        main(["--seeds", "3"])
     assert ended.value.code == 1
-    assert "midst simnet --seeds 3" in capsys.readouterr().err
+    assert "python -m tests.simnet --seeds 3" in capsys.readouterr().err
 
 
 @pytest.mark.torture
@@ -181,4 +223,4 @@ def test_more_seeds():
     for seed in range(10**6, 10**6 + int(os.environ.get("MIDST_RUNS", "20"))):
         for method in ("consensus", "search"):
             ended = run_trial(seed, ROUGH, method)
-            assert not ended.wrong, f"replay with: midst simnet --seeds {seed} --method {method}"
+            assert not ended.wrong, f"replay with: python -m tests.simnet --seeds {seed} --method {method}"

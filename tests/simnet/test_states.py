@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from states import BEHAVING, NAMES, Alphabet, Model
+
+from simnet.states import BEHAVING, NAMES, Alphabet, Model
 
 MOVED = ((-1, 1), (1, 0))  # what leads the search elsewhere, and what fits in there
 HIDDEN = ((1, -1), (0, 1))  # what leads it to the same question, with other totals

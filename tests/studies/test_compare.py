@@ -13,7 +13,7 @@ import pytest
 
 import midst
 from midst import InputError, Problem, graphs
-from midst.baselines.processes import PartyFailed
+from midst.baselines.secret_sharing import PartyFailed
 from midst.privacy.priors import Normal, Within
 from midst.studies import contenders
 from midst.studies.compare import COLUMNS, Comparison, Row, compare, describe_rows

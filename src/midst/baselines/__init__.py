@@ -12,7 +12,6 @@
 | curator          | one who sees all values and answers with noise (OpenDP)                                    |
 | kll, tdigest     | sketches, merged on the way to everybody                                                   |
 | secret_sharing   | MPyC, one process a party; `party.py` is what each runs                                    |
-| processes        | programs, one a party: start all, give each its number, read what each says; `counted.py`  |
 
 Rules:
 - What was sent is kept, and what it gives away follows from that, and from nothing else.

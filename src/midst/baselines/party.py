@@ -1,12 +1,11 @@
 """The median of numbers by MPyC, as its demos do it: what each party runs, as a process of its own.
 
-    python party.py integers 16 100 -P 127.0.0.1:7001 -P 127.0.0.1:7002 -P 127.0.0.1:7003 -I 0 < FILE
+    python party.py 16 100 -P 127.0.0.1:7001 -P 127.0.0.1:7002 -P 127.0.0.1:7003 -I 0 < FILE
 
-Standard input holds this party's number: a whole number once it is multiplied by the third argument. `integers` of so
-many bits hold that product, `fixed` point numbers of so many bits hold the number, half of them behind the point.
-Standard output gets one JSON object: the low median, `up` (when this party was connected to all others), `answered`
-(when it had the median), and of the time between the two `cpu` (seconds of CPU time) and `messages` (that it sent each
-other party, in the mean). This file needs MPyC, and nothing of midst.
+Standard input holds this party's number. Multiplied by the second argument it is a whole number, of as many bits as the
+first argument says. Standard output gets one JSON object: `value`, the low median; `up`, when this party was connected
+to all others; `answered`, when it had the median; and what it sent the others in the time between: `messages`, the mean
+over all others, and `bytes`, the sum. This file needs MPyC, and nothing of midst.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from functools import partial
 from typing import Any
 
 
-async def find(kind: str, bits: int, per_unit: float) -> None:
+async def find(bits: int, per_unit: float) -> None:
     """Connect, find the median, tell it."""
     from mpyc import asyncoro, statistics
     from mpyc.runtime import mpc
@@ -30,26 +29,30 @@ async def find(kind: str, bits: int, per_unit: float) -> None:
         messages += 1
         send(self, *message)
 
-    own = float(sys.stdin.readline())
-    number = mpc.SecInt(bits)(round(per_unit * own)) if kind == "integers" else mpc.SecFxp(bits)(own, integral=False)
+    number = mpc.SecInt(bits)(round(per_unit * float(sys.stdin.readline())))
     mpc._loop.create_server = partial(mpc._loop.create_server, host="127.0.0.1")  # MPyC itself would listen everywhere
     await mpc.start()
     asyncoro.MessageExchanger.send = send_counted
-    up, cpu = time.time(), time.process_time()
+    up = time.time()
     found = await mpc.output(statistics.median_low(mpc.input(number)))
-    told = {"up": up, "answered": time.time(), "cpu": time.process_time() - cpu}
-    value = (int(found) if kind == "integers" else round(per_unit * float(found))) / per_unit
-    others = max(len(mpc.parties) - 1, 1)
-    print(json.dumps({"value": value, "messages": messages / others, **told}), flush=True)
+    others = [party.protocol for party in mpc.parties if party.pid != mpc.pid]
+    told = {
+        "value": int(found) / per_unit,
+        "up": up,
+        "answered": time.time(),
+        "messages": messages / len(others),
+        "bytes": sum(link.nbytes_sent for link in others),
+    }
+    print(json.dumps(told), flush=True)
     await mpc.shutdown()
 
 
 def main() -> None:
     """The arguments of this file come first: MPyC reads the others when it is imported."""
-    kind, bits, per_unit = sys.argv.pop(1), int(sys.argv.pop(1)), float(sys.argv.pop(1))
+    bits, per_unit = int(sys.argv.pop(1)), float(sys.argv.pop(1))
     from mpyc.runtime import mpc
 
-    mpc.run(find(kind, bits, per_unit))
+    mpc.run(find(bits, per_unit))
 
 
 if __name__ == "__main__":

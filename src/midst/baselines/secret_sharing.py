@@ -4,23 +4,25 @@ What that gives away: a minority of the parties sees shares, which are random, a
 quickselect opens how pivots, drawn at random, compare, which tells nothing where all numbers differ (its own docstring
 says so, and that ties tell something). So of different numbers the answer is all that is told, and bits are the floor.
 
-A round is a message each way on every link, however many are under way at once.
+A round is a message each way on every link, however many are under way at once. Bytes are those of MPyC's messages.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 
 from midst.baselines.outcome import Outcome
-from midst.baselines.processes import ask_all, until_done
 from midst.errors import MissingExtra
 from midst.net.local import hold_ports
 from midst.problems import Problem
@@ -30,37 +32,11 @@ PARTY = Path(__file__).with_name("party.py")
 MOST_PARTIES = 15  # whose processes two cores bear in seconds
 _MOST_GROUPED = 9  # parties of whom all large enough groups have secrets in common; of more there would be thousands
 _SPARE = 2  # bits: a sign, and one for comparisons
+_PATIENCE = 100  # seconds
 
 
-def run_parties(
-    python: str,
-    numbers: tuple[str, int],
-    per_unit: float,
-    options: Sequence[str],
-    prepare: Callable[[Path], object],
-    values: Sequence[float],
-) -> Row:
-    """A median by MPyC, every party a process; see `ask_all` for what comes back.
-
-    Args:
-        python: an interpreter that has MPyC.
-        numbers: "integers" or "fixed", and of how many bits.
-        per_unit: what values are multiplied by to be whole numbers.
-        options: of MPyC.
-        prepare: called with the folder in which all run, before they do.
-        values: one a party.
-
-    Raises:
-        PartyFailed: one of them failed, or took too long.
-    """
-    kind, bits = numbers
-    with tempfile.TemporaryDirectory() as name, hold_ports(len(values)) as ports:
-        folder = Path(name)
-        prepare(folder)
-        addresses = [word for port in ports for word in ("-P", f"127.0.0.1:{port}")]
-        command = [str(PARTY), kind, str(bits), repr(per_unit), "--no-log", *options, *addresses]
-        commands = [[*command, "-I", str(i)] for i in range(len(values))]
-        return ask_all(python, commands, values, folder)
+class PartyFailed(Exception):  # noqa: N818
+    """A party's process failed, or took too long."""
 
 
 def run_secret_sharing(problem: Problem, resolution: Fraction, floor: float) -> Outcome:
@@ -82,9 +58,31 @@ def run_secret_sharing(problem: Problem, resolution: Fraction, floor: float) -> 
     largest = max(abs(float(end)) for end in problem.bounds) * per_unit
     bits = int(np.ceil(np.log2(largest + 1))) + _SPARE
     options = () if problem.graph.n <= _MOST_GROUPED else ("--no-prss",)
-    work = partial(run_parties, sys.executable, ("integers", bits), per_unit, options, lambda folder: None)
-    run = until_done(work, problem.values.tolist())
-    told = run["value"], run["messages"], run["sent"], run["seconds"], 0
+    said = _ask_parties([str(bits), repr(per_unit), "--no-log", *options], problem.values.tolist())
+    (value,) = {each["value"] for each in said}
+    messages, size = (mean(each[what] for each in said) for what in ("messages", "bytes"))
+    told = value, messages, size, max(each["answered"] for each in said) - max(each["up"] for each in said), 0
     if len(np.unique(problem.values)) == len(problem.values):
         return Outcome(*told, floor)
     return Outcome(*told, None, "not derived: what MPyC's choice of pivots tells where values are equal")
+
+
+def _ask_parties(arguments: Sequence[str], values: Sequence[float]) -> list[Row]:
+    """Start a party for each value, which gets it by standard input alone, and read what each prints."""
+    with tempfile.TemporaryDirectory() as folder, hold_ports(len(values)) as ports:
+        addresses = [word for port in ports for word in ("-P", f"127.0.0.1:{port}")]
+        command = [sys.executable, "-P", str(PARTY), *arguments, *addresses]  # -P: this folder has modules of its own
+
+        def ask(party: int, value: float) -> Row:
+            done = subprocess.run(
+                [*command, "-I", str(party)], input=f"{value}\n", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                cwd=folder, text=True, timeout=_PATIENCE, check=True,
+            )  # fmt: skip
+            said: Row = json.loads(done.stdout)
+            return said
+
+        try:
+            with ThreadPoolExecutor(len(values)) as pool:
+                return list(pool.map(ask, range(len(values)), values))
+        except (subprocess.SubprocessError, ValueError):
+            raise PartyFailed("a party's process failed, or took too long") from None

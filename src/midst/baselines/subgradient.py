@@ -14,13 +14,11 @@ node by itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 from scipy import sparse
 
-from midst.algorithms import Inbox, Local, Outbox
 from midst.baselines.grid import PublicGrid
 from midst.baselines.outcome import Outcome, Stopwatch, first_settled
 from midst.graphs import Graph
@@ -31,35 +29,6 @@ from midst.types import Array
 # a, in units of the public scale. Of 0.01, 0.03, 0.1, 0.3 and 1, tried on problems drawn as those of `midst compare`:
 # it ended nearest on most graphs and sizes, not on all. Larger ones tell more, and 0.01 is often not there in time.
 STEP = 0.03
-
-
-@dataclass(frozen=True)
-class Subgradient:
-    """The steps of one node, for `midst.algorithms`; a state is t and x."""
-
-    name = "subgradient"
-
-    def begin(self, local: Local, rng: np.random.Generator) -> tuple[tuple[int, float], Outbox]:
-        """Start at the public centre."""
-        x = float(local.centre)
-        return (0, x), dict.fromkeys(local.neighbours, x)
-
-    def step(
-        self, local: Local, state: tuple[int, float], inbox: Inbox, rng: np.random.Generator
-    ) -> tuple[tuple[int, float], Outbox]:
-        """Average, and step towards one's own value."""
-        t, x = state
-        degree = local.graph.degree
-        moved = x
-        for j, other in inbox.items():
-            assert isinstance(other, float)
-            moved += (other - x) / (1 + max(degree[local.node], degree[j]))
-        moved -= step_size(t, float(local.scale)) * float(np.sign(x - float(local.value)))
-        return (t + 1, float(moved)), dict.fromkeys(local.neighbours, float(moved))
-
-    def estimate(self, state: tuple[int, float]) -> float:
-        """The x of the node."""
-        return state[1]
 
 
 def step_size(t: int, scale: float) -> float:
@@ -78,7 +47,7 @@ def averaging(graph: Graph) -> Callable[[Array], Array]:
 
 
 def send_all(problem: Problem, rounds: int) -> Array:
-    """Every x of so many rounds, (rounds + 1, n): all nodes at once, as `Subgradient` does it one by one."""
+    """Every x of so many rounds, (rounds + 1, n): all nodes at once."""
     average, scale = averaging(problem.graph), float(problem.scale)
     x = np.empty((rounds + 1, problem.graph.n))
     x[0] = float(problem.centre)

@@ -44,8 +44,6 @@ COMMANDS = {
     "keys": ("midst.cli.keys", "Make keys and certificates, and say whom you trust."),
     "charter": ("midst.cli.charter", "Write, check and explain what the participants agree on."),
     "doctor": ("midst.cli.doctor", "Check whether a participant could take part now, and what to fix."),
-    "simnet": ("midst.cli.simnet", "Run the network's code under faults that a seed decides."),
-    "completion": ("midst.cli.completion", "Print the script by which a shell completes what you type."),
 }
 
 EXIT_CODES = {

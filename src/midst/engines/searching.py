@@ -3,12 +3,12 @@
 Rules:
 - `search_values` drives `SearchState` itself. Where all values weigh the same, one participant that has them all gives
   the totals. `search_with_noise` drives `NoisySearchState`, and draws everybody's noise at once: shares add up.
-- `search_runs` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a single
-  rank: the same float64 operations in the same order, and whole numbers that are never rounded.
+- `search_prepared` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a
+  single rank: the same float64 operations in the same order, and whole numbers that are never rounded.
 - Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
   the result; when enough of them are, the others are copied together and the next ones join.
-- In `search_runs` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is then
-  its own bits, those below the sign inverted where it is negative.
+- In `search_prepared` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is
+  then its own bits, those below the sign inverted where it is negative.
 - Where weights differ no sum is asked for, and a bracket is narrowed down to one key. Once one value is all that it
   holds, the others are left out; once thresholds are placed by key and nothing else, probes are only counted.
 - A threshold that is left out is one at a: nothing lies between a and it.
@@ -185,40 +185,6 @@ class FoundKeys(NamedTuple):
 Prepare = Callable[[int, int], tuple[Ints, Ints | None]]  # of runs from one to another: keys in order, and weights
 
 
-def search_runs(
-    kind: Keys,
-    keys: Words,
-    a: ArrayLike,
-    b: ArrayLike,
-    ranks: ArrayLike,
-    *,
-    weights: Ints | None = None,
-    arity: int = 3,
-    spacing: Spacing = "rank",
-    opening: Words | None = None,
-) -> FoundKeys:
-    """Searches of one rank each, many at once.
-
-    Args:
-        kind: what the keys are keys of.
-        keys: of all values, (n, runs), in order along the first axis. Where a run has fewer values than n, the others
-            are above b, and have no weight where there are weights.
-        a: the first brackets' lower ends, as keys: one a run, or one for all.
-        b: likewise the upper ends.
-        ranks: the wanted ones, from 1 on, in units of weight; one a run, or one for all.
-        weights: of the values, (n, runs), in units; None where each is one.
-        arity: thresholds a probe.
-        spacing: the first way of placing them.
-        opening: thresholds of the first probe, as keys, (runs, k).
-    """
-
-    def prepare(start: int, stop: int) -> tuple[Ints, Ints | None]:
-        some = None if weights is None else weights[:, start:stop]
-        return np.ascontiguousarray(_signed(keys[:, start:stop])), some
-
-    return search_prepared(kind, prepare, keys.shape, a, b, ranks, arity=arity, spacing=spacing, opening=opening)
-
-
 def search_prepared(
     kind: Keys,
     prepare: Prepare,
@@ -231,18 +197,20 @@ def search_prepared(
     spacing: Spacing = "rank",
     opening: Words | None = None,
 ) -> FoundKeys:
-    """`search_runs` of values that are made ready some runs at a time.
+    """Searches of one rank each, many at once, of values that are made ready some runs at a time.
 
     Args:
-        kind: as there.
-        prepare: signed keys (`signed_keys`) and weights of some runs, in order as there.
+        kind: what the keys are keys of.
+        prepare: signed keys (`signed_keys`) and weights of some runs, in order along the first axis. Where a run has
+            fewer values than others, the rest is above b, and has no weight where there are weights. The weights are
+            in units; None where each is one.
         shape: values a run, and runs.
-        a: as there.
-        b: as there.
-        ranks: as there.
-        arity: as there.
-        spacing: as there.
-        opening: as there.
+        a: the first brackets' lower ends, as keys: one a run, or one for all.
+        b: likewise the upper ends.
+        ranks: the wanted ones, from 1 on, in units of weight; one a run, or one for all.
+        arity: thresholds a probe.
+        spacing: the first way of placing them.
+        opening: thresholds of the first probe, as keys, (runs, k).
     """
     n, runs = shape
     result = FoundKeys(np.zeros(runs, np.uint64), np.zeros(runs, np.int64))

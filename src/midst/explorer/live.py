@@ -150,12 +150,11 @@ class Feed:
 
 
 @contextmanager
-def serve(feed: Feed, port: int = 0) -> Iterator[str]:
+def serve(feed: Feed) -> Iterator[str]:
     """Serves a page that follows the feed while the context lasts; gives the address to open.
 
     Args:
         feed: what is followed; closed at the end.
-        port: on 127.0.0.1; 0 for any that is free.
 
     Raises:
         InputError: the port cannot be had.
@@ -168,7 +167,7 @@ def serve(feed: Feed, port: int = 0) -> Iterator[str]:
 
         return make_live(keys, feed)
 
-    with serving(make, port) as address:
+    with serving(make, 0) as address:
         try:
             yield address
         finally:

@@ -11,5 +11,5 @@
     events        what a watcher is told             metrics      numbers about it, for Prometheus
     local         a whole network on this machine    iteration    what one derives from it for the iteration
 
-`docs/protocol.md` says what travels. `midst.simnet` drives the same `Peer` through faults.
+`docs/protocol.md` says what travels. `tests/simnet` drives the same `Peer` through faults.
 """

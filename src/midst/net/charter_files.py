@@ -54,19 +54,6 @@ def read_charter(path: str | Path) -> Charter:
     return read_invitation(path).charter
 
 
-def parse_charter(text: str, where: str) -> Charter:
-    """The charter in a text.
-
-    Args:
-        text: in TOML.
-        where: what to call it in an error.
-
-    Raises:
-        InputError: see `read_charter`.
-    """
-    return _parse(text, where).charter
-
-
 def read_invitation(path: str | Path) -> Invitation:
     """The charter in a file, and the certificates that stand in it.
 
@@ -81,12 +68,13 @@ def read_invitation(path: str | Path) -> Invitation:
     if len(text) > _LARGEST:
         raise InputError(f"{path}: larger than {_LARGEST // 2**20} MiB; that is no charter")
     try:
-        return _parse(text.decode("utf-8"), str(path))
+        return parse_invitation(text.decode("utf-8"), str(path))
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text in UTF-8; a charter is a TOML file") from None
 
 
-def _parse(text: str, where: str) -> Invitation:
+def parse_invitation(text: str, where: str) -> Invitation:
+    """The charter in a text, and the certificates that stand in it; `where` is what an error calls the text."""
     try:
         plain = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

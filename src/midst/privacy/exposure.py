@@ -33,11 +33,6 @@ class Exposure:
     honest: Ints
     iterations: int
 
-    @property
-    def share(self) -> float:
-        """The share of honest nodes that were never inside."""
-        return float(1 - self.exposed[self.honest].mean())
-
     def share_over_time(self) -> Array:
         """The share of honest nodes not yet inside, after each iteration."""
         first = self.first[self.honest]

@@ -219,23 +219,18 @@ def slack(objective: Quantile | Mean, whole_weights: Ints, unit_weight: float) -
     return float(room) * unit_weight
 
 
-def residual_bounds(z: Array, mirror: Array, sign: Array, x: Array, far: Array, c: Array, weight: Array) -> Array:
-    """|e_ij| of a node's edges, with room for what rounding did to them and to this node's x.
+def residual_bound(z: Array, mirror: Array, sign: Array | int, x: Array, far: Array, c: Array, share: Array) -> Array:
+    """|e_ij| of an edge of a node, with room for what rounding did to it and to this node's x.
 
     Args:
-        z: z_{i|j}, a row an edge.
+        z: z_{i|j}.
         mirror: z_{j|i}.
         sign: A_ij.
         x: this node's own, of the same iteration.
-        far: the far ends'.
+        far: the far end's.
         c: the convergence parameter.
-        weight: the denominator that x was divided by, curvature + c·d.
+        share: the edge's of the denominator that x was divided by, curvature + c·d.
     """
-    return np.asarray(residual_bound(z, mirror, sign, x, far, c, weight / len(z)))
-
-
-def residual_bound(z: Array, mirror: Array, sign: Array | int, x: Array, far: Array, c: Array, share: Array) -> Array:
-    """The same of one edge, in floats; `share` is the edge's of the weight."""
     # Σ g_i = −Σ e_ij holds for exact x. A rounded x is off by a part of itself, and its subgradient by `weight` times
     # that; so every edge takes a share of it, besides the rounding of the line below.
     moved = abs(z) + abs(mirror) + c * (abs(x) + abs(far)) + share * abs(x)

@@ -32,13 +32,11 @@ class Range:
         low: the smallest, in working units.
         high: the largest.
         bound: where residuals prove the answer, how far it may be from the middle of the two, at most.
-        sampled: the iteration.
     """
 
     low: Array
     high: Array
     bound: Array
-    sampled: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,4 +113,4 @@ class StopRule:
             bound = bound + imbalance / needs.total if needs.smooth else bound
             close = (bound <= self.tolerance) & (needs.smooth | (imbalance < needs.slack))
         proved = close if isinstance(close, bool) else close.all()  # a float's comparison is a bool
-        return Range(bottom, top, bound, epoch * (self.diameter + 1) - 1) if proved else None
+        return Range(bottom, top, bound) if proved else None

@@ -356,11 +356,6 @@ def commit_to_masks(masks: Mapping[int, Sequence[Blinded]]) -> bytes:
 # What they add up to
 
 
-def masked_numbers(content: bytes, count: int) -> list[int]:
-    """The masked numbers of a vote, without their blindings, for whoever only adds them up."""
-    return decode_scalars(content[-2 * SCALAR_BYTES * count :])[::2]
-
-
 def open_totals(weighted: Sequence[Sequence[Point]], masked: Sequence[Sequence[Blinded]]) -> tuple[int, ...] | None:
     """The totals of everybody's numbers; None where one does not open what was committed to.
 

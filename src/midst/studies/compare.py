@@ -9,7 +9,7 @@ Rules:
   on its authors' proof: that different values leave nothing but the answer behind.
 - Whoever is farthest off counts: the error is that of the worst participant.
 - A round is one message each way on every link. Where messages have no rounds (ADMM, MPyC) as many make one.
-- Bytes are those of frames, without TLS and handshakes; of MPyC, those of its sockets.
+- Bytes are those of frames, without TLS and handshakes; of MPyC, those of its messages.
 - Seconds are of one process that plays all participants; of MPyC, of one a party, from connected to answered.
 """
 
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from midst.baselines.processes import PartyFailed
+from midst.baselines.secret_sharing import PartyFailed
 from midst.errors import InputError
 from midst.privacy.priors import Prior
 from midst.problems import Problem
@@ -189,7 +189,7 @@ def _measure(contender: Contender, case: Case) -> _Measured:
         found = contender.run(case)
     except InputError as error:
         return _Measured(nothing, str(error))
-    except PartyFailed:  # whose text may be that of somebody else's program
+    except PartyFailed:
         return _Measured(nothing, "a process of a party failed, or took too long")
     scale = float(case.problem.scale)
     figures = {

@@ -1,24 +1,30 @@
-"""`midst simnet`: the network's own code under faults that a seed decides, and can repeat byte for byte."""
+"""Run the network's own code under faults that a seed decides, and can repeat byte for byte: `make simnet` does."""
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import click
 
+from midst.cli import explain
 from midst.errors import InputError
+from midst.methods import MethodName
+from midst.progress import task_bar
+from midst.workers import run_in_parallel
 
-if TYPE_CHECKING:
-    from midst.methods import MethodName
+from .faults import Faults
+from .trial import run_trial, summarise
 
 _EXAMPLES = """\b
 Examples:
-  midst simnet --seeds 17
-  midst simnet --seeds 0:1000 --workers 2 --method consensus
-  midst simnet --seeds 0:200 --liars 1 --verify --json
-  midst simnet --seeds 17 --loss 0.6 --crashes 10"""
+  python -m tests.simnet --seeds 17
+  python -m tests.simnet --seeds 0:1000 --workers 2 --method consensus
+  python -m tests.simnet --seeds 0:200 --liars 1 --verify --json
+  python -m tests.simnet --seeds 17 --loss 0.6 --crashes 10"""
 _LARGEST_SEED = 2**62
 
 
@@ -48,11 +54,6 @@ def command(
     code 0 if every run ended with the right answer, or with an abort that names somebody, and liars brought about
     nothing that the protocol rules out; 1 if anything else happened.
     """
-    from midst.progress import task_bar
-    from midst.simnet.faults import Faults
-    from midst.simnet.trial import run_trial, summarise
-    from midst.workers import run_in_parallel
-
     chosen = _parse_seeds(seeds)
     if any(number != number for number in faults.values()):
         raise InputError("a rate or a delay is not a number")
@@ -70,7 +71,9 @@ def command(
         click.echo(f"{counts['runs']} seeds: {told}, {counts['wrong']} went wrong")
     if counts["wrong"]:
         wrong = next(trial for trial in trials if trial.wrong)
-        click.echo(f"midst: replay one with: midst simnet --seeds {wrong.seed}, and the same options", err=True)
+        click.echo(
+            f"midst: replay one with: python -m tests.simnet --seeds {wrong.seed}, and the same options", err=True
+        )
         raise click.exceptions.Exit(1)
 
 
@@ -89,3 +92,17 @@ def _shown(part: object) -> str:
     if isinstance(part, dict):
         return "; ".join(f"{name} {what}" for name, what in part.items()) or "none"
     return ", ".join(map(str, part)) or "none" if isinstance(part, tuple) else str(part)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and exit as `midst` does: an error is one line, and bad input has exit code 2."""
+    try:
+        code = command.main(arguments, prog_name="python -m tests.simnet", standalone_mode=False)
+    except Exception as error:
+        message, code = explain(error)
+        click.echo(f"midst: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

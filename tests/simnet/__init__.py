@@ -5,4 +5,5 @@
 - `notary`: signatures that replay.
 - `world`: the clock, the links, and the participants on them.
 - `trial`: one seed: a random charter run with and without faults, and what must hold.
+- `states`: every state of a small search, without clock and links.
 """

@@ -33,11 +33,12 @@ from midst.net.setup import Setup, make_setup
 from midst.protocol.course import judge
 from midst.protocol.masks import split
 from midst.protocol.search import Goal, OwnValues, SearchState, contribution, widths
-from midst.simnet.faults import NONE, ROUGH, Faults
-from midst.simnet.liars import choose_liars
-from midst.simnet.notary import SimNotary, sim_certificate
-from midst.simnet.world import World
 from midst.types import Array
+
+from .faults import NONE, ROUGH, Faults
+from .liars import choose_liars
+from .notary import SimNotary, sim_certificate
+from .world import World
 
 TWO_ANSWERS, HONEST_NAMED, MASK_TWICE = "two different answers", "only honest ones convicted", "a mask used twice"
 Results = Mapping[int, Answer | Aborted]  # of those who are honest, by number

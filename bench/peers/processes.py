@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from midst.types import Row
+Row = dict[str, Any]
 
 COUNTED = Path(__file__).with_name("counted.py")
 PATIENCE = 100  # seconds

@@ -24,9 +24,10 @@ from midst.net.journal import Journal
 from midst.net.peer import RETRY, Peer
 from midst.net.session import resume
 from midst.net.setup import Setup
-from midst.simnet.disk import Crash, SimFile
-from midst.simnet.faults import Faults
-from midst.simnet.liars import Liar, RolledBack
+
+from .disk import Crash, SimFile
+from .faults import Faults
+from .liars import Liar, RolledBack
 
 _BUSY = 20.0  # seconds from the start in which crashes, partitions and full disks begin
 _DOWN = (0.05, 8.0)  # how long a participant stays down

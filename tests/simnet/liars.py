@@ -9,8 +9,6 @@ Rules:
   leaves for one neighbour (`tell`), of which its own state knows nothing.
 """
 
-# ruff: noqa: D102 (what a method is for, its base says)
-
 from __future__ import annotations
 
 import struct
