@@ -16,15 +16,15 @@ from midst.errors import MissingExtra
 
 RNG = np.random.default_rng(1)
 CASES = {
-    "one small graph, in registers": Problem(graphs.ring(5), RNG.normal(size=(5, 9)) * 3),
+    "one small graph": Problem(graphs.ring(5), RNG.normal(size=(5, 9)) * 3),
     "complete": Problem(graphs.complete(5), RNG.normal(size=(5, 3)), objective=Quantile(0.9)),
     "weights": Problem(graphs.path(4), RNG.normal(size=(4, 3)), weights=[1, 2, 3, 1]),
     "mean": Problem(graphs.rgg(8, rng=1), RNG.normal(size=(8, 5)), objective=Mean()),
     "a graph a run": [Problem(graphs.rgg(8, rng=k), RNG.normal(size=8)) for k in range(5)],
     "graphs of several sizes": [Problem(graphs.rgg(n, rng=1), RNG.normal(size=n)) for n in (7, 4, 9, 3)],
     "a sparse graph a run": [Problem(graphs.ring(n), RNG.normal(size=n)) for n in (9, 12, 11)],
-    "more nodes than registers": Problem(graphs.rgg(30, rng=1), RNG.normal(size=(30, 4))),
-    "a complete graph of more": Problem(graphs.complete(30), RNG.normal(size=(30, 2))),
+    "thirty nodes": Problem(graphs.rgg(30, rng=1), RNG.normal(size=(30, 4))),
+    "a larger complete graph": Problem(graphs.complete(30), RNG.normal(size=(30, 2))),
     "one hub": Problem(graphs.star(90), RNG.normal(size=(90, 2))),
     "one large graph": Problem(graphs.regular(600, 4, rng=1), RNG.normal(size=600)),
     "one large irregular graph": Problem(
@@ -79,7 +79,7 @@ def test_certified_large():
 
 
 @pytest.mark.parametrize("device", ["cpu", None])
-@pytest.mark.parametrize("case", ["one small graph, in registers", "one large graph"])
+@pytest.mark.parametrize("case", ["one small graph", "one large graph"])
 def test_without_bounds(case, device):
     """Bounds cost time; without them the run is the same."""
     expected = solve_ensemble(CASES[case], SOME, rng=3)
@@ -89,12 +89,12 @@ def test_without_bounds(case, device):
 
 
 SEARCHED = {
-    "one graph, in registers": Problem(graphs.rgg(9, rng=1), RNG.normal(size=(9, 140)), bounds=(-9, 9)),
-    "no edges, in registers": Problem(graphs.complete(6), RNG.normal(size=(6, 5)), objective=Quantile(0.9)),
+    "one graph": Problem(graphs.rgg(9, rng=1), RNG.normal(size=(9, 140)), bounds=(-9, 9)),
+    "a complete graph": Problem(graphs.complete(6), RNG.normal(size=(6, 5)), objective=Quantile(0.9)),
     "ties and weights": Problem(
         graphs.path(7), RNG.integers(0, 3, (7, 5)), weights=[1, 2, 0, 1, 3, 1, 1], objective=Quantile(0.75)
     ),
-    "more nodes than registers": Problem(graphs.rgg(30, rng=1), RNG.normal(size=(30, 4))),
+    "thirty nodes": Problem(graphs.rgg(30, rng=1), RNG.normal(size=(30, 4))),
     "graphs of several diameters": [
         Problem(graphs.make(kind, n, rng=n), RNG.normal(size=n))
         for kind, n in (("rgg", 5), ("path", 8), ("complete", 6), ("ring", 9))

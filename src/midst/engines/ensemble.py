@@ -471,8 +471,9 @@ def _run_on_device(
         draw = isinstance(part, Stack) or not gpu.can_draw(part.graph)
         batch = make_batch(part, settings, group.runs, normals, draw)
         end, stopped = gpu.run(batch, device, settings.last, settings.stop)
-        S, R, x, first_inside, lower, upper, last, low, high = map(np.array, end)
-        seen = _Seen(first_inside, lower, upper, np.zeros(x.shape, np.int8), x, x)
+        S, R, *others = end
+        x, first_inside, lower, upper, last, low, high = map(np.asarray, others)
+        seen = _Seen(first_inside, lower, upper, np.zeros(x.shape, np.int8), x, x)  # on branch 0: bounds are complete
         nearing = None
         if isinstance(settings.stop, Exact):
             nearing = _Nearing(last, np.where(stopped, last, NEVER), low, high)
