@@ -23,8 +23,7 @@ def test_objectives_that_are_shipped(objective):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_that_are_shipped(engine):
-    single = engine == "float32"
-    check_engine(ENGINES[engine], own=not single, tolerance=1e-4 if single else 1e-11)
+    check_engine(ENGINES[engine])
 
 
 def test_an_algorithm():

@@ -51,7 +51,7 @@ def test_everybody_chooses_the_same(objective):
     one = problem(graph, objective)
     right = float(settle(one, certified=True).c)
     assert right < (1.0 if isinstance(objective, Mean) else 1 / SCALE)
-    for engine in ("arrays", "float32", "edges"):
+    for engine in ("arrays", "edges"):
         found = solve(one, Consensus(limit=2), engine=engine, rng=1, throw=False)
         assert found.trace.parameters["c"] == right
     settings = BatchSettings.of(Consensus(), choose_stop(one, None), runs=2, bounds=False)

@@ -17,7 +17,7 @@ from midst.net.charter_files import parse_invitation
 from midst.privacy.priors import parse_prior
 
 ROOT = Path(midst.__file__).parent
-PYTHON_ONLY = {"federated.py", "engines/ensemble.py", "engines/batches.py", "engines/gpu.py", "engines/large.py"}
+PYTHON_ONLY = {"federated.py", "engines/ensemble.py", "engines/batches.py", "engines/gpu.py"}
 SPELLED = re.compile(
     r"(?<![-\w:,])[a-z_]+=(['\"{]|True|False|None|midst|\d| )"  # a keyword, but for those in rgg:radius=0.4
     r"|solve_ensemble|\bgraphs\.[a-z]|midst\.(Exact|Certified|After|Search|Consensus)\("

@@ -213,7 +213,7 @@ def test_any_side_will_do_where_there_is_one_answer():
     assert midst.median([3.0, 1.0, 2.0], "complete", definition="any", method="search").value == 2
 
 
-@pytest.mark.parametrize("engine", ["edges", "float32", "warp"])
+@pytest.mark.parametrize("engine", ["edges", "warp"])
 def test_engines_that_cannot_search(engine):
     with pytest.raises(InputError, match="try arrays or reference"):
         solve(Problem(graphs.ring(4), [1, 2, 3, 4]), "search", engine=engine)

@@ -41,7 +41,7 @@ Values = ArrayLike | Sequence[ArrayLike] | Mapping[Any, ArrayLike]
 _WIDTHS_PER_SCALE = 4  # public bounds are taken as four scales wide: N(0, 1) data between −2 and 2
 _SMALLEST, _LARGEST = 1e-300, 1e300  # the range of scales: beyond it 1/scale is not a normal number
 _DOUBLINGS = 64  # of where an answer is looked for, until it is there
-_EASY = 20  # powers of two: scales from 1e-6 to 1e6 are worked with as they are, in float32 too
+_EASY = 20  # powers of two: scales from 1e-6 to 1e6 are worked with as they are
 _HEAVIEST = 2**50  # the largest total weight in units: exact as a float, and room for sums in int64
 
 

@@ -84,9 +84,9 @@ def solve(
         method: `Search(…)`, by which nobody is exposed, `Consensus(…)`, the paper's iteration, or `Paper(…)`, that
             iteration as the paper has it; or the name of one. If not given, the search, or the iteration where a
             search finds no answer.
-        engine: of the iteration "arrays" (node form), "float32" (the same in single precision), "edges" (z on every
-            edge), "reference" (nodes and messages) or "gpu" (for large graphs; no iteration is recorded); of a search
-            "arrays" or "reference" (participants, with masks).
+        engine: of the iteration "arrays" (node form), "edges" (z on every edge), "reference" (nodes and messages) or
+            "gpu" (for large graphs; no iteration is recorded); of a search "arrays" or "reference" (participants, with
+            masks).
         rng: a seed or a generator from which z(0) is drawn, or noise. A search without noise draws nothing.
         run: which run of an ensemble (`solve_ensemble`) with this rng has this z(0).
         record: of the iteration: "all", every k-th, "auto", "audit" or "none"; see `recorder.py`.
@@ -110,7 +110,7 @@ def solve(
         check_rng(rng)  # although a search draws nothing from it
         if record not in ("auto", "audit", "none"):  # a search always keeps what an audit needs
             raise InputError(f"record {record} keeps iterations; leave it out, or choose method consensus")
-    if engine in ("gpu", "float32"):
+    if engine == "gpu":
         built_in(problem.objective)
     with watch_run(progress) as told:
         if isinstance(chosen, Search):
@@ -280,21 +280,21 @@ def _by_consensus(
         z0=None if isinstance(start, Sums) or record not in ("all", "audit") else start,
     )
     exposed = tuple(np.unique(np.nonzero(recorder.seen_inside)[0]).tolist())
-    return _conclude(problem, stop, parameters, trace, found, exposed, lambda: x)
+    return _conclude(problem, stop, parameters, trace, found, exposed, x)
 
 
 def _by_device(
     problem: Problem, method: Consensus, rng: RNG, run: int, record: Record, keep_values: bool
 ) -> tuple[Result, str | None]:
     """The same on a device, where no iteration is recorded."""
-    from midst.engines.large import LargeRun
+    from midst.engines.gpu import run_large
 
     if record not in ("auto", "none"):
         raise InputError("engine gpu records no iteration; leave record out, or try engine arrays")
     stop = choose_stop(problem, method.stop)
     rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
     parameters = _settle(problem, method, stop)
-    end = LargeRun(problem, method, stop, EdgeNormals.drawn(streams(rng).z0, run, (1,)))
+    end = run_large(problem, method, stop, EdgeNormals.drawn(streams(rng).z0, run, (1,)))
     found = None
     if rules is not None and end.close:
         opening = opening_thresholds(problem.keys, end.low, end.high, float(parameters.scale))
@@ -312,7 +312,7 @@ def _by_device(
         seed=int(rng) if isinstance(rng, int | np.integer) and run == 0 else None,
     )
     exposed = tuple(np.flatnonzero(end.inside).tolist())
-    return _conclude(problem, stop, parameters, trace, found, exposed, lambda: end.x)
+    return _conclude(problem, stop, parameters, trace, found, exposed, end.x)
 
 
 def _conclude(
@@ -322,7 +322,7 @@ def _conclude(
     trace: Trace,
     found: _SearchOutcome | None,
     exposed: tuple[int, ...],
-    last_x: Callable[[], Array],
+    x: Array,
 ) -> tuple[Result, str | None]:
     """The result of an iteration that is over; and what it lacks, where it did not come to its stop.
 
@@ -333,11 +333,11 @@ def _conclude(
         trace: the record.
         found: what the search found; None where there was none.
         exposed: who sent its own value.
-        last_x: gives the last x, in working units; asked where no search was.
+        x: the last one, in working units.
     """
     if found is not None:
         return _result(problem, trace, found.value, found, trace.iterations + 1, None, exposed), None  # z(0) takes one
-    unit, tolerance, x = parameters.unit, _greatest_spread(stop, parameters), last_x()
+    unit, tolerance = parameters.unit, _greatest_spread(stop, parameters)
     certificate = None if isinstance(stop, Exact) else _prover(problem, parameters, tolerance).certificate(x, unit)
     result = _result(problem, trace, _middle(x, unit), None, trace.iterations, certificate, exposed)
     if result.certified or isinstance(stop, After):

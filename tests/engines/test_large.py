@@ -18,13 +18,11 @@ GRAPHS = {
 }
 
 
-@pytest.fixture(params=["a kernel", "arrays"], autouse=True)
-def device(request, monkeypatch):
-    """The CPU in place of a GPU: by the kernel for large graphs, interpreted, and by operations on arrays."""
+@pytest.fixture(autouse=True)
+def device(monkeypatch):
+    """The CPU in place of a GPU."""
     find = gpu.find_device
     monkeypatch.setattr(gpu, "find_device", lambda kind: find("cpu"))
-    monkeypatch.setattr(gpu, "_LARGE", 2 if request.param == "a kernel" else 10**9)
-    monkeypatch.setattr(gpu, "_UNROLLED", 0)
 
 
 @pytest.mark.parametrize("kind", GRAPHS)

@@ -55,7 +55,7 @@ OBJECTIVES = ("median", "maximum", "minimum", "mean")
 METHODS: tuple[MethodName, ...] = ("search", "consensus", "paper")
 BOTH: tuple[MethodName, ...] = ("search", "consensus")
 SPACINGS = ("rank", "value", "key")
-ENGINES = ("arrays", "float32", "edges", "reference")
+ENGINES = ("arrays", "edges", "reference")
 
 _METHOD = """A search by masked sums, which exposes nobody; the paper's iteration, which exposes the nodes that send
 their own value: consensus, or paper, Algorithm 1 as written, which no search ends; or both, search and consensus, to

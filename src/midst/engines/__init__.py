@@ -24,7 +24,6 @@ SearchEngine = Callable[[Problem, AnyRules, DrawBytes], Searched]
 
 ENGINES: dict[str, Engine] = {
     "arrays": arrays.node_form,
-    "float32": arrays.in_float32,
     "edges": arrays.edge_form,
     "reference": reference.iterate,
 }

@@ -170,11 +170,7 @@ class Together(NamedTuple):
 
     def run(self, k: Ints | int) -> Problem:
         """One of the runs by itself, or some together."""
-        part = copy(self.problem)
-        part.values, part.scale, part.centre = (held[..., k] for held in (part.values, part.scale, part.centre))
-        part.bounds = None if part.bounds is None else (part.bounds[0][k], part.bounds[1][k])
-        part.__dict__.pop("answer", None)  # of all runs
-        return part
+        return _with_columns(self.problem, lambda held: held[..., k])
 
     def diameters(self, which: Ints) -> Ints:
         """Of the graphs of some of the runs."""
@@ -240,14 +236,15 @@ class Apart(NamedTuple):
 
 def columns_of(problem: Problem, runs: int) -> Problem:
     """A problem with a number a node as one with so many coordinates, all the same."""
+    return _with_columns(problem, lambda held: np.repeat(held[..., None], runs, axis=-1))
 
-    def repeat(held: Array) -> Array:
-        return np.repeat(held[..., None], runs, axis=-1)
 
+def _with_columns(problem: Problem, change: Callable[[Array], Array]) -> Problem:
+    """A problem whose values, and what is public of them, are those of other coordinates."""
     part = copy(problem)
-    part.values, part.scale, part.centre = map(repeat, (part.values, part.scale, part.centre))
-    part.bounds = None if part.bounds is None else (repeat(part.bounds[0]), repeat(part.bounds[1]))
-    part.__dict__.pop("answer", None)  # which would have another shape
+    part.values, part.scale, part.centre = map(change, (part.values, part.scale, part.centre))
+    part.bounds = None if part.bounds is None else (change(part.bounds[0]), change(part.bounds[1]))
+    part.__dict__.pop("answer", None)  # that of the coordinates before
     return part
 
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy import sparse
 
 from midst.engines.batches import (
@@ -169,7 +168,6 @@ def solve_ensemble(
     bounds: bool = True,
     workers: int | None = None,
     device: Literal["cpu", "gpu"] | None = None,
-    dtype: DTypeLike = np.float64,
 ) -> EnsembleResult:
     """Run many problems at once, each until its answer is found.
 
@@ -190,7 +188,6 @@ def solve_ensemble(
         device: run all of them at once through JAX, on this kind of device (`gpu.py`); certificates are looked for
             every 64 iterations. A search is not for it, but for one that ends an iteration: that is the CPU's. z(0) has
             the same numbers, but for a last bit now and then.
-        dtype: of the numbers on the device. float32 is within about 1e-5 of the scale.
 
     Raises:
         InputError: the input is refused; nothing was run.
@@ -210,10 +207,10 @@ def solve_ensemble(
         return _search(source, method, workers)
     settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs, first)
     groups = source.groups()
+    result, starts = _blank(source.runs, groups[0].nodes, _fill), _Starts.blank(source.runs)
     if device is not None:
-        result, starts = _run_on_device(source, groups, settings, normals, device, dtype)
+        _run_on_device(source, groups, settings, normals, result, starts, device)
     else:
-        result, starts = _blank(source.runs, groups[0].nodes, _fill), _Starts.blank(source.runs)
         driving = min(workers, _MOST_DRIVING)
         _in_threads(lambda share: _drive(source, share, settings, normals, result, starts), groups, driving)
     _in_threads(lambda share: _end(source, share.runs, starts, result), groups, workers, _SEARCHES)
@@ -461,34 +458,28 @@ def _run_on_device(
     groups: Sequence[Group],
     settings: BatchSettings,
     normals: EdgeNormals,
+    result: EnsembleResult,
+    starts: _Starts,
     kind: str,
-    dtype: DTypeLike,
-) -> tuple[EnsembleResult, _Starts]:
-    """All runs at once through JAX: what is known of them before a search."""
+) -> None:
+    """All runs at once through JAX, to their rows of the result."""
     from midst.engines import gpu
 
-    device, starts = gpu.find_device(kind), _Starts.blank(source.runs)
-    result = None
+    device = gpu.find_device(kind)
     for group in groups:
-        part, rows = source.some(group.runs, group), group.runs
+        part = source.some(group.runs, group)
         draw = isinstance(part, Stack) or not gpu.can_draw(part.graph)
-        batch = make_batch(part, settings, rows, normals, draw)
-        there = gpu.DeviceRuns(batch, device, dtype, settings.bounds)
-        *ended, near = there.fetch(there.run(settings.last, settings.stop))
-        if near is not None:
-            starts.known[rows], starts.low[rows], starts.high[rows] = near.known, near.low, near.high
-            starts.scale[rows] = batch.scale
-        columns = dict(zip(gpu.DeviceOutcome._fields, ended, strict=False))
-        if len(groups) == 1:  # all runs, in order: the large arrays are those of the result
-            rounds, probes, error = columns["iterations"].copy(), np.zeros(len(rows), np.int64), np.zeros(len(rows))
-            return EnsembleResult(**columns, rounds=rounds, probes=probes, error=error), starts
-        result = result or _blank(source.runs, groups[0].nodes, _fill)
-        for name, column in columns.items():
-            whole = getattr(result, name)
-            whole[(rows, slice(column.shape[1])) if column.ndim == 2 else rows] = column
-        result.rounds[rows] = columns["iterations"]
-    assert result is not None, "there are runs"
-    return result, starts
+        batch = make_batch(part, settings, group.runs, normals, draw)
+        end, stopped = gpu.run(batch, device, settings.last, settings.stop)
+        S, R, *others = end
+        x, first_inside, lower, upper, last, low, high = map(np.asarray, others)
+        seen = _Seen(first_inside, lower, upper, np.zeros(x.shape, np.int8), x, x)  # on branch 0: bounds are complete
+        nearing = None
+        if isinstance(settings.stop, Exact):
+            nearing = _Nearing(last, np.where(stopped, last, NEVER), low, high)
+        batch = replace(batch, start=None)
+        runs = _RunningBatch(group.runs, last, stopped, batch, S, R, x, seen.side, seen, nearing)
+        _write(runs, np.ones(len(last), np.bool_), result, starts)
 
 
 def sum_in_each(graphs: Graph | Sequence[Graph], nodes: int) -> Callable[[Array], Array]:
