@@ -184,8 +184,7 @@ class Result:
         from midst.plots.results import draw_result
 
         self._check_values(values)
-        picture: Figure | Axes = draw_result(self, self._values if values else None, ax=ax, of=of, width=width)
-        return picture
+        return draw_result(self, self._values if values else None, ax=ax, of=of, width=width)
 
     def to_pandas(self) -> DataFrame:
         """The run as a row, to be put under others; of vectors a row a coordinate.

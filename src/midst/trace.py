@@ -213,8 +213,7 @@ class Trace:
 
         if values and self.values is None:
             raise InputError("the record does not hold the private values; keep_values puts them there")
-        picture: Figure | Axes = draw_trace(self, self.values if values else None, ax=ax, width=width)
-        return picture
+        return draw_trace(self, self.values if values else None, ax=ax, width=width)
 
     def to_pandas(self, rows: TraceRows = "iterations") -> DataFrame:
         """What happened, as a tidy frame.

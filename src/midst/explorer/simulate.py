@@ -46,7 +46,7 @@ from midst.types import Array
 
 Stopped = Literal["exact", "certified", "asked", "full"]
 
-_OPTIONS = {"rgg": ("radius",), "er": ("p",), "ws": ("k", "p"), "ba": ("m",), "regular": ("k",)}
+_OF_GRAPHS = ("radius", "p", "k", "m")  # None where they are of no use to the graph that is asked for
 _OFFSET = 0.1  # of the scale: the paper's, where the standard deviation of an offset is not given
 _SAMPLES = 2_000  # by which the distribution of a noised value is known, where it has no formula
 
@@ -214,8 +214,7 @@ def _sources(settings: Settings) -> tuple[Streams, RNG, RNG]:
 def _graph(settings: Settings, drawn: Streams) -> Graph:
     if settings.edges is not None:
         return settings.edges
-    named = {name: getattr(settings, name) for name in _OPTIONS.get(settings.graph, ())}
-    options = {name: value for name, value in named.items() if value is not None}
+    options = {name: value for name in _OF_GRAPHS if (value := getattr(settings, name)) is not None}
     with blame("numbers" if settings.numbers else "n", *options):
         graph = graphs.make(settings.graph, settings.n, rng=drawn.graph, **options)
         if graph.edges > MOST_EDGES:

@@ -205,8 +205,7 @@ class Leakage:
         """
         from midst.plots.leakage import draw_leakage
 
-        picture: Figure | Axes = draw_leakage(self, ax=ax, of=of, width=width)
-        return picture
+        return draw_leakage(self, ax=ax, of=of, width=width)
 
     def to_pandas(self) -> DataFrame:
         """A row a node, corrupt ones included, as the adversary sees it.
