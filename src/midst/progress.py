@@ -95,7 +95,6 @@ def _in_notebook() -> bool:
 @contextmanager
 def _display(*columns: Any) -> Iterator[Callable[..., None]]:
     """One line of rich's, and what changes it."""
-    from rich.console import Console
     from rich.progress import Progress as Display
 
     if _in_notebook():
@@ -103,8 +102,18 @@ def _display(*columns: Any) -> Iterator[Callable[..., None]]:
         with _in_output(display) as update:
             yield update
         return
+    with on_terminal(*columns) as update:
+        yield update
+
+
+@contextmanager
+def on_terminal(*columns: Any, total: int | None = None, **facts: Any) -> Iterator[Callable[..., None]]:
+    """One line of rich's on stderr, and what changes it; nothing is left of it."""
+    from rich.console import Console
+    from rich.progress import Progress as Display
+
     with Display(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("", total=None)
+        task = display.add_task("", total=total, **facts)
         yield lambda **facts: display.update(task, refresh="description" in facts, **facts)
 
 

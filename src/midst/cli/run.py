@@ -35,6 +35,7 @@ from midst.cli.options import (
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
 from midst.progress import phases, tell
+from midst.rows import as_text
 
 if TYPE_CHECKING:
     from midst.columns import Missing
@@ -172,7 +173,7 @@ def command(
         from midst.cli.describing import describe_parties
 
         parties = read_parties(values, values_dir, pooled, nodes, columns, missing)
-        describe_parties(parties, statistics, graph, seed, bounds, resolution, plot, as_json)
+        describe_parties(parties)
         return
     if values_dir is not None:
         raise InputError("--values-dir is for --statistics, such as --statistics median,mean")
@@ -405,11 +406,16 @@ def _solve(
 
 def _draw(results: dict[MethodName, Result], values: Array | None, width: Width | None, path: Path) -> None:
     """The picture of a run, or of two side by side."""
-    from midst.plots.results import draw_both, draw_result, save_figure
+    from midst.plots.results import draw_both, save_figure
 
-    [first, *others] = [results[name] for name in reversed(METHODS) if name in results]
-    both = draw_both(first, others[0], values, width) if others else None
-    save_figure(draw_result(first, values, width=width) if both is None else both, path)
+    [first, *others] = _in_order(results)
+    shown = values is not None  # they are those that the result holds
+    save_figure(draw_both(first, others[0], values, width) if others else first.plot(values=shown, width=width), path)
+
+
+def _in_order(results: dict[MethodName, Result]) -> list[Result]:
+    """Those that there are, the iteration before the search."""
+    return [results[name] for name in reversed(METHODS) if name in results]
 
 
 def _write_page(
@@ -424,11 +430,7 @@ def _write_page(
     from midst.explorer.page import make_page, save_page
     from midst.explorer.replay import pack_result
 
-    runs = [
-        pack_result(results[name], problem.values, problem.bounds, prior, noise)
-        for name in reversed(METHODS)
-        if name in results
-    ]
+    runs = [pack_result(result, problem.values, problem.bounds, prior, noise) for result in _in_order(results)]
     save_page(make_page(runs, values=show_values), path)
 
 
@@ -448,8 +450,7 @@ def _report(results: dict[MethodName, Result], seed: int, as_json: bool, hint: b
 def _print_rows(result: Result, rows: list[tuple[str, str]]) -> None:
     """A table on a terminal, or plain lines."""
     if not sys.stdout.isatty():
-        width = max(len(name) for name, _ in rows)
-        click.echo("\n".join(f"{name:>{width}}  {text}" for name, text in rows))
+        click.echo(as_text(rows))
         return
     from rich import box
     from rich.console import Console

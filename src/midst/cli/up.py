@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from midst.cli.options import offer_graphs, parse_bounds, read_graph
+from midst.cli.options import check_plot, offer_graphs, parse_bounds, read_graph, refuse_given
 from midst.errors import InputError
+from midst.files import check_writable, write_whole
+from midst.rows import as_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,9 +107,10 @@ def command(
     """Start a whole network on this machine: real processes, throw-away keys, mutual TLS on loopback."""
     import numpy as np
 
-    from midst.cli.noise import require_promise
-    from midst.cli.options import refuse_given
+    from midst.cli.node_results import check_out, write_out
+    from midst.cli.noise import require_promise, settle_noise
     from midst.net.local import make_party, unanimous
+    from midst.protocol.noise import parse_joint
     from midst.statistics import split_names
 
     seed = secrets.randbits(32) if seed_values is None else seed_values
@@ -122,7 +125,9 @@ def command(
         network, numbers, asked = _read_tables(graph, values, values_dir, pooled, nodes, columns, missing, rng)
         asked["statistics"] = split_names(statistics)
         pooled = False
-        _check_picture(plot, explore)
+        if explore:
+            raise InputError("--explore follows a single answer; leave it out with --statistics")
+        check_plot(plot)
     elif values_dir is not None or plot is not None:
         which = "--plot" if values_dir is None else "--values-dir"
         raise InputError(f"{which} is for --statistics, such as --statistics median,mean")
@@ -143,7 +148,9 @@ def command(
         known = _read_off(network, numbers)
     arity = arity if arity is not None else 3 if dp is None else 1
     if dp is not None:
-        asked["noise"] = _settle_noise(dp, method, known, resolution, arity)
+        if method != "search":
+            raise InputError("--dp is noise on the totals of a search; give --method search")
+        asked["noise"] = settle_noise(parse_joint(dp), known, resolution, arity)
     making = make_party(
         network,
         method=method,
@@ -161,12 +168,15 @@ def command(
     with _ending_well(), _announced(making, f"making {network.n} keys") as party:
         require_promise(party.charter)
         if out is not None:
-            _check_out(party.charter, out)
+            check_out(party.charter, out)
+            check_writable(_charter_beside(out))
         with _page(party.charter) if explore else nullcontext() as page:
             ends, seconds = _run(party, numbers, transport, page)
             answer = unanimous(ends)
             if out is not None:
-                _write_out(party.charter, answer, out)
+                write_out(party.charter, answer, out)
+                text = party.charter.to_toml().encode()
+                write_whole(_charter_beside(out), lambda file: file.write(text), mode=0o644)
             if plot is not None:
                 _draw(party.charter, answer, plot)
             _report(
@@ -186,18 +196,6 @@ def _announced(making: AbstractContextManager[Party], text: str) -> Iterator[Par
             say(text)
             party = made.enter_context(making)
         yield party
-
-
-def _settle_noise(
-    dp: str, method: MethodName, bounds: tuple[float, float] | None, resolution: float | None, arity: int
-) -> dict[str, Any]:
-    """The charter's noise."""
-    from midst.cli.noise import settle_noise
-    from midst.protocol.noise import parse_joint
-
-    if method != "search":
-        raise InputError("--dp is noise on the totals of a search; give --method search")
-    return settle_noise(parse_joint(dp), bounds, resolution, arity)
 
 
 def _read_tables(
@@ -260,17 +258,6 @@ def _run(
         return ends, time.monotonic() - began
 
 
-def _check_picture(plot: Path | None, explore: bool) -> None:
-    if explore:
-        raise InputError("--explore follows a single answer; leave it out with --statistics")
-    if plot is not None:
-        from midst.files import check_writable
-        from midst.plots.results import check_picture
-
-        check_picture(plot)
-        check_writable(plot)
-
-
 def _draw(charter: Charter, answer: Answer, path: Path) -> None:
     """The picture of the statistics, from the answers alone."""
     from midst.plots.description import draw_description
@@ -282,24 +269,8 @@ def _draw(charter: Charter, answer: Answer, path: Path) -> None:
 
 
 def _charter_beside(out: Path) -> Path:
+    """The file of the charter by which a result is checked: that of a network of this machine is thrown away."""
     return out.with_suffix(".toml")
-
-
-def _check_out(charter: Charter, out: Path) -> None:
-    from midst.cli.node_results import check_out
-    from midst.files import check_writable
-
-    check_out(charter, out)
-    check_writable(_charter_beside(out))
-
-
-def _write_out(charter: Charter, answer: Answer, out: Path) -> None:
-    """The result, and beside it the charter that it is checked by: that of a network of this machine is thrown away."""
-    from midst.cli.node_results import write_out
-    from midst.files import write_whole
-
-    write_out(charter, answer, out)
-    write_whole(_charter_beside(out), lambda file: file.write(charter.to_toml().encode()), mode=0o644)
 
 
 @contextmanager
@@ -362,10 +333,10 @@ def _progress(nodes: int) -> Iterator[Callable[[Event], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from midst.net.events import Round
+    from midst.progress import on_terminal
 
     columns = (
         SpinnerColumn(),
@@ -374,16 +345,8 @@ def _progress(nodes: int) -> Iterator[Callable[[Event], None] | None]:
         TextColumn("{task.completed:.0f} have the answer"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("", total=nodes, round=0)
-
-        def follow(event: Event) -> None:
-            if isinstance(event, Round):
-                display.update(task, round=event.t + 1)
-            else:
-                display.advance(task)
-
-        yield follow
+    with on_terminal(*columns, total=nodes, round=0) as update:
+        yield lambda event: update(round=event.t + 1) if isinstance(event, Round) else update(advance=1)
 
 
 def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, seed: int | None, as_json: bool) -> None:
@@ -421,7 +384,6 @@ def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, s
     ]
     if seed is not None:
         rows.append(("seed", f"{seed} (values and graph; z(0) is never repeated)"))
-    width = max(len(head) for head, _ in rows)
-    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+    click.echo(as_text(rows))
     if charter.method == "consensus" and charter.stop == "exact":
         click.echo(f"{len(exposed)} of {len(names)} exposed; --method search exposes nobody")

@@ -38,15 +38,6 @@ def parse_numbers(lines: Iterable[str], name: str) -> Array:
     return _as_array(parse_rows(lines, name))
 
 
-def read_lists(path: str) -> list[Array]:
-    """The lists in a file ("-" for standard input), one a line, of any lengths.
-
-    Raises:
-        InputError: the file cannot be read, or a line is not finite numbers.
-    """
-    return [np.array(row) for row in read_rows(path, ragged=True)]
-
-
 def read_values(
     path: str | None, pooled: bool, nodes: int | None, columns: Sequence[str] = (), missing: Missing = "refuse"
 ) -> Array | list[Array] | None:
@@ -64,8 +55,7 @@ def read_values(
         return None
     if pooled:
         refuse_given(("columns", "missing"), "is of a table; with --pooled a line of --values is a list")
-        lists = read_lists(path)
-        return _require_count(lists, nodes, "lists")
+        return _require_count([np.array(row) for row in read_rows(path, ragged=True)], nodes, "lists")
     found = read_columns(path, columns, missing=missing)
     tell_dropped(found.dropped)
     return check_values(_as_array(found.values), nodes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
 from midst.explorer.knowledge import Knowledge, follow, look
 from midst.explorer.packing import Arrays, Facts, Parts, pack
-from midst.explorer.simulate import Made, blur, check_room, proof_that_ended, tell_noise
+from midst.explorer.simulate import Made, check_room, proof_that_ended
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.methods import Certified
 from midst.objectives import Mean, built_in, title_of
@@ -96,11 +96,7 @@ def pack_result(
     told = f"bits are what is learnt by who believed before: {prior!r}"
     stopped = proof_that_ended(result)
     made = Made(result.trace, Adversary(), prior, values=first(values), result=result, stopped=stopped, notes=(told,))
-    if noise is not None:
-        mechanism, held = noise
-        notes = (told, tell_noise(mechanism, prior))
-        made = replace(made, prior=blur(prior, mechanism), held=first(held), notes=notes)
-    return pack_made(made)
+    return pack_made(made if noise is None else made.with_noise(noise[0], first(noise[1])))
 
 
 def pack_made(made: Made, name: str | None = None) -> Parts:
@@ -147,23 +143,11 @@ def replay(made: Made, name: str | None = None) -> Replay:
     t, x, branch, notes = _frames(trace, k)
     seen, note = look(trace, made.adversary, k)
     known = follow(seen, t, x, branch)
-    held = made.values if made.held is None else made.held
+    held = made.known_values
     facts, arrays = _plainly(made, name)
-    facts |= {
-        "iterations": trace.iterations,
-        "kept": len(t),
-        "notes": [*made.notes, *notes, *([note] if note else [])],
-    }
-    arrays |= {
-        "t": t,
-        "x": x,
-        "lower": known.lower,
-        "upper": known.upper,
-        "spans": known.spans,
-        "first": known.first,
-        "spread": np.ptp(x, axis=1),
-    }
-    arrays |= _intervals(trace, k, t, x)
+    facts |= {"iterations": trace.iterations, "kept": len(t), "notes": [*made.notes, *notes, *filter(None, [note])]}
+    arrays |= {"t": t, "x": x, "lower": known.lower, "upper": known.upper, "spans": known.spans, "first": known.first}
+    arrays |= {"spread": np.ptp(x, axis=1)} | _intervals(trace, k, t, x)
     weighed = _weigh(trace, x, branch, held)
     met = False
     if weighed is not None:
@@ -207,8 +191,7 @@ def _replay_search(made: Made, name: str | None) -> Replay:
     }
     known = follow(None, np.arange(steps + 1), np.zeros((steps + 1, trace.graph.n)), np.zeros((0, 0), np.int8))
     arrays |= {"t": np.arange(steps + 1), "x": np.zeros((0, 0)), "spans": known.spans, "first": known.first}
-    held = made.values if made.held is None else made.held
-    if held is not None:
+    if (held := made.known_values) is not None:
         arrays["dots"] = np.array(find_places(trace, held, k), np.float64).reshape(-1, 3)
     return Replay(made, arrays["t"], None, known, facts, arrays)
 

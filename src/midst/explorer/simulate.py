@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -20,17 +20,7 @@ from midst.dp.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, Offset, 
 from midst.errors import InputError
 from midst.explorer.fields import MOST_EDGES, MOST_NODES, Settings, blame
 from midst.graphs import Graph
-from midst.methods import (
-    After,
-    Certified,
-    Consensus,
-    Method,
-    Paper,
-    Search,
-    Stop,
-    require_participants,
-    rules_of,
-)
+from midst.methods import After, Certified, Consensus, Method, Paper, Search, Stop, require_participants, rules_of
 from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
@@ -78,6 +68,20 @@ class Made:
     stopped: Stopped | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def known_values(self) -> Array | None:
+        """The values that went into the run, where they are known."""
+        return self.values if self.held is None else self.held
+
+    def with_noise(self, mechanism: Mechanism, held: Array | None) -> Made:
+        """The same with noise on the values, and with a note of what that means for all that is shown."""
+        bits = information(mechanism, self.prior.scale)
+        note = (
+            f"{mechanism.describe()}; exposure, bounds and bits are of the noised values, which tell {bits:.2f} bits "
+            f"of the true ones (for a normal prior of this scale)"
+        )
+        return replace(self, prior=_blur(self.prior, mechanism), held=held, notes=(*self.notes, note))
+
 
 @dataclass(frozen=True, eq=False)
 class Ready:
@@ -101,32 +105,19 @@ class Ready:
         with blame("c", "stop", "tolerance"):
             record: Record = "all" if isinstance(self.method, Consensus) else "auto"
             result = solve(self.problem, self.method, rng=self.rng, record=record, throw=False, progress=progress)
-        noised = self.mechanism is not None
-        return Made(
+        stop = self.settings.stop if self.settings.method == "consensus" else None
+        ended: Stopped | None = "full" if result.iterations else None
+        made = Made(
             result.trace,
             self.adversary,
-            self.prior if self.mechanism is None else blur(self.prior, self.mechanism),
+            self.prior,
             values=self.truth.values,
-            held=self.problem.values if noised else None,
             result=result,
-            stopped=self._why(result),
-            notes=tuple(self._notes(result)),
+            stopped="asked" if stop == "iterations" else proof_that_ended(result) or ended,
         )
-
-    def _why(self, result: Result) -> Stopped | None:
-        """Why an iteration stopped; a search ends with its answer."""
-        if self.settings.method == "consensus" and self.settings.stop == "iterations":
-            return "asked"
-        return proof_that_ended(result) or ("full" if result.iterations else None)
-
-    def _notes(self, result: Result) -> list[str]:
-        notes = []
-        settings = self.settings
-        if settings.method == "consensus" and settings.stop == "exact" and isinstance(self.problem.objective, Mean):
-            notes.append("the iteration has no exact finish for a mean: certified to 1e-6 instead")
-        if self.mechanism is not None:
-            notes.append(tell_noise(self.mechanism, self.prior))
-        return notes
+        if stop == "exact" and isinstance(self.problem.objective, Mean):
+            made = replace(made, notes=("the iteration has no exact finish for a mean: certified to 1e-6 instead",))
+        return made if self.mechanism is None else made.with_noise(self.mechanism, self.problem.values)
 
 
 def proof_that_ended(result: Result) -> Stopped | None:
@@ -145,7 +136,8 @@ def prepare(settings: Settings) -> Ready:
     drawn, rng, noise = _sources(settings)
     graph = _graph(settings, drawn)
     with blame("q"):
-        objective: Objective = Mean() if settings.objective == "mean" else Quantile(_level(settings))
+        level = LEVELS.get(settings.objective, settings.q)
+        objective: Objective = Mean() if settings.objective == "mean" else Quantile(level)
     with blame("prior_b", "prior_a"):
         values = _values(settings, drawn.values)
     bounds = None if settings.least is None or settings.most is None else (settings.least, settings.most)
@@ -224,22 +216,14 @@ def _graph(settings: Settings, drawn: Streams) -> Graph:
     return graph
 
 
-def _level(settings: Settings) -> float:
-    return settings.q if settings.objective == "quantile" else LEVELS[settings.objective]
-
-
 def _values(settings: Settings, rng: np.random.Generator) -> Array:
     if settings.numbers:
         return np.array(settings.numbers)
     (a, b), n = _drawn_from(settings), settings.n
     _prior(settings.prior, a, b)  # refuses what nothing can be drawn from
-    match settings.prior:
-        case "normal":
-            return a + b * rng.standard_normal(n)
-        case "uniform":
-            return rng.uniform(a, b, n)
-        case _:
-            return rng.laplace(a, b, n)
+    if settings.prior == "normal":
+        return a + b * rng.standard_normal(n)
+    return rng.uniform(a, b, n) if settings.prior == "uniform" else rng.laplace(a, b, n)
 
 
 def _drawn_from(settings: Settings) -> tuple[float, float]:
@@ -261,8 +245,7 @@ def _believed(settings: Settings, truth: Problem) -> tuple[float, float]:
 
 
 def _prior(kind: str, a: float, b: float) -> Prior:
-    kinds: dict[str, Any] = {"normal": priors.Normal, "uniform": priors.Uniform, "laplace": priors.Laplace}
-    return cast(Prior, kinds[kind](a, b))
+    return cast(Prior, priors.KINDS[kind](a, b))
 
 
 def _mechanism(settings: Settings, prior: Prior) -> Mechanism | None:
@@ -288,25 +271,15 @@ def _clipping(settings: Settings, prior: Prior) -> tuple[float, float]:
     return middle - reach if low is None else low, middle + reach if high is None else high
 
 
-def tell_noise(mechanism: Mechanism, prior: Prior) -> str:
-    """What noise on the values means for all that is shown."""
-    bits = information(mechanism, prior.scale)
-    return (
-        f"{mechanism.describe()}; exposure, bounds and bits are of the noised values, which tell {bits:.2f} bits of "
-        f"the true ones (for a normal prior of this scale)"
-    )
-
-
-def blur(prior: Prior, mechanism: Mechanism) -> Prior:
+def _blur(prior: Prior, mechanism: Mechanism) -> Prior:
     """What is believed of a value with noise on it: by formula where there is one, else by samples."""
     if isinstance(prior, priors.Normal) and isinstance(mechanism, Offset):
         return priors.Normal(prior.mean, hypot(prior.std, mechanism.sigma))
     rng = np.random.default_rng(0)
     drawn = np.array([prior.quantile(level) for level in (np.arange(_SAMPLES) + 0.5) / _SAMPLES])
     std = mechanism.noise_std
-    noise = (
-        rng.laplace(0, std / 2**0.5, _SAMPLES) if isinstance(mechanism, LaplaceNoise) else rng.normal(0, std, _SAMPLES)
-    )
+    laplace = isinstance(mechanism, LaplaceNoise)
+    noise = rng.laplace(0, std / 2**0.5, _SAMPLES) if laplace else rng.normal(0, std, _SAMPLES)
     return priors.Samples(np.clip(drawn, *mechanism.bounds) + noise)
 
 

@@ -68,20 +68,18 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
         asked = json.loads(line)
         try:
             make(asked["settings"], asked["file"], send)
+            continue
         except FieldError as error:
-            answer: dict[str, Any] = {"kind": "refused", "fields": error.fields}
+            wrong = error.fields
         except MidstError as error:
-            answer = {"kind": "refused", "fields": {"": str(error)}}
+            wrong = {"": str(error)}
         except MemoryError:
-            answer = {"kind": "refused", "fields": {"": "out of memory; try fewer nodes or iterations"}}
+            wrong = {"": "out of memory; try fewer nodes or iterations"}
         except Exception as error:
             if os.environ.get("MIDST_DEBUG"):
                 raise
-            text = f"unexpected {type(error).__name__}; run with MIDST_DEBUG=1 for the traceback"
-            answer = {"kind": "refused", "fields": {"": text}}
-        else:
-            continue
-        send(b"J", json.dumps(answer).encode())
+            wrong = {"": f"unexpected {type(error).__name__}; run with MIDST_DEBUG=1 for the traceback"}
+        send(b"J", json.dumps({"kind": "refused", "fields": wrong}).encode())
 
 
 def main() -> None:
