@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -55,14 +55,11 @@ def task_bar(name: str, of: str = "runs") -> Iterator[TaskProgress | None]:
         yield lambda done, total: update(completed=done, total=total)
 
 
-@contextmanager
-def watch_tasks(progress: TaskProgress | bool | None, name: str, of: str) -> Iterator[TaskProgress | None]:
+def watch_tasks(
+    progress: TaskProgress | bool | None, name: str, of: str
+) -> AbstractContextManager[TaskProgress | None]:
     """What tasks are told to, as people ask for it: a function of theirs; True for a bar; or nothing."""
-    if progress is True:
-        with task_bar(name, of) as bar:
-            yield bar
-    else:
-        yield progress or None
+    return task_bar(name, of) if progress is True else nullcontext(progress or None)
 
 
 @contextmanager

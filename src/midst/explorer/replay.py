@@ -8,7 +8,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -106,9 +106,15 @@ def pack_made(made: Made, name: str | None = None) -> Parts:
         made: the run.
         name: of the file it came from.
     """
+    return Parts(*pack_each(made, name))
+
+
+def pack_each(made: Made, name: str | None) -> Iterator[bytes]:
+    """The run, packed, before the audit is made; then the audit; see `pack_made`."""
     story = replay(made, name)
+    yield pack(to_json(story.facts), story.arrays)
     facts, arrays = audited(story)
-    return Parts(pack(to_json(story.facts), story.arrays), pack(to_json(facts), arrays))
+    yield pack(to_json(facts), arrays)
 
 
 def check_shown(run: Problem | Trace, values: bool) -> None:
@@ -140,12 +146,12 @@ def replay(made: Made, name: str | None = None) -> Replay:
     trace, k = made.trace, made.coordinate
     if not trace.iterations:
         return _replay_search(made, name)
-    t, x, branch, notes = _frames(trace, k)
+    t, x, branch, few = _frames(trace, k)
     seen, note = look(trace, made.adversary, k)
     known = follow(seen, t, x, branch)
     held = made.known_values
     facts, arrays = _plainly(made, name)
-    facts |= {"iterations": trace.iterations, "kept": len(t), "notes": [*made.notes, *notes, *filter(None, [note])]}
+    facts |= {"iterations": trace.iterations, "kept": len(t), "notes": [*made.notes, *filter(None, (few, note))]}
     arrays |= {"t": t, "x": x, "lower": known.lower, "upper": known.upper, "spans": known.spans, "first": known.first}
     arrays |= {"spread": np.ptp(x, axis=1)} | _intervals(trace, k, t, x)
     weighed = _weigh(trace, x, branch, held)
@@ -156,8 +162,8 @@ def replay(made: Made, name: str | None = None) -> Replay:
         arrays |= {"at_or_below": weighed[0], "at_or_above": weighed[1]}
         met = weighed[0][-1] >= below and weighed[1][-1] >= above
     facts["proof"], facts["found"] = _proof(made, x[-1], met)
-    few, all_digits = ([_show(end, digits) for end in (x[-1].min(), x[-1].max())] for digits in (10, 17))
-    facts |= {"shown": _show(facts["found"]), "between": few if few[0] != few[1] else all_digits}
+    short, all_digits = ([_show(end, digits) for end in (x[-1].min(), x[-1].max())] for digits in (10, 17))
+    facts |= {"shown": _show(facts["found"]), "between": short if short[0] != short[1] else all_digits}
     low, high = (facts["found"],) * 2 if held is None else _answer(trace, held)
     if low is not None and high is not None:
         facts["answer"] = {"low": low, "high": high}
@@ -259,10 +265,9 @@ def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
 # What was sent
 
 
-def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, list[str]]:
-    """The iterations that can be shown: all, if they were kept or can be worked out again; else those that were."""
-    n = trace.graph.n
-    notes = []
+def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, str]:
+    """The iterations that can be shown: all, if they were kept or can be worked out again; else a note of how many."""
+    n, note = trace.graph.n, ""
     t, x = trace.t, trace.x.reshape(len(trace.t), n, -1)[:, :, k]
     branch = trace.branch.reshape(len(trace.t), n, -1)[:, :, k]
     if len(t) < trace.iterations and trace.iterations * n <= MOST_CELLS:
@@ -276,8 +281,8 @@ def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, list[str]]:
         some = log_spaced(len(t), MOST_CELLS // n)
         t, x, branch = t[some], x[some], branch[some]
     if len(t) < trace.iterations:
-        notes.append(f"{len(t):,} of {trace.iterations:,} iterations are shown; the file has no more, or too many")
-    return t, x, branch, notes
+        note = f"{len(t):,} of {trace.iterations:,} iterations are shown; the file has no more, or too many"
+    return t, x, branch, note
 
 
 def _branches(trace: Trace, k: int) -> Branch:

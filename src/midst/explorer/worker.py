@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 from midst.errors import MidstError
 from midst.explorer.fields import FieldError, parse
-from midst.explorer.packing import HEAD, pack
-from midst.explorer.replay import audited, replay, to_json
+from midst.explorer.packing import HEAD
+from midst.explorer.replay import pack_each, to_json
 from midst.explorer.simulate import open_file, prepare
 
 Send = Callable[[bytes, bytes], None]
@@ -49,11 +49,10 @@ def make(settings: Mapping[str, Any], file: str | None, send: Send) -> None:
                 say("progress", t=t, spread=spread)
 
         made, name = ready.run(tell), None
-    story = replay(made, name)
-    send(b"R", pack(to_json(story.facts), story.arrays))
+    parts = pack_each(made, name)
+    send(b"R", next(parts))
     say("auditing")
-    facts, arrays = audited(story)
-    send(b"A", pack(to_json(facts), arrays))
+    send(b"A", next(parts))
     say("done")
 
 

@@ -16,9 +16,8 @@ _MANY_TIMES = 20  # beyond so many times the shortest run the axis is logarithmi
 
 def draw_ensemble(result: EnsembleResult, **where: Unpack[Where]) -> Figure | Axes:
     """Rounds and exposed nodes of all runs, beside each other; see `draw`."""
-    draws = {"rounds": draw_rounds, "exposed": draw_exposed}
     return draw(
-        {name: partial(each, result=result) for name, each in draws.items()},
+        {"rounds": partial(draw_rounds, result=result), "exposed": partial(draw_exposed, result=result)},
         main="rounds",
         size=(10, 4.2),
         title=f"{result.runs:,} runs, {int(result.certified.sum()):,} of them proved",

@@ -57,17 +57,10 @@ def draw_bits(axes: Axes, leakage: Leakage) -> None:
     nodes = np.flatnonzero(np.isfinite(leakage.bits))
     exposed = leakage.exposed[nodes]
     for which, colour, hatch, label in ((~exposed, HIDDEN, "", "not exposed"), (exposed, EXPOSED, "//", "exposed")):
-        if which.any():
-            error: Any = 2 * leakage.bits_error[nodes[which]]
-            axes.bar(
-                nodes[which],
-                leakage.bits[nodes[which]],
-                yerr=error if error.any() else None,
-                color=colour,
-                hatch=hatch,
-                edgecolor="white",
-                label=label,
-            )
+        if (group := nodes[which]).size:
+            error: Any = 2 * leakage.bits_error[group] if leakage.bits_error[group].any() else None
+            bar: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": label}
+            axes.bar(group, leakage.bits[group], yerr=error, **bar)
     floor = leakage.floor[nodes]
     if np.isfinite(floor).any():
         axes.hlines(floor, nodes - 0.4, nodes + 0.4, color="black", linewidth=1.5, label="floor: the answer alone")

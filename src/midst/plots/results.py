@@ -246,27 +246,16 @@ def _draw_network(axes: Axes, result: Result) -> None:
         (dots[exposed[dots]], EXPOSED, "s", size if graph.n <= _NUMBERED else 2 * size, gave),
     ):
         if group.size:
-            axes.scatter(
-                place[group, 0],
-                place[group, 1],
-                s=area,
-                c=colour,
-                marker=marker,
-                linewidths=0,
-                zorder=2,
-                rasterized=many,
-            )
-            axes.scatter([], [], s=60, c=colour, marker=marker, linewidths=0, label=name)
+            dot: dict[str, Any] = {"c": colour, "marker": marker, "linewidths": 0}
+            axes.scatter(place[group, 0], place[group, 1], s=area, zorder=2, rasterized=many, **dot)
+            axes.scatter([], [], s=60, label=name, **dot)
     if graph.n <= _NUMBERED:
         names = [short_name(graph.label(i), 12 if graph.n <= 15 else 7) for i in range(graph.n)]
         look: dict[str, Any] = {"color": "white", "weight": "bold", "va": "center_baseline"}
         if below := max(map(len, names)) > 3:
             look = {"va": "top", "path_effects": [withStroke(linewidth=2.5, foreground="white")]}
-        look |= {
-            "xytext": (0, -9 * below),
-            "textcoords": "offset points",
-            "fontsize": 6.5 if below and graph.n > 15 else 8,
-        }
+        look |= {"xytext": (0, -9 * below), "textcoords": "offset points"}
+        look["fontsize"] = 6.5 if below and graph.n > 15 else 8
         for name, where in zip(names, place, strict=True):
             axes.annotate(name, where, ha="center", **look)
     shown = f"{_some(dots.size, graph.n)} nodes, {_some(edges.size, once.size)} edges"
