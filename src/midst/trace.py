@@ -271,7 +271,7 @@ class Trace(Report):
             "iterations": self.iterations,
             "own": self.own,
             "seed": self.seed,
-            "resolution": _resolution(self.probes),
+            "resolution": next((str(probe.keys.step) for probe in self.probes if isinstance(probe.keys, Grid)), None),
             "probes": [[probe.step, probe.coordinate, probe.edges, probe.totals] for probe in self.probes],
             "answer": self.answer,
         }
@@ -344,10 +344,6 @@ def _describe(objective: Quantile | Mean) -> dict[str, str]:
     if isinstance(objective, Quantile):
         return {"kind": "quantile", "q": str(objective.q), "definition": objective.definition}
     return {"kind": "mean"}
-
-
-def _resolution(probes: Sequence[Probe]) -> str | None:
-    return next((str(probe.keys.step) for probe in probes if isinstance(probe.keys, Grid)), None)
 
 
 def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trace:

@@ -16,7 +16,7 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -25,6 +25,7 @@ import click
 from midst.cli.options import check_plot, offer_graphs, parse_bounds, read_graph, refuse_given
 from midst.errors import InputError
 from midst.files import check_writable, write_whole
+from midst.progress import on_terminal, phases
 from midst.rows import as_text
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def command(
 
     from midst.cli.node_results import check_out, write_out
     from midst.cli.noise import require_promise, settle_noise
+    from midst.cli.values import read_values
     from midst.net.local import make_party, unanimous
     from midst.protocol.noise import parse_joint
     from midst.statistics import split_names
@@ -132,7 +134,11 @@ def command(
         which = "--plot" if values_dir is None else "--values-dir"
         raise InputError(f"{which} is for --statistics, such as --statistics median,mean")
     else:
-        network, numbers = _read(graph, nodes, values, pooled, rng, columns, missing)
+        given = read_values(values, pooled, nodes, columns, missing)
+        network = read_graph(graph, nodes if given is None else len(given), rng)
+        numbers = rng.standard_normal(network.n) if given is None else given
+        if len(numbers) != network.n:
+            raise InputError(f"{len(numbers)} values for {network.n} nodes; give one value a node")
     if objective is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
     if transport == "udp" and method != "search":
@@ -165,7 +171,10 @@ def command(
         deadlines={"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
         **asked,
     )
-    with _ending_well(), _announced(making, f"making {network.n} keys") as party:
+    with _ending_well(), ExitStack() as made:
+        with phases() as say:
+            say(f"making {network.n} keys")
+            party = made.enter_context(making)
         require_promise(party.charter)
         if out is not None:
             check_out(party.charter, out)
@@ -184,18 +193,6 @@ def command(
             )
             if explore:
                 _stay()
-
-
-@contextmanager
-def _announced(making: AbstractContextManager[Party], text: str) -> Iterator[Party]:
-    """What is being made, with a word about it meanwhile."""
-    from midst.progress import phases
-
-    with ExitStack() as made:
-        with phases() as say:
-            say(text)
-            party = made.enter_context(making)
-        yield party
 
 
 def _read_tables(
@@ -217,27 +214,6 @@ def _read_tables(
     if not names and parts[0].values.shape[1] > 1:
         raise InputError("statistics are of columns with names; give a .csv or .parquet file and --column")
     return read_graph(spec, len(parts), rng), [part.values for part in parts], {"columns": [{"name": n} for n in names]}
-
-
-def _read(
-    spec: str,
-    nodes: int | None,
-    values: str | None,
-    pooled: bool,
-    rng: np.random.Generator,
-    columns: tuple[str, ...],
-    missing: Missing,
-) -> tuple[Graph, Array | list[Array]]:
-    """The graph, and a value a node; drawn where they are not given."""
-    from midst.cli.values import read_values
-
-    numbers = read_values(values, pooled, nodes, columns, missing)
-    graph = read_graph(spec, nodes if numbers is None else len(numbers), rng)
-    if numbers is None:
-        return graph, rng.standard_normal(graph.n)
-    if len(numbers) != graph.n:
-        raise InputError(f"{len(numbers)} values for {graph.n} nodes; give one value a node")
-    return graph, numbers
 
 
 def _run(
@@ -336,7 +312,6 @@ def _progress(nodes: int) -> Iterator[Callable[[Event], None] | None]:
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from midst.net.events import Round
-    from midst.progress import on_terminal
 
     columns = (
         SpinnerColumn(),

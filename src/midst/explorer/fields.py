@@ -215,7 +215,7 @@ def parse(given: Mapping[str, Any], *, file: bool = False) -> Settings:
     wrong |= dict.fromkeys(unknown, "there is no such setting")
     read: dict[str, Any] = {}
     for field in FIELDS:
-        used = all(_word(given, name) in values for name, values in field.when)
+        used = all(str(given.get(name) or _BY_NAME[name].default) in values for name, values in field.when)
         text = given.get(field.name, "") if used else ""
         try:
             read[field.name] = _read(field, text, used)
@@ -248,10 +248,6 @@ def _culprit(text: str, names: Sequence[str]) -> str:
     return min(places, key=places.__getitem__, default=names[0])
 
 
-def _word(given: Mapping[str, Any], name: str) -> str:
-    return str(given.get(name) or _BY_NAME[name].default)
-
-
 def _read(field: Field, given: Any, used: bool) -> Any:
     if field.kind in ("numbers", "edges"):
         return _read_lines(field, given, used)
@@ -264,7 +260,7 @@ def _read(field: Field, given: Any, used: bool) -> Any:
                 raise InputError(f"{field.label} must be one of {', '.join(value for value, _ in field.choices)}")
             return text
         case "nodes":
-            return _read_nodes(text)
+            return tuple(split_names(text if "," in text or '"' in text else ",".join(text.split())))
         case _:
             return _read_number(field, text)
 
@@ -297,10 +293,6 @@ def _read_number(field: Field, text: str) -> float | int | None:
         empty = "" if field.default else "; empty: chosen"
         raise InputError(f"{field.label} must be a {'whole number' if whole else 'number'}{empty}")
     return number
-
-
-def _read_nodes(text: str) -> tuple[str, ...]:
-    return tuple(split_names(text if "," in text or '"' in text else ",".join(text.split())))
 
 
 def _ranges(read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

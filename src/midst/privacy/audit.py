@@ -471,9 +471,7 @@ def _with_iteration(leakage: Leakage, view: View, mixtures: dict[int, Mixture]) 
     return replace(
         leakage,
         kind="sampled" if sampled else "lower bound" if _hides_sums(view) else "exact",
-        exposed_at=np.where(
-            leakage.exposed, np.maximum(seen.first, 0), -1
-        ),  # an atom without a plateau is one of t = 0
+        exposed_at=np.where(leakage.exposed, np.maximum(seen.first, 0), -1),  # an atom without a plateau is of t = 0
         excess=leakage.bits - leakage.floor,
         share_over_time=seen.share_over_time(),
     )
