@@ -29,8 +29,6 @@ from midst.progress import on_terminal, phases
 from midst.rows import as_text
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from midst.columns import Missing
     from midst.graphs import Graph
     from midst.methods import MethodName
@@ -110,7 +108,7 @@ def command(
 
     from midst.cli.node_results import check_out, write_out
     from midst.cli.noise import require_promise, settle_noise
-    from midst.cli.values import read_values
+    from midst.cli.values import read_parties, read_values, tell_dropped
     from midst.net.local import make_party, unanimous
     from midst.protocol.noise import parse_joint
     from midst.statistics import split_names
@@ -124,8 +122,13 @@ def command(
             raise InputError("--statistics says all that is to be found; leave out --objective and --quantile")
         if method != "search":
             raise InputError("--statistics are found by search; leave --method out")
-        network, numbers, asked = _read_tables(graph, values, values_dir, pooled, nodes, columns, missing, rng)
-        asked["statistics"] = split_names(statistics)
+        parts = read_parties(values, values_dir, pooled, nodes, columns, missing)
+        tell_dropped(sum(part.dropped for part in parts))
+        names = next((part.names for part in parts if part.names), ())
+        if not names and parts[0].values.shape[1] > 1:
+            raise InputError("statistics are of columns with names; give a .csv or .parquet file and --column")
+        network, numbers = read_graph(graph, len(parts), rng), [part.values for part in parts]
+        asked = {"columns": [{"name": name} for name in names], "statistics": split_names(statistics)}
         pooled = False
         if explore:
             raise InputError("--explore follows a single answer; leave it out with --statistics")
@@ -188,32 +191,10 @@ def command(
                 write_whole(_charter_beside(out), lambda file: file.write(text), mode=0o644)
             if plot is not None:
                 _draw(party.charter, answer, plot)
-            _report(
-                party.charter, answer, ends, seconds, seed if values is None and values_dir is None else None, as_json
-            )
+            drawn = values is None and values_dir is None
+            _report(party.charter, answer, ends, seconds, seed if drawn else None, as_json)
             if explore:
                 _stay()
-
-
-def _read_tables(
-    spec: str,
-    values: str | None,
-    folder: str | None,
-    pooled: bool,
-    nodes: int | None,
-    columns: tuple[str, ...],
-    missing: Missing,
-    rng: np.random.Generator,
-) -> tuple[Graph, list[Array], dict[str, Any]]:
-    """The graph, everybody's rows, and what the charter says of their columns."""
-    from midst.cli.values import read_parties, tell_dropped
-
-    parts = read_parties(values, folder, pooled, nodes, columns, missing)
-    tell_dropped(sum(part.dropped for part in parts))
-    names = next((part.names for part in parts if part.names), ())
-    if not names and parts[0].values.shape[1] > 1:
-        raise InputError("statistics are of columns with names; give a .csv or .parquet file and --column")
-    return read_graph(spec, len(parts), rng), [part.values for part in parts], {"columns": [{"name": n} for n in names]}
 
 
 def _run(
@@ -223,11 +204,11 @@ def _run(
     from midst.net.local import run_party
 
     with _progress(len(party.charter.names)) as bar:
+        followers = [each for each in (page, bar) if each is not None]
 
         def follow(event: Event) -> None:
-            for follower in (page, bar):
-                if follower is not None:
-                    follower(event)
+            for follower in followers:
+                follower(event)
 
         began = time.monotonic()
         ends = run_party(party, numbers, transport, follow, every=0.05 if page is None else 0.0)
