@@ -166,8 +166,10 @@ def command(
     **parameters: Any,
 ) -> None:
     """Find a median, a quantile, a mean, or many statistics at once, over a graph."""
-    from midst.cli.values import read_parties, read_values
+    from midst.cli.values import read_numbers, read_parties, read_values
+    from midst.problems import Problem
     from midst.protocol.noise import JointNoise
+    from midst.system import streams
 
     if statistics is not None:
         from midst.cli.describing import describe_parties
@@ -184,12 +186,18 @@ def command(
     check_plot(plot, width)
     _check_files(save, keep_values, plot, page, show_values, record, inputs=(graph, values, weights))
     sought, known = _objective(objective, quantile, definition), parse_bounds(bounds)
-    public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
+    public: dict[str, Any] = {"scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
     seed = secrets.randbits(32) if seed is None else seed
+    drawn = streams(seed)
     with phases(show="-" not in (values, weights)) as say:
         say("reading")
         numbers = read_values(values, pooled, nodes, columns, missing)
-        noiseless = _read_problem(graph, nodes, numbers, weights, seed, public, say)
+        say("making the graph")
+        network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
+        say("setting up")
+        numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
+        weighed = None if weights is None else read_numbers(weights)
+        noiseless = Problem(network, numbers, objective=sought, weights=weighed, **public)
     names = BOTH if method == "both" else (method or _default_method(noiseless),)
     if method == "paper":
         from midst.methods import Paper
@@ -213,8 +221,8 @@ def command(
         check_shown(problem, show_values)
         if isinstance(sought, Mean) and "search" not in names and record not in ("all", "audit"):
             raise InputError(f"--page of a mean shows what --record {record} leaves out; try --record all")
-        drawn = values is None and known is None  # from N(0, 1)
-        believed = parse_prior(prior) if is_given("prior") or drawn else None
+        normal = values is None and known is None  # they are drawn from N(0, 1)
+        believed = parse_prior(prior) if is_given("prior") or normal else None
     if objective == "mean" and "search" in names:
         why = "cannot judge a masked sum yet; leave it out, or choose --method consensus"
         refuse_given(("plot", "page", "ledger"), why)
@@ -347,28 +355,6 @@ def _method(
     if isinstance(stop, Exact):
         refuse_given(("tolerance",), "is of --stop certified; an exact answer has none")
     return Paper(**own, stop=stop) if name == "paper" else Consensus(**own, stop=stop)
-
-
-def _read_problem(
-    graph: str,
-    nodes: int | None,
-    numbers: Array | list[Array] | None,
-    weights: str | None,
-    seed: int,
-    public: dict[str, Any],
-    say: Callable[[str], None],
-) -> Problem:
-    """Graph, values and weights, read or drawn."""
-    from midst.cli.values import read_numbers
-    from midst.problems import Problem
-    from midst.system import streams
-
-    drawn = streams(seed)
-    say("making the graph")
-    network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
-    say("setting up")
-    numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
-    return Problem(network, numbers, weights=None if weights is None else read_numbers(weights), **public)
 
 
 def _solve(

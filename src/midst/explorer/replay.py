@@ -17,12 +17,12 @@ import numpy as np
 from midst.dp.mechanisms import Mechanism
 from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
-from midst.explorer.knowledge import Knowledge, follow, look
+from midst.explorer.knowledge import follow, look
 from midst.explorer.packing import Arrays, Facts, Parts, pack
 from midst.explorer.simulate import Made, check_room, proof_that_ended
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.methods import Certified
-from midst.objectives import Mean, built_in, title_of
+from midst.objectives import Mean, built_in
 from midst.plots.funnel import count_steps, find_places, make_rows
 from midst.plots.style import log_spaced, tidy_power
 from midst.privacy.adversaries import Adversary
@@ -49,17 +49,13 @@ class Replay:
 
     Attributes:
         made: the run.
-        t: the iterations kept.
-        seen: what the adversary sees.
-        known: what it knows, over t.
+        seen: what the adversary sees; None of a search.
         facts: for the page.
         arrays: for the page.
     """
 
     made: Made
-    t: Ints
     seen: View | None
-    known: Knowledge
     facts: Facts
     arrays: Arrays
 
@@ -168,7 +164,7 @@ def replay(made: Made, name: str | None = None) -> Replay:
     if low is not None and high is not None:
         facts["answer"] = {"low": low, "high": high}
         arrays["error"] = np.linalg.norm(np.maximum(np.maximum(low - x, x - high), 0.0), axis=1)
-    return Replay(made, t, seen, known, facts, arrays)
+    return Replay(made, seen, facts, arrays)
 
 
 def _replay_search(made: Made, name: str | None) -> Replay:
@@ -195,21 +191,20 @@ def _replay_search(made: Made, name: str | None) -> Replay:
             "rounds": [hops * (step + 1) for step in range(steps)] + [hops * (steps + 2)],
         },
     }
-    known = follow(None, np.arange(steps + 1), np.zeros((steps + 1, trace.graph.n)), np.zeros((0, 0), np.int8))
-    arrays |= {"t": np.arange(steps + 1), "x": np.zeros((0, 0)), "spans": known.spans, "first": known.first}
+    arrays |= {"t": np.arange(steps + 1), "x": np.zeros((0, 0))}
+    arrays |= {"spans": np.zeros((0, 3), np.int64), "first": np.full(trace.graph.n, -1)}
     if (held := made.known_values) is not None:
         arrays["dots"] = np.array(find_places(trace, held, k), np.float64).reshape(-1, 3)
-    return Replay(made, arrays["t"], None, known, facts, arrays)
+    return Replay(made, None, facts, arrays)
 
 
 def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
     """What is told of every run, however it went."""
     trace, graph = made.trace, made.trace.graph
-    weights = trace.whole_weights if trace.owners is None else trace.whole_weights[trace.owners]
     facts: Facts = {
         "file": name,
         "method": "consensus" if trace.iterations else "search",
-        "title": title_of(trace.objective, int(weights.sum())) + (" of the noised numbers" * (made.held is not None)),
+        "title": trace.title + " of the noised numbers" * (made.held is not None),
         "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": graph.labels},
         "result": _result(made),
         "stopped": made.stopped,
@@ -241,17 +236,18 @@ def audited(story: Replay) -> tuple[Facts, Arrays]:
 
 def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
     """−log2 of the prior's mass between the bounds, up to a choice of iterations; the audit's figure once exposed."""
-    seen, known = story.seen, story.known
+    seen = story.seen
     plain = seen is not None and all(isinstance(observation, Branches) for observation in seen.observations)
     if seen is None or not plain or leakage.kind != "exact" or story.facts["mean"]:
         return {}
-    moments = log_spaced(len(story.t), _MOMENTS)
-    bits = np.zeros((len(moments), len(known.first)))
+    t, lower, upper, first = (story.arrays[name] for name in ("t", "lower", "upper", "first"))
+    moments = log_spaced(len(t), _MOMENTS)
+    bits = np.zeros((len(moments), len(first)))
     for i in seen.honest.tolist():
         before, worth = (-math.inf, math.inf), 0.0
         for row, at in enumerate(moments.tolist()):
-            bounds = (float(known.lower[at, i]), float(known.upper[at, i]))
-            if 0 <= known.first[i] <= story.t[at]:
+            bounds = (float(lower[at, i]), float(upper[at, i]))
+            if 0 <= first[i] <= t[at]:
                 bits[row:, i] = leakage.bits[i]
                 break
             if bounds != before:
@@ -259,7 +255,7 @@ def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
             bits[row, i] = worth
     if story.made.trace.probes:  # the search that ends it comes on top
         bits[-1, seen.honest] = leakage.bits[seen.honest]
-    return {"moments": story.t[moments], "bits": bits}
+    return {"moments": t[moments], "bits": bits}
 
 
 # What was sent

@@ -100,7 +100,7 @@ class Ready:
         """The run itself.
 
         Raises:
-            Refused: the library refuses what it could only see now.
+            FieldError: the library refuses what it could only see now.
         """
         with blame("c", "stop", "tolerance"):
             record: Record = "all" if isinstance(self.method, Consensus) else "auto"
@@ -131,7 +131,7 @@ def prepare(settings: Settings) -> Ready:
     """Check everything and draw the data.
 
     Raises:
-        Refused: with the fields to blame.
+        FieldError: with the fields to blame.
     """
     drawn, rng, noise = _sources(settings)
     graph = _graph(settings, drawn)
@@ -169,7 +169,7 @@ def open_file(path: Path, settings: Settings) -> Made:
     """A saved run, looked at as the settings say.
 
     Raises:
-        Refused: with the fields to blame.
+        FieldError: with the fields to blame.
     """
     with blame("source"):
         trace = load(path)
@@ -181,7 +181,7 @@ def look_at(trace: Trace, settings: Settings) -> Made:
     """The record of a run that a page has room for, looked at as the settings say.
 
     Raises:
-        Refused: with the fields to blame.
+        FieldError: with the fields to blame.
     """
     count = int(np.prod(trace.x.shape[2:]))
     with blame("coordinate"):
