@@ -133,10 +133,10 @@ class Description(Report):
         Raises:
             InputError: the prior gives no mass to what was observed; or there is none, and no bounds either.
         """
-        found = {}
-        for k, name in enumerate(self.columns):
-            found[name] = measure_session(self._plan, self._search, k, prior or self._between(k), resolution)
-        return found
+        return {
+            name: measure_session(self._plan, self._search, k, prior or self._between(k), resolution)
+            for k, name in enumerate(self.columns)
+        }
 
     def _between(self, column: int) -> Prior:
         rules = self._search.rules

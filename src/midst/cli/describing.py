@@ -34,9 +34,8 @@ def describe_parties(parties: Sequence[Columns]) -> None:
     """
     given: dict[str, Any] = click.get_current_context().params
     refuse_given((name for name in given if name not in _OWN), "is of a single answer, and no option of --statistics")
-    plot, seed = given["plot"], given["seed"]
+    plot, seed = given["plot"], secrets.randbits(32) if given["seed"] is None else given["seed"]
     check_plot(plot)
-    seed = secrets.randbits(32) if seed is None else seed
     with phases() as say:
         say("making the graph")
         network = read_graph(given["graph"], len(parties), streams(seed).graph)

@@ -203,13 +203,11 @@ def _run(
     """How it ended for each, and after how many seconds; all rounds are told where a page follows them."""
     from midst.net.local import run_party
 
+    def follow(event: Event) -> None:
+        for follower in filter(None, (page, bar)):
+            follower(event)
+
     with _progress(len(party.charter.names)) as bar:
-        followers = [each for each in (page, bar) if each is not None]
-
-        def follow(event: Event) -> None:
-            for follower in followers:
-                follower(event)
-
         began = time.monotonic()
         ends = run_party(party, numbers, transport, follow, every=0.05 if page is None else 0.0)
         return ends, time.monotonic() - began
