@@ -34,7 +34,7 @@ from midst.problems import Problem, in_order, names_of
 from midst.protocol.keys import Grid, first_bracket, make_keys
 from midst.protocol.search import Rules, SearchState
 from midst.result import Result
-from midst.rows import as_html, as_text
+from midst.rows import Report
 from midst.solving import MethodLike, as_graph, make_graph, solve
 from midst.statistics import Found, Plan, Statistic, parse_statistics, read_statistics
 from midst.system import RNG, streams
@@ -46,7 +46,7 @@ USUAL = ("count", "mean", "std", "quartiles", "p95")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Description:
+class Description(Report):
     """The statistics of all values together, and what it took to find them.
 
     Attributes:
@@ -133,10 +133,10 @@ class Description:
         Raises:
             InputError: the prior gives no mass to what was observed; or there is none, and no bounds either.
         """
-        found = {}
-        for k, name in enumerate(self.columns):
-            found[name] = measure_session(self._plan, self._search, k, prior or self._between(k), resolution)
-        return found
+        return {
+            name: measure_session(self._plan, self._search, k, prior or self._between(k), resolution)
+            for k, name in enumerate(self.columns)
+        }
 
     def _between(self, column: int) -> Prior:
         rules = self._search.rules
@@ -175,12 +175,6 @@ class Description:
             rounded = "" if self.resolution is None else f", of values rounded to {show_resolution(self.resolution)}"
             rows.append(("sums", f"exact{rounded}"))
         return [*rows, *(("would be refused", warning) for warning in self.warnings)]
-
-    def __repr__(self) -> str:
-        return as_text(self.rows())
-
-    def _repr_html_(self) -> str:
-        return as_html(self.rows())
 
 
 def describe(
@@ -236,17 +230,8 @@ def describe(
         as_columns(each, columns, missing=missing, what=f"node {graph.label(i)}", read=read)
         for i, each in enumerate(values)
     ]
-    return describe_columns(
-        parts,
-        graph,
-        wanted,
-        chosen,
-        bounds=bounds,
-        resolution=resolution,
-        engine=engine,
-        rng=rng,
-        disclosure=disclosure,
-    )
+    public: dict[str, Any] = {"bounds": bounds, "resolution": resolution, "disclosure": disclosure}
+    return describe_columns(parts, graph, wanted, chosen, engine=engine, rng=rng, **public)
 
 
 def describe_columns(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -55,14 +55,11 @@ def task_bar(name: str, of: str = "runs") -> Iterator[TaskProgress | None]:
         yield lambda done, total: update(completed=done, total=total)
 
 
-@contextmanager
-def watch_tasks(progress: TaskProgress | bool | None, name: str, of: str) -> Iterator[TaskProgress | None]:
+def watch_tasks(
+    progress: TaskProgress | bool | None, name: str, of: str
+) -> AbstractContextManager[TaskProgress | None]:
     """What tasks are told to, as people ask for it: a function of theirs; True for a bar; or nothing."""
-    if progress is True:
-        with task_bar(name, of) as bar:
-            yield bar
-    else:
-        yield progress or None
+    return task_bar(name, of) if progress is True else nullcontext(progress or None)
 
 
 @contextmanager
@@ -95,7 +92,6 @@ def _in_notebook() -> bool:
 @contextmanager
 def _display(*columns: Any) -> Iterator[Callable[..., None]]:
     """One line of rich's, and what changes it."""
-    from rich.console import Console
     from rich.progress import Progress as Display
 
     if _in_notebook():
@@ -103,8 +99,18 @@ def _display(*columns: Any) -> Iterator[Callable[..., None]]:
         with _in_output(display) as update:
             yield update
         return
+    with on_terminal(*columns) as update:
+        yield update
+
+
+@contextmanager
+def on_terminal(*columns: Any, total: int | None = None, **facts: Any) -> Iterator[Callable[..., None]]:
+    """One line of rich's on stderr, and what changes it; nothing is left of it."""
+    from rich.console import Console
+    from rich.progress import Progress as Display
+
     with Display(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("", total=None)
+        task = display.add_task("", total=total, **facts)
         yield lambda **facts: display.update(task, refresh="description" in facts, **facts)
 
 

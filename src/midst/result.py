@@ -15,7 +15,7 @@ from midst.methods import MethodName, is_searchable
 from midst.objectives import Quantile
 from midst.protocol.certificate import Certificate
 from midst.protocol.noise import JointNoise, expected_in_words
-from midst.rows import as_html, as_text, count_named
+from midst.rows import Report, count_named
 from midst.trace import Trace
 from midst.types import Array
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 
 ResultPanel = Literal["course", "network"]
+_COLUMNS = """
+    objective method graph nodes edges coordinate value rounds iterations probes certified exposed error public seed
+""".split()
 
 
 class Standing(NamedTuple):
@@ -67,7 +70,7 @@ class NoiseKept:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class Result(Report):
     """The answer, whether it is proved, and who gave their value away on the way.
 
     A pickle or a copy of it holds no private value, unless the trace holds them.
@@ -184,8 +187,7 @@ class Result:
         from midst.plots.results import draw_result
 
         self._check_values(values)
-        picture: Figure | Axes = draw_result(self, self._values if values else None, ax=ax, of=of, width=width)
-        return picture
+        return draw_result(self, self._values if values else None, ax=ax, of=of, width=width)
 
     def to_pandas(self) -> DataFrame:
         """The run as a row, to be put under others; of vectors a row a coordinate.
@@ -197,24 +199,9 @@ class Result:
             MissingExtra: pandas is not installed.
         """
         values = np.ravel(self.value)
-        of_run = {
-            "objective": self.objective,
-            "method": self.method,
-            "graph": self.trace.graph.name,
-            "nodes": self.nodes,
-            "edges": self.edges,
-            "coordinate": np.arange(len(values)),
-            "value": values,
-            "rounds": self.rounds,
-            "iterations": self.iterations,
-            "probes": self.probes,
-            "certified": self.certified,
-            "exposed": len(self.exposed),
-            "error": self.error,
-            "public": self._public,
-            "seed": self.trace.seed,
-        }
-        return make_frame(of_run)
+        own = {"coordinate": np.arange(len(values)), "value": values, "exposed": len(self.exposed)}
+        told = self.to_dict() | own
+        return make_frame({name: told[name] for name in _COLUMNS})
 
     @overload
     def page(self, path: None = None, *, values: bool = ..., prior: Prior | None = ...) -> str: ...
@@ -306,12 +293,6 @@ class Result:
         if state.holds:
             return f"certified to within {state.tolerance:.3g}"
         return f"NOT certified (spread {state.spread:.3g}, tolerance {state.tolerance:.3g})"
-
-    def __repr__(self) -> str:
-        return as_text(self.rows())
-
-    def _repr_html_(self) -> str:
-        return as_html(self.rows())
 
 
 def _show(value: float | Array) -> str:

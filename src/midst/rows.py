@@ -22,6 +22,20 @@ def as_html(rows: Rows) -> str:
     return f"<table>{cells}</table>"
 
 
+class Report:
+    """What people read as lines, and as a table where a notebook shows it."""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The report as lines for people: (what, how much)."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return as_text(self.rows())
+
+    def _repr_html_(self) -> str:
+        return as_html(self.rows())
+
+
 def count_named(names: Iterable[str], of: int, what: str) -> str:
     """How many of all these are, and which; of many the first.
 

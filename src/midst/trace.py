@@ -33,7 +33,7 @@ from midst.objectives import Mean, Objective, Quantile, title_of
 from midst.protocol.keys import Floats, Grid, Keys, Words
 from midst.protocol.search import Cells, SearchStep
 from midst.protocol.step import UNKNOWN
-from midst.rows import as_html
+from midst.rows import Report
 from midst.types import Array, Bools, Branch, Ints
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from midst.plots.style import Width
 
 FORMAT = 2  # of the file; a change of meaning counts up
+_SEGMENT = "segment_"  # before the names of their arrays in a file
 _SHOWN = 4  # answers, of many coordinates
+
+_OPTIONAL = ("z0", "values", "places", "owners")  # arrays
 
 TraceRows = Literal["iterations", "probes"]
 TRACE_ROWS: tuple[TraceRows, ...] = get_args(TraceRows)
@@ -103,7 +106,7 @@ class Probe:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace:
+class Trace(Report):
     """What happened in a run.
 
     Attributes:
@@ -190,9 +193,6 @@ class Trace:
         kept = [name for name, held in (("the private values", self.values), ("z(0)", self.z0)) if held is not None]
         return [*rows, ("kept besides", " and ".join(kept) or "nothing")]
 
-    def _repr_html_(self) -> str:
-        return as_html(self.rows())
-
     @overload
     def plot(self, ax: None = None, *, values: bool = False, width: Width | None = None) -> Figure: ...
     @overload
@@ -213,8 +213,7 @@ class Trace:
 
         if values and self.values is None:
             raise InputError("the record does not hold the private values; keep_values puts them there")
-        picture: Figure | Axes = draw_trace(self, self.values if values else None, ax=ax, width=width)
-        return picture
+        return draw_trace(self, self.values if values else None, ax=ax, width=width)
 
     def to_pandas(self, rows: TraceRows = "iterations") -> DataFrame:
         """What happened, as a tidy frame.
@@ -253,36 +252,26 @@ class Trace:
         """
         if not isinstance(self.objective, Quantile | Mean):
             raise InputError(f"no file can hold what was sought, a {self.objective.name}; keep what you need of it")
-        arrays: dict[str, NDArray[Any]] = {
-            "counts": self.whole_weights,
-            "t": self.t,
-            "x": self.x,
-            "branch": self.branch,
-        }
+        arrays: dict[str, Any] = {"counts": self.whole_weights, "t": self.t, "x": self.x, "branch": self.branch}
         if self.graph.ends is not None:  # else it is complete, and its edges are not in memory
             arrays |= {"source": self.graph.ends[0], "target": self.graph.ends[1]}
-        optional = {name: getattr(self, name) for name in ("z0", "values", "places", "owners")}
-        optional["positions"] = self.graph.positions
+        optional = {name: getattr(self, name) for name in _OPTIONAL} | {"positions": self.graph.positions}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         if self.segments is not None:
-            arrays |= {f"segment_{name}": array for name, array in vars(self.segments).items()}
+            arrays |= {f"{_SEGMENT}{name}": array for name, array in vars(self.segments).items()}
         manifest = {
             "format": "midst-trace",
             "format_version": FORMAT,
             "versions": self.versions,
-            "graph": {
-                "name": self.graph.name,
-                "n": self.graph.n,
-                "labels": self.graph.labels,
-                "listed": self.graph.ends is not None,
-            },
+            "graph": {name: getattr(self.graph, name) for name in ("name", "n", "labels")}
+            | {"listed": self.graph.ends is not None},
             "objective": _describe(self.objective),
             "unit_weight": self.unit_weight,
             "parameters": self.parameters,
             "iterations": self.iterations,
             "own": self.own,
             "seed": self.seed,
-            "resolution": _resolution(self.probes),
+            "resolution": next((str(probe.keys.step) for probe in self.probes if isinstance(probe.keys, Grid)), None),
             "probes": [[probe.step, probe.coordinate, probe.edges, probe.totals] for probe in self.probes],
             "answer": self.answer,
         }
@@ -357,14 +346,6 @@ def _describe(objective: Quantile | Mean) -> dict[str, str]:
     return {"kind": "mean"}
 
 
-def _resolution(probes: Sequence[Probe]) -> str | None:
-    return next((str(probe.keys.step) for probe in probes if isinstance(probe.keys, Grid)), None)
-
-
-def _with_prefix(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
 def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trace:
     described = manifest["objective"]
     objective: Quantile | Mean = (
@@ -378,7 +359,7 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
         None if about["labels"] is None else tuple(about["labels"]),
         arrays.get("positions"),
     )
-    segments = _with_prefix("segment_", arrays)
+    segments = {name[len(_SEGMENT) :]: array for name, array in arrays.items() if name.startswith(_SEGMENT)}
     keys = Floats() if manifest["resolution"] is None else Grid(Fraction(manifest["resolution"]))
     trace = Trace(
         graph=graph,
@@ -395,13 +376,10 @@ def _assemble(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Trac
             Probe(step, k, keys, tuple(edges), tuple(totals)) for step, k, edges, totals in manifest["probes"]
         ),
         answer=None if manifest["answer"] is None else tuple(map(float, manifest["answer"])),
-        places=arrays.get("places"),
-        owners=arrays.get("owners"),
         own=manifest.get("own"),
         seed=manifest["seed"],
-        z0=arrays.get("z0"),
-        values=arrays.get("values"),
         versions=manifest["versions"],
+        **{name: arrays.get(name) for name in _OPTIONAL},
     )
     kept = (len(trace.t), graph.n)
     if trace.x.shape[:2] != kept or trace.branch.shape != trace.x.shape or len(trace.whole_weights) != graph.n:

@@ -456,7 +456,8 @@ def test_what_options_offer_is_what_there_is() -> None:
 
 def test_missing_matplotlib_is_said_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)  # type: ignore[arg-type]
-    monkeypatch.delitem(sys.modules, "midst.plots.results", raising=False)
+    for name in ("midst.plots.picture", "midst.plots.results"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr("midst.solving.solve", None)
     done = invoke(*RUN, "--nodes", "5", "--plot", "run.png")
     assert (done.exit_code, done.stdout) == (2, "")

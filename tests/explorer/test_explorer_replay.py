@@ -321,7 +321,7 @@ def test_a_worker_survives_and_says_no_more_than_it_must(
         raise error
 
     monkeypatch.delenv("MIDST_DEBUG", raising=False)
-    monkeypatch.setattr(worker, "replay", fail)
+    monkeypatch.setattr(worker, "pack_each", fail)
     frames = talk({"settings": {"n": "5"}, "file": None}, {"settings": {"n": "x"}, "file": None})
     last = [json.loads(body) for _, body in frames]
     assert [message["kind"] for message in last] == ["started", "refused", "refused"]

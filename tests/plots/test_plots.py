@@ -353,7 +353,8 @@ def test_no_pyplot() -> None:
 
 def test_missing_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)  # type: ignore[arg-type]
-    monkeypatch.delitem(sys.modules, "midst.plots.results")
+    for name in ("midst.plots.picture", "midst.plots.results"):
+        monkeypatch.delitem(sys.modules, name)
     result = run(5)
     with pytest.raises(MissingExtra, match=r"matplotlib is not installed; try: .*pip install .*\[plot\]'$"):
         result.plot()

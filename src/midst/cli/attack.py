@@ -53,19 +53,18 @@ def command(
     colluding = who.check(record.graph)
     for i, name in enumerate(record.graph.names(range(record.graph.n))):
         corrupt = i in colluding
-        nodes.append(
-            {
-                "node": name,
-                "corrupt": corrupt,
-                "estimate": None if corrupt else float(found.estimate[i]),
-                "known": bool(found.known[i]),
-                "certainty": None if corrupt else float(found.certainty[i]),
-                "how": str(found.how[i]) or None,
-            }
-        )
+        node = {
+            "node": name,
+            "corrupt": corrupt,
+            "estimate": None if corrupt else float(found.estimate[i]),
+            "known": bool(found.known[i]),
+            "certainty": None if corrupt else float(found.certainty[i]),
+            "how": str(found.how[i]) or None,
+        }
         if truth is not None:
-            nodes[i]["truth"] = float(truth[i])
-            nodes[i]["error"] = None if corrupt else float(abs(found.estimate[i] - truth[i]))
+            error = None if corrupt else float(abs(found.estimate[i] - truth[i]))
+            node |= {"truth": float(truth[i]), "error": error}
+        nodes.append(node)
     totals = {"honest": sum(not node["corrupt"] for node in nodes), "known": int(found.known.sum())}
     if as_json:
         tolerances = {"tolerance": float(found.tolerance[0])}

@@ -240,16 +240,14 @@ def show(file: Path, as_json: bool) -> None:
 
     from midst.cli.noise import require_promise
     from midst.net.charter_files import read_charter
+    from midst.rows import as_text
 
     charter = read_charter(file)
     require_promise(charter)
     if as_json:
         click.echo(json.dumps(_to_dict(charter)))
         return
-    rows = list(_rows(charter))
-    width = max(len(name) for name, _ in rows)
-    for name, text in rows:
-        click.echo(f"{name:>{width}}  {text}")
+    click.echo(as_text(list(_rows(charter))))
     click.echo("\nWhat the run tells whom")
     for line in disclosures(charter):
         click.echo(click.wrap_text(line, 100, initial_indent="- ", subsequent_indent="  "))

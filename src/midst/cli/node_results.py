@@ -12,6 +12,7 @@ from midst.errors import Aborted, InputError
 from midst.files import check_writable, write_whole
 from midst.net.answer import Answer, statistics_rows
 from midst.net.charter import Charter
+from midst.rows import as_text
 
 
 class Cost(NamedTuple):
@@ -108,5 +109,4 @@ def show_answer(charter: Charter, name: str, answer: Answer, cost: Cost | None, 
     ]
     if cost is not None:
         rows.append(("bytes", f"{cost.sent:,} sent, {cost.received:,} received"))
-    width = max(len(head) for head, _ in rows)
-    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+    click.echo(as_text(rows))

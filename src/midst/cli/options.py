@@ -69,7 +69,7 @@ def refuse_given(names: Iterable[str], why: str) -> None:
             raise InputError(f"{spelt[name]} {why}")
 
 
-def check_plot(path: Path | None, width: Width | None) -> None:
+def check_plot(path: Path | None, width: Width | None = None) -> None:
     """Refuse a picture that could not be written, and the width of none.
 
     Raises:

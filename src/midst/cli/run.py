@@ -37,6 +37,7 @@ from midst.cli.options import (
 from midst.errors import InputError, NotCertified
 from midst.files import check_writable
 from midst.progress import phases, tell
+from midst.rows import as_text
 
 if TYPE_CHECKING:
     from midst.columns import Missing
@@ -168,15 +169,17 @@ def command(
     **parameters: Any,
 ) -> None:
     """Find a median, a quantile, a mean, or many statistics at once, over a graph."""
-    from midst.cli.values import parse_dialect, read_parties, read_values
+    from midst.cli.values import parse_dialect, read_numbers, read_parties, read_values
+    from midst.problems import Problem
     from midst.protocol.noise import JointNoise
+    from midst.system import streams
 
     reading: dict[str, Any] = {"columns": columns, "missing": missing, "dialect": parse_dialect(dialect)}
     if statistics is not None:
         from midst.cli.describing import describe_parties
 
         parties = read_parties(values, values_dir, pooled, nodes, **reading)
-        describe_parties(parties, statistics, graph, seed, bounds, resolution, plot, as_json)
+        describe_parties(parties)
         return
     if values_dir is not None:
         raise InputError("--values-dir is for --statistics, such as --statistics median,mean")
@@ -187,12 +190,18 @@ def command(
     check_plot(plot, width)
     _check_files(save, keep_values, plot, page, show_values, record, inputs=(graph, values, weights))
     sought, known = _objective(objective, quantile, definition), parse_bounds(bounds)
-    public = {"objective": sought, "scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
+    public: dict[str, Any] = {"scale": scale, "bounds": known, "resolution": resolution, "pooled": pooled}
     seed = secrets.randbits(32) if seed is None else seed
+    drawn = streams(seed)
     with phases(show="-" not in (values, weights)) as say:
         say("reading")
         numbers = read_values(values, pooled, nodes, **reading)
-        noiseless = _read_problem(graph, nodes, numbers, weights, seed, public, say)
+        say("making the graph")
+        network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
+        say("setting up")
+        numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
+        weighed = None if weights is None else read_numbers(weights)
+        noiseless = Problem(network, numbers, objective=sought, weights=weighed, **public)
     names = BOTH if method == "both" else (method or _default_method(noiseless),)
     if method == "paper":
         from midst.methods import Paper
@@ -216,8 +225,8 @@ def command(
         check_shown(problem, show_values)
         if isinstance(sought, Mean) and "search" not in names and record not in ("all", "audit"):
             raise InputError(f"--page of a mean shows what --record {record} leaves out; try --record all")
-        drawn = values is None and known is None  # from N(0, 1)
-        believed = parse_prior(prior) if is_given("prior") or drawn else None
+        normal = values is None and known is None  # they are drawn from N(0, 1)
+        believed = parse_prior(prior) if is_given("prior") or normal else None
     if objective == "mean" and "search" in names:
         why = "cannot judge a masked sum yet; leave it out, or choose --method consensus"
         refuse_given(("plot", "page", "ledger"), why)
@@ -352,28 +361,6 @@ def _method(
     return Paper(**own, stop=stop) if name == "paper" else Consensus(**own, stop=stop)
 
 
-def _read_problem(
-    graph: str,
-    nodes: int | None,
-    numbers: Array | list[Array] | None,
-    weights: str | None,
-    seed: int,
-    public: dict[str, Any],
-    say: Callable[[str], None],
-) -> Problem:
-    """Graph, values and weights, read or drawn."""
-    from midst.cli.values import read_numbers
-    from midst.problems import Problem
-    from midst.system import streams
-
-    drawn = streams(seed)
-    say("making the graph")
-    network = read_graph(graph, nodes if numbers is None else len(numbers), drawn.graph)
-    say("setting up")
-    numbers = drawn.values.standard_normal(network.n) if numbers is None else numbers
-    return Problem(network, numbers, weights=None if weights is None else read_numbers(weights), **public)
-
-
 def _solve(
     problem: Problem,
     methods: dict[MethodName, Method],
@@ -409,11 +396,16 @@ def _solve(
 
 def _draw(results: dict[MethodName, Result], values: Array | None, width: Width | None, path: Path) -> None:
     """The picture of a run, or of two side by side."""
-    from midst.plots.results import draw_both, draw_result, save_figure
+    from midst.plots.results import draw_both, save_figure
 
-    [first, *others] = [results[name] for name in reversed(METHODS) if name in results]
-    both = draw_both(first, others[0], values, width) if others else None
-    save_figure(draw_result(first, values, width=width) if both is None else both, path)
+    [first, *others] = _in_order(results)
+    shown = values is not None  # they are those that the result holds
+    save_figure(draw_both(first, others[0], values, width) if others else first.plot(values=shown, width=width), path)
+
+
+def _in_order(results: dict[MethodName, Result]) -> list[Result]:
+    """Those that there are, the iteration before the search."""
+    return [results[name] for name in reversed(METHODS) if name in results]
 
 
 def _write_page(
@@ -428,11 +420,7 @@ def _write_page(
     from midst.explorer.page import make_page, save_page
     from midst.explorer.replay import pack_result
 
-    runs = [
-        pack_result(results[name], problem.values, problem.bounds, prior, noise)
-        for name in reversed(METHODS)
-        if name in results
-    ]
+    runs = [pack_result(result, problem.values, problem.bounds, prior, noise) for result in _in_order(results)]
     save_page(make_page(runs, values=show_values), path)
 
 
@@ -452,8 +440,7 @@ def _report(results: dict[MethodName, Result], seed: int, as_json: bool, hint: b
 def _print_rows(result: Result, rows: list[tuple[str, str]]) -> None:
     """A table on a terminal, or plain lines."""
     if not sys.stdout.isatty():
-        width = max(len(name) for name, _ in rows)
-        click.echo("\n".join(f"{name:>{width}}  {text}" for name, text in rows))
+        click.echo(as_text(rows))
         return
     from rich import box
     from rich.console import Console

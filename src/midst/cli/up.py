@@ -16,18 +16,27 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from midst.cli.options import CSV_OPTION, MISSING_OPTION, offer_graphs, parse_bounds, read_graph
+from midst.cli.options import (
+    CSV_OPTION,
+    MISSING_OPTION,
+    check_plot,
+    offer_graphs,
+    parse_bounds,
+    read_graph,
+    refuse_given,
+)
 from midst.errors import InputError
+from midst.files import check_writable, write_whole
+from midst.progress import on_terminal, phases
+from midst.rows import as_text
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from midst.columns import Missing
     from midst.graphs import Graph
     from midst.methods import MethodName
@@ -103,10 +112,11 @@ def command(
     """Start a whole network on this machine: real processes, throw-away keys, mutual TLS on loopback."""
     import numpy as np
 
-    from midst.cli.noise import require_promise
-    from midst.cli.options import refuse_given
-    from midst.cli.values import parse_dialect
+    from midst.cli.node_results import check_out, write_out
+    from midst.cli.noise import require_promise, settle_noise
+    from midst.cli.values import parse_dialect, read_parties, read_values, tell_dropped
     from midst.net.local import make_party, unanimous
+    from midst.protocol.noise import parse_joint
     from midst.statistics import split_names
 
     seed = secrets.randbits(32) if seed_values is None else seed_values
@@ -119,15 +129,26 @@ def command(
             raise InputError("--statistics says all that is to be found; leave out --objective and --quantile")
         if method != "search":
             raise InputError("--statistics are found by search; leave --method out")
-        network, numbers, asked = _read_tables(graph, values, values_dir, pooled, nodes, reading, rng)
-        asked["statistics"] = split_names(statistics)
+        parts = read_parties(values, values_dir, pooled, nodes, **reading)
+        tell_dropped(sum(part.dropped for part in parts))
+        names = next((part.names for part in parts if part.names), ())
+        if not names and parts[0].values.shape[1] > 1:
+            raise InputError("statistics are of columns with names; give a .csv or .parquet file and --column")
+        network, numbers = read_graph(graph, len(parts), rng), [part.values for part in parts]
+        asked = {"columns": [{"name": name} for name in names], "statistics": split_names(statistics)}
         pooled = False
-        _check_picture(plot, explore)
+        if explore:
+            raise InputError("--explore follows a single answer; leave it out with --statistics")
+        check_plot(plot)
     elif values_dir is not None or plot is not None:
         which = "--plot" if values_dir is None else "--values-dir"
         raise InputError(f"{which} is for --statistics, such as --statistics median,mean")
     else:
-        network, numbers = _read(graph, nodes, values, pooled, rng, reading)
+        given = read_values(values, pooled, nodes, **reading)
+        network = read_graph(graph, nodes if given is None else len(given), rng)
+        numbers = rng.standard_normal(network.n) if given is None else given
+        if len(numbers) != network.n:
+            raise InputError(f"{len(numbers)} values for {network.n} nodes; give one value a node")
     if objective is not None and quantile is not None:
         raise InputError("give --objective or --quantile, not both")
     if pooled and method != "search":
@@ -141,7 +162,9 @@ def command(
         known = _read_off(network, numbers)
     arity = arity if arity is not None else 3 if dp is None else 1
     if dp is not None:
-        asked["noise"] = _settle_noise(dp, method, known, resolution, arity)
+        if method != "search":
+            raise InputError("--dp is noise on the totals of a search; give --method search")
+        asked["noise"] = settle_noise(parse_joint(dp), known, resolution, arity)
     making = make_party(
         network,
         method=method,
@@ -156,113 +179,41 @@ def command(
         deadlines={"start": deadline, "wait": deadline, "total": deadline, "linger": min(5.0, deadline)},
         **asked,
     )
-    with _ending_well(), _announced(making, f"making {network.n} keys") as party:
+    with _ending_well(), ExitStack() as made:
+        with phases() as say:
+            say(f"making {network.n} keys")
+            party = made.enter_context(making)
         require_promise(party.charter)
         if out is not None:
-            _check_out(party.charter, out)
+            check_out(party.charter, out)
+            check_writable(_charter_beside(out))
         with _page(party.charter) if explore else nullcontext() as page:
             ends, seconds = _run(party, numbers, page)
             answer = unanimous(ends)
             if out is not None:
-                _write_out(party.charter, answer, out)
+                write_out(party.charter, answer, out)
+                text = party.charter.to_toml().encode()
+                write_whole(_charter_beside(out), lambda file: file.write(text), mode=0o644)
             if plot is not None:
                 _draw(party.charter, answer, plot)
-            _report(
-                party.charter, answer, ends, seconds, seed if values is None and values_dir is None else None, as_json
-            )
+            drawn = values is None and values_dir is None
+            _report(party.charter, answer, ends, seconds, seed if drawn else None, as_json)
             if explore:
                 _stay()
-
-
-@contextmanager
-def _announced(making: AbstractContextManager[Party], text: str) -> Iterator[Party]:
-    """What is being made, with a word about it meanwhile."""
-    from midst.progress import phases
-
-    with ExitStack() as made:
-        with phases() as say:
-            say(text)
-            party = made.enter_context(making)
-        yield party
-
-
-def _settle_noise(
-    dp: str, method: MethodName, bounds: tuple[float, float] | None, resolution: float | None, arity: int
-) -> dict[str, Any]:
-    """The charter's noise."""
-    from midst.cli.noise import settle_noise
-    from midst.protocol.noise import parse_joint
-
-    if method != "search":
-        raise InputError("--dp is noise on the totals of a search; give --method search")
-    return settle_noise(parse_joint(dp), bounds, resolution, arity)
-
-
-def _read_tables(
-    spec: str,
-    values: str | None,
-    folder: str | None,
-    pooled: bool,
-    nodes: int | None,
-    reading: dict[str, Any],
-    rng: np.random.Generator,
-) -> tuple[Graph, list[Array], dict[str, Any]]:
-    """The graph, everybody's rows, and what the charter says of their columns."""
-    from midst.cli.values import read_parties, tell_dropped
-
-    parts = read_parties(values, folder, pooled, nodes, **reading)
-    tell_dropped(sum(part.dropped for part in parts))
-    names = next((part.names for part in parts if part.names), ())
-    if not names and parts[0].values.shape[1] > 1:
-        raise InputError("statistics are of columns with names; give a .csv or .parquet file and --column")
-    return read_graph(spec, len(parts), rng), [part.values for part in parts], {"columns": [{"name": n} for n in names]}
-
-
-def _read(
-    spec: str,
-    nodes: int | None,
-    values: str | None,
-    pooled: bool,
-    rng: np.random.Generator,
-    reading: dict[str, Any],
-) -> tuple[Graph, Array | list[Array]]:
-    """The graph, and a value a node; drawn where they are not given."""
-    from midst.cli.values import read_values
-
-    numbers = read_values(values, pooled, nodes, **reading)
-    graph = read_graph(spec, nodes if numbers is None else len(numbers), rng)
-    if numbers is None:
-        return graph, rng.standard_normal(graph.n)
-    if len(numbers) != graph.n:
-        raise InputError(f"{len(numbers)} values for {graph.n} nodes; give one value a node")
-    return graph, numbers
 
 
 def _run(party: Party, numbers: Array | list[Array], page: Callable[[Event], None] | None) -> tuple[list[End], float]:
     """How it ended for each, and after how many seconds; all rounds are told where a page follows them."""
     from midst.net.local import run_party
 
+    def follow(event: Event) -> None:
+        for follower in filter(None, (page, bar)):
+            follower(event)
+
     with _progress(len(party.charter.names)) as bar:
-
-        def follow(event: Event) -> None:
-            for follower in (page, bar):
-                if follower is not None:
-                    follower(event)
-
         began = time.monotonic()
         ends = run_party(party, numbers, follow, every=0.05 if page is None else 0.0)
         return ends, time.monotonic() - began
-
-
-def _check_picture(plot: Path | None, explore: bool) -> None:
-    if explore:
-        raise InputError("--explore follows a single answer; leave it out with --statistics")
-    if plot is not None:
-        from midst.files import check_writable
-        from midst.plots.results import check_picture
-
-        check_picture(plot)
-        check_writable(plot)
 
 
 def _draw(charter: Charter, answer: Answer, path: Path) -> None:
@@ -276,24 +227,8 @@ def _draw(charter: Charter, answer: Answer, path: Path) -> None:
 
 
 def _charter_beside(out: Path) -> Path:
+    """The file of the charter by which a result is checked: that of a network of this machine is thrown away."""
     return out.with_suffix(".toml")
-
-
-def _check_out(charter: Charter, out: Path) -> None:
-    from midst.cli.node_results import check_out
-    from midst.files import check_writable
-
-    check_out(charter, out)
-    check_writable(_charter_beside(out))
-
-
-def _write_out(charter: Charter, answer: Answer, out: Path) -> None:
-    """The result, and beside it the charter that it is checked by: that of a network of this machine is thrown away."""
-    from midst.cli.node_results import write_out
-    from midst.files import write_whole
-
-    write_out(charter, answer, out)
-    write_whole(_charter_beside(out), lambda file: file.write(charter.to_toml().encode()), mode=0o644)
 
 
 @contextmanager
@@ -356,8 +291,7 @@ def _progress(nodes: int) -> Iterator[Callable[[Event], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from midst.net.events import Round
 
@@ -368,16 +302,8 @@ def _progress(nodes: int) -> Iterator[Callable[[Event], None] | None]:
         TextColumn("{task.completed:.0f} have the answer"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("", total=nodes, round=0)
-
-        def follow(event: Event) -> None:
-            if isinstance(event, Round):
-                display.update(task, round=event.t + 1)
-            else:
-                display.advance(task)
-
-        yield follow
+    with on_terminal(*columns, total=nodes, round=0) as update:
+        yield lambda event: update(round=event.t + 1) if isinstance(event, Round) else update(advance=1)
 
 
 def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, seed: int | None, as_json: bool) -> None:
@@ -415,7 +341,6 @@ def _report(charter: Charter, answer: Answer, ends: list[End], seconds: float, s
     ]
     if seed is not None:
         rows.append(("seed", f"{seed} (values and graph; z(0) is never repeated)"))
-    width = max(len(head) for head, _ in rows)
-    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+    click.echo(as_text(rows))
     if charter.method == "consensus" and charter.stop == "exact":
         click.echo(f"{len(exposed)} of {len(names)} exposed; --method search exposes nobody")

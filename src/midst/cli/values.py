@@ -58,15 +58,6 @@ def parse_numbers(lines: Iterable[str], name: str, dialect: Dialect) -> Array:
     return _as_array(parse_rows(lines, name, dialect=dialect))
 
 
-def read_lists(path: str, dialect: Dialect) -> list[Array]:
-    """The lists in a file ("-" for standard input), one a line, of any lengths.
-
-    Raises:
-        InputError: the file cannot be read, or a line is not finite numbers.
-    """
-    return [np.array(row) for row in read_rows(path, ragged=True, dialect=dialect)]
-
-
 def read_values(path: str | None, pooled: bool, nodes: int | None, **reading: Any) -> Array | list[Array] | None:
     """What --values and --pooled ask for: a number or a row a node, or a list a node; None where they are to be drawn.
 
@@ -88,8 +79,8 @@ def read_values(path: str | None, pooled: bool, nodes: int | None, **reading: An
         return None
     if pooled:
         refuse_given(("columns", "missing"), "is of a table; with --pooled a line of --values is a list")
-        lists = read_lists(path, reading.get("dialect", _USUAL))
-        return _require_count(lists, nodes, "lists")
+        rows = read_rows(path, ragged=True, dialect=reading.get("dialect", _USUAL))
+        return _require_count([np.array(row) for row in rows], nodes, "lists")
     found = read_columns(path, **reading)
     tell_dropped(found.dropped)
     return check_values(_as_array(found.values), nodes)

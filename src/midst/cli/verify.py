@@ -36,6 +36,7 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
     from midst.net.charter_files import read_charter
     from midst.net.evidence import EvidenceFile
     from midst.net.results import read_result
+    from midst.rows import as_text
 
     charter, found = read_charter(charter_file), read_result(file)
     try:
@@ -46,8 +47,7 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
         click.echo(json.dumps({"session": charter.session, "objective": charter.title, **told}))
         return
     rows.append(("session", f"{charter.session}, charter {charter.digest.hex()}"))
-    width = max(len(head) for head, _ in rows)
-    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+    click.echo(as_text(rows))
 
 
 def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -142,8 +142,7 @@ class EnsembleResult:
         """
         from midst.plots.ensembles import draw_ensemble
 
-        picture: Figure | Axes = draw_ensemble(self, ax=ax, of=of, width=width)
-        return picture
+        return draw_ensemble(self, ax=ax, of=of, width=width)
 
     def to_pandas(self) -> DataFrame:
         """A row a run: `run`, `value`, `rounds`, `iterations`, `probes`, `certified`, `exposed`, `spread`, `error`.

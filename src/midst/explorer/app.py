@@ -67,7 +67,7 @@ def make_explorer(keys: Access, file: Path | None = None) -> ASGIApp:
             first = await anext(events)
         except Busy as busy:
             return JSONResponse({"text": str(busy)}, 409)
-        return _stream(_then(first, events))
+        return _stream(events, first)
 
     async def fetch(request: Request) -> Response:
         body = runs.part(request.path_params["run"], request.path_params["part"])
@@ -122,24 +122,20 @@ def _pages(hello: Mapping[str, Any]) -> list[Route | Mount]:
     return [Route("/", page), Mount("/static", StaticFiles(directory=STATIC)), Route("/api/hello", greet)]
 
 
-def _stream(events: AsyncIterator[dict[str, Any] | None]) -> StreamingResponse:
+def _stream(events: AsyncIterator[dict[str, Any] | None], first: dict[str, Any] | None = None) -> StreamingResponse:
+    def line(event: dict[str, Any] | None) -> bytes:
+        return b":\n\n" if event is None else b"data: " + json.dumps(event, allow_nan=False).encode() + b"\n\n"
+
     async def lines() -> AsyncIterator[bytes]:
         try:
+            if first is not None:
+                yield line(first)
             async for event in events:
-                yield b":\n\n" if event is None else b"data: " + json.dumps(event, allow_nan=False).encode() + b"\n\n"
+                yield line(event)
         finally:
             await events.aclose()  # type: ignore[attr-defined]
 
     return StreamingResponse(lines(), media_type="text/event-stream")
-
-
-async def _then(first: dict[str, Any], rest: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any] | None]:
-    try:
-        yield first
-        async for event in rest:
-            yield event
-    finally:
-        await rest.aclose()  # type: ignore[attr-defined]
 
 
 async def _news(feed: Feed) -> AsyncIterator[dict[str, Any] | None]:

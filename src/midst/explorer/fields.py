@@ -1,7 +1,8 @@
 """What can be set, and what is refused.
 
 Rules:
-- `FIELDS` is the only list: the page draws its form from it, and `parse` reads what comes back by it.
+- `Settings` is the only list. `FIELDS` are made of it: the page draws its form from them, and `parse` reads what comes
+  back by them.
 - A setting travels as text, as people type it; an empty one is the default, which may be "chosen".
 - What is wrong is said beside the field: `FieldError` maps fields to one line each.
 - A field that is not in use is not read.
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from dataclasses import field as attribute
+from dataclasses import fields as attributes
 from re import search
 from typing import Any, Literal
 
@@ -34,6 +36,14 @@ MOST_LETTERS = 100_000  # of a text of many lines
 _LONGEST = 200  # characters of any other setting
 
 FieldKind = Literal["choice", "number", "whole", "nodes", "numbers", "edges"]
+_KINDS: dict[str, FieldKind] = {  # by the type of the setting
+    "str": "choice",
+    **dict.fromkeys(("float", "float | None"), "number"),
+    **dict.fromkeys(("int", "int | None"), "whole"),
+    "tuple[str, ...]": "nodes",
+    "tuple[float, ...]": "numbers",
+    "Graph | None": "edges",
+}
 
 
 class FieldError(InputError):
@@ -67,7 +77,7 @@ class Field:
     name: str
     label: str
     group: str
-    kind: FieldKind = "number"
+    kind: FieldKind
     default: str = ""
     choices: tuple[tuple[str, str], ...] = ()
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -75,152 +85,109 @@ class Field:
     help: str = ""
 
 
-_SIMULATED = ("source", ("simulated",))
+_OF_FILE, _SIMULATED = ("source", ("file",)), ("source", ("simulated",))
 _ITERATES = ("method", ("consensus", "paper"))
 _BY_CONSENSUS = ("method", ("consensus",))
-_SEARCHES = ("method", ("search",))
-_DRAWN = ("data", ("drawn",))
+_MINE, _SEARCHES = ("graph", ("own",)), ("method", ("search",))
+_DRAWN, _OWN, _BOUNDED = ("data", ("drawn",)), ("data", ("own",)), ("dp", ("gaussian", "laplace"))
 
 
-def _field(name: str, label: str, group: str, *when: tuple[str, tuple[str, ...]], **more: Any) -> Field:
-    return Field(name, label, group, when=(_SIMULATED, *when), **more)
+def _look(label: str, group: str, *when: tuple[str, tuple[str, ...]], repr: bool = True, **more: Any) -> Any:
+    """A setting of a look at a run, with the rest of its `Field`."""
+    return attribute(repr=repr, metadata={"label": label, "group": group, "when": when} | more)
+
+
+def _run(label: str, group: str, *when: tuple[str, tuple[str, ...]], **more: Any) -> Any:
+    """A setting of a run that is made here."""
+    return _look(label, group, _SIMULATED, *when, **more)
 
 
 def _words(*pairs: str) -> tuple[tuple[str, str], ...]:
-    return tuple((value, words) for value, _, words in (pair.partition(" ") for pair in pairs))
+    """Values, each with its words for people, which are its own name if none are given."""
+    return tuple((value, words or value) for value, _, words in (pair.partition(" ") for pair in pairs))
 
 
-_KINDS = _words(
-    "rgg random geometric",
-    "ring ring",
-    "complete complete",
-    "path path",
-    "star star",
-    "tree tree",
-    "grid grid",
-    "er Erdős–Rényi",
-    "ws small world",
-    "ba scale-free",
-    "regular regular",
-)
-_GRAPHS = (*_KINDS, ("own", "my own"))
-_GENERATED = ("graph", tuple(kind for kind, _ in _KINDS))
+_SOURCES = _words("simulated", "file from the file")
+_GRAPHS = _words("rgg random geometric", "ring", "complete", "path", "star", "tree", "grid", "er Erdős–Rényi")
+_GRAPHS += _words("ws small world", "ba scale-free", "regular", "own my own")
+_GENERATED = ("graph", tuple(kind for kind, _ in _GRAPHS[:-1]))
 _OBJECTIVES = _words("median the median", "quantile a quantile", "maximum the maximum", "minimum the minimum")
 _OBJECTIVES += _words("mean the mean")
-_PRIORS = _words("normal normal", "uniform uniform", "laplace Laplace")
+_PRIORS = _words("normal", "uniform", "laplace Laplace")
 _WHO = _words("eavesdropper an eavesdropper", "passive corrupt nodes", "both both of them")
-_METHODS = _words("search search", "consensus consensus", "paper the paper, as written")
-_STOPS = _words("exact exact, by a search", "certified certified", "iterations after so many")
-_NOISE = _words("none none", "offset an offset", "gaussian Gaussian", "laplace Laplace")
-_EDGES = "Two names a line; one for a node without edges."
+_METHODS = _words("search", "consensus", "paper the paper, as written")
+_STOPS = _words("exact exact, by a search", "certified", "iterations after so many")
+_NOISE = _words("none", "offset an offset", "gaussian Gaussian", "laplace Laplace")
+_TWO_EDGES, _EDGES = "alice bob\nbob carol", "Two names a line; one for a node without edges."
 _NUMBERS = "One a node, in the order of the nodes. They stay on this machine, and are in no link."
 _PRIOR = "What numbers are drawn from; of your own, what an adversary believes before it listens. Empty: 0 and 1, or "
 _PRIOR += "what is public about your own."
-
-FIELDS: tuple[Field, ...] = (
-    Field("source", "run", "network", "choice", "simulated", _words("simulated simulated", "file from the file")),
-    Field("coordinate", "coordinate", "network", "whole", "0", when=(("source", ("file",)),)),
-    _field("graph", "graph", "network", kind="choice", default="rgg", choices=_GRAPHS),
-    _field("edges", "edges", "network", ("graph", ("own",)), kind="edges", hint="alice bob\nbob carol", help=_EDGES),
-    _field("n", "nodes", "network", _GENERATED, _DRAWN, kind="whole", default="15", help=f"At most {MOST_NODES:,}."),
-    _field("radius", "radius", "network", ("graph", ("rgg",)), hint="auto"),
-    _field("p", "probability p", "network", ("graph", ("er", "ws")), hint="auto"),
-    _field("k", "neighbours k", "network", ("graph", ("ws", "regular")), kind="whole", hint="4"),
-    _field("m", "edges m", "network", ("graph", ("ba",)), kind="whole", hint="2"),
-    _field("seed", "seed", "network", kind="whole", default="7", help="The same seed draws the same run."),
-    _field("draw", "paper's run", "network", kind="whole", hint="none", help="Its k-th run under this seed."),
-    _field("data", "numbers", "data", kind="choice", default="drawn", choices=_words("drawn drawn", "own my own")),
-    _field("numbers", "my numbers", "data", ("data", ("own",)), kind="numbers", hint="3.1\n4.7\n2.5", help=_NUMBERS),
-    _field("prior", "shape", "data", kind="choice", default="normal", choices=_PRIORS, help=_PRIOR),
-    _field("prior_a", "mean | low", "data", hint="auto", help=_PRIOR),
-    _field("prior_b", "spread | high", "data", hint="auto", help=_PRIOR),
-    _field("least", "bounds: low", "data", hint="none", help="Public: where all values lie."),
-    _field("most", "high", "data", hint="none"),
-    _field("objective", "find", "data", kind="choice", default="median", choices=_OBJECTIVES),
-    _field("q", "quantile", "data", ("objective", ("quantile",)), default="0.9"),
-    _field("method", "by", "method", kind="choice", default="search", choices=_METHODS),
-    _field("arity", "thresholds", "method", _SEARCHES, kind="whole", default="3", help="Of a probe, from 1 to 7."),
-    _field("resolution", "resolution", "method", _SEARCHES, hint="none", help="Public: values are rounded to it."),
-    _field("c", "c", "iteration", _ITERATES, hint="auto", help="Larger: fewer are exposed, often in more time."),
-    _field("theta", "θ", "iteration", _BY_CONSENSUS, default="0.5", help="Averaging constant, in (0, 1)."),
-    _field("mu", "μ", "iteration", _ITERATES, hint="auto", help="Mean of z(0): far from 0 starts far from the median."),
-    _field("sigma", "σ", "iteration", _ITERATES, hint="0.1", help="Standard deviation of z(0)."),
-    _field("stop", "stop when", "iteration", _BY_CONSENSUS, kind="choice", default="exact", choices=_STOPS),
-    _field(
-        "iterations", "iterations", "iteration", _BY_CONSENSUS, ("stop", ("iterations",)), kind="whole", default="200"
-    ),
-    _field("tolerance", "tolerance", "iteration", _BY_CONSENSUS, ("stop", ("certified",)), default="1e-6"),
-    Field("adversary", "adversary", "adversary", "choice", "eavesdropper", _WHO),
-    Field("corrupt", "corrupt nodes", "adversary", "nodes", when=(("adversary", ("passive", "both")),), hint="3, 7"),
-    Field("init", "z(0) travels", "adversary", "choice", "clear", _words("clear in the clear", "sealed sealed")),
-    Field("believes", "believes", "adversary", "choice", "normal", _PRIORS, when=(("source", ("file",)),)),
-    Field("believes_a", "mean | low", "adversary", default="0", when=(("source", ("file",)),)),
-    Field("believes_b", "spread | high", "adversary", default="1", when=(("source", ("file",)),)),
-    _field("dp", "noise on the values", "defence", kind="choice", default="none", choices=_NOISE),
-    _field("offset", "std of the offset", "defence", ("dp", ("offset",)), hint="auto"),
-    _field("epsilon", "ε", "defence", ("dp", ("gaussian", "laplace")), default="1"),
-    _field("delta", "δ", "defence", ("dp", ("gaussian",)), default="1e-5"),
-    _field("low", "clipped from", "defence", ("dp", ("gaussian", "laplace")), hint="bounds"),
-    _field("high", "to", "defence", ("dp", ("gaussian", "laplace")), hint="bounds"),
-)
-_BY_NAME = {field.name: field for field in FIELDS}
 
 
 @dataclass(frozen=True)
 class Settings:
     """What to run and to look at; a field that is not in use has its default.
 
-    The attributes are those of `FIELDS`; a number that is chosen, or left out, is None. `n` is that of one's own
-    numbers or graph, where they are given.
+    A number that is chosen, or left out, is None. `n` is that of one's own numbers or graph, where they are given.
     """
 
-    source: str
-    coordinate: int
-    graph: str
-    edges: Graph | None
-    n: int
-    radius: float | None
-    p: float | None
-    k: int | None
-    m: int | None
-    seed: int
-    draw: int | None
-    data: str
-    numbers: tuple[float, ...] = attribute(repr=False)
-    prior: str
-    prior_a: float | None
-    prior_b: float | None
-    least: float | None
-    most: float | None
-    objective: str
-    q: float
-    method: str
-    arity: int
-    resolution: float | None
-    c: float | None
-    theta: float
-    mu: float | None
-    sigma: float | None
-    stop: str
-    iterations: int
-    tolerance: float
-    adversary: str
-    corrupt: tuple[str, ...]
-    init: str
-    believes: str
-    believes_a: float
-    believes_b: float
-    dp: str
-    offset: float | None
-    epsilon: float
-    delta: float
-    low: float | None
-    high: float | None
+    source: str = _look("run", "network", default="simulated", choices=_SOURCES)
+    coordinate: int = _look("coordinate", "network", _OF_FILE, default="0")
+    graph: str = _run("graph", "network", default="rgg", choices=_GRAPHS)
+    edges: Graph | None = _run("edges", "network", _MINE, hint=_TWO_EDGES, help=_EDGES)  # noqa: RUF009  (it is a field)
+    n: int = _run("nodes", "network", _GENERATED, _DRAWN, default="15", help=f"At most {MOST_NODES:,}.")
+    radius: float | None = _run("radius", "network", ("graph", ("rgg",)), hint="auto")
+    p: float | None = _run("probability p", "network", ("graph", ("er", "ws")), hint="auto")
+    k: int | None = _run("neighbours k", "network", ("graph", ("ws", "regular")), hint="4")
+    m: int | None = _run("edges m", "network", ("graph", ("ba",)), hint="2")
+    seed: int = _run("seed", "network", default="7", help="The same seed draws the same run.")
+    draw: int | None = _run("paper's run", "network", hint="none", help="Its k-th run under this seed.")
+    data: str = _run("numbers", "data", default="drawn", choices=_words("drawn", "own my own"))
+    numbers: tuple[float, ...] = _run("my numbers", "data", _OWN, hint="3.1\n4.7\n2.5", help=_NUMBERS, repr=False)
+    prior: str = _run("shape", "data", default="normal", choices=_PRIORS, help=_PRIOR)
+    prior_a: float | None = _run("mean | low", "data", hint="auto", help=_PRIOR)
+    prior_b: float | None = _run("spread | high", "data", hint="auto", help=_PRIOR)
+    least: float | None = _run("bounds: low", "data", hint="none", help="Public: where all values lie.")
+    most: float | None = _run("high", "data", hint="none")
+    objective: str = _run("find", "data", default="median", choices=_OBJECTIVES)
+    q: float = _run("quantile", "data", ("objective", ("quantile",)), default="0.9")
+    method: str = _run("by", "method", default="search", choices=_METHODS)
+    arity: int = _run("thresholds", "method", _SEARCHES, default="3", help="Of a probe, from 1 to 7.")
+    resolution: float | None = _run(
+        "resolution", "method", _SEARCHES, hint="none", help="Public: values are rounded to it."
+    )
+    c: float | None = _run(
+        "c", "iteration", _ITERATES, hint="auto", help="Larger: fewer are exposed, often in more time."
+    )
+    theta: float = _run("θ", "iteration", _BY_CONSENSUS, default="0.5", help="Averaging constant, in (0, 1).")
+    mu: float | None = _run(
+        "μ", "iteration", _ITERATES, hint="auto", help="Mean of z(0): far from 0 starts far from the median."
+    )
+    sigma: float | None = _run("σ", "iteration", _ITERATES, hint="0.1", help="Standard deviation of z(0).")
+    stop: str = _run("stop when", "iteration", _BY_CONSENSUS, default="exact", choices=_STOPS)
+    iterations: int = _run("iterations", "iteration", _BY_CONSENSUS, ("stop", ("iterations",)), default="200")
+    tolerance: float = _run("tolerance", "iteration", _BY_CONSENSUS, ("stop", ("certified",)), default="1e-6")
+    adversary: str = _look("adversary", "adversary", default="eavesdropper", choices=_WHO)
+    corrupt: tuple[str, ...] = _look("corrupt nodes", "adversary", ("adversary", ("passive", "both")), hint="3, 7")
+    init: str = _look("z(0) travels", "adversary", default="clear", choices=_words("clear in the clear", "sealed"))
+    believes: str = _look("believes", "adversary", _OF_FILE, default="normal", choices=_PRIORS)
+    believes_a: float = _look("mean | low", "adversary", _OF_FILE, default="0")
+    believes_b: float = _look("spread | high", "adversary", _OF_FILE, default="1")
+    dp: str = _run("noise on the values", "defence", default="none", choices=_NOISE)
+    offset: float | None = _run("std of the offset", "defence", ("dp", ("offset",)), hint="auto")
+    epsilon: float = _run("ε", "defence", _BOUNDED, default="1")
+    delta: float = _run("δ", "defence", ("dp", ("gaussian",)), default="1e-5")
+    low: float | None = _run("clipped from", "defence", _BOUNDED, hint="bounds")
+    high: float | None = _run("to", "defence", _BOUNDED, hint="bounds")
 
     @property
     def limit(self) -> int:
         """How many iterations fit."""
         return most_iterations(self.n)
+
+
+FIELDS = tuple(Field(each.name, kind=_KINDS[str(each.type)], **each.metadata) for each in attributes(Settings))
+_BY_NAME = {field.name: field for field in FIELDS}
 
 
 def most_iterations(n: int) -> int:
@@ -248,7 +215,7 @@ def parse(given: Mapping[str, Any], *, file: bool = False) -> Settings:
     wrong |= dict.fromkeys(unknown, "there is no such setting")
     read: dict[str, Any] = {}
     for field in FIELDS:
-        used = all(_word(given, name) in values for name, values in field.when)
+        used = all(str(given.get(name) or _BY_NAME[name].default) in values for name, values in field.when)
         text = given.get(field.name, "") if used else ""
         try:
             read[field.name] = _read(field, text, used)
@@ -281,10 +248,6 @@ def _culprit(text: str, names: Sequence[str]) -> str:
     return min(places, key=places.__getitem__, default=names[0])
 
 
-def _word(given: Mapping[str, Any], name: str) -> str:
-    return str(given.get(name) or _BY_NAME[name].default)
-
-
 def _read(field: Field, given: Any, used: bool) -> Any:
     if field.kind in ("numbers", "edges"):
         return _read_lines(field, given, used)
@@ -297,7 +260,7 @@ def _read(field: Field, given: Any, used: bool) -> Any:
                 raise InputError(f"{field.label} must be one of {', '.join(value for value, _ in field.choices)}")
             return text
         case "nodes":
-            return _read_nodes(text)
+            return tuple(split_names(text if "," in text or '"' in text else ",".join(text.split())))
         case _:
             return _read_number(field, text)
 
@@ -330,10 +293,6 @@ def _read_number(field: Field, text: str) -> float | int | None:
         empty = "" if field.default else "; empty: chosen"
         raise InputError(f"{field.label} must be a {'whole number' if whole else 'number'}{empty}")
     return number
-
-
-def _read_nodes(text: str) -> tuple[str, ...]:
-    return tuple(split_names(text if "," in text or '"' in text else ",".join(text.split())))
 
 
 def _ranges(read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

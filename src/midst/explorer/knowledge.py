@@ -61,18 +61,16 @@ def look(trace: Trace, adversary: Adversary, coordinate: int) -> tuple[View, str
     return view(trace, everything, coordinate), f"{refusal}; shown is what an eavesdropper on clear z(0) sees"
 
 
-def follow(seen: View | None, t: Ints, x: Array, branch: Branch) -> Knowledge:
+def follow(seen: View, t: Ints, x: Array, branch: Branch) -> Knowledge:
     """What is known up to each of the iterations t.
 
     Args:
-        seen: what is visible of the whole run; nothing is known where it is None.
+        seen: what is visible of the whole run.
         t: the iterations kept, ascending.
         x: what was sent in them, shape (len(t), n).
         branch: the branches, likewise.
     """
     lower, upper = np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
-    if seen is None:
-        return Knowledge(np.zeros((0, 3), np.int64), np.full(x.shape[1], -1), lower, upper)
     first = np.full(x.shape[1], -1)
     rows: list[tuple[int, int, int]] = []
     for observation in seen.observations:

@@ -51,22 +51,15 @@ class Feed:
         self._lock = Lock()
         self._most = most
         self._number = 0
-        self._every = 1
-        self._start = 0, Start((), [], "", "", all=True, own=None)
-        self._rounds: list[_Round] = []
-        self._first: dict[int, tuple[int, int]] = {}
-        self._links: dict[tuple[int, int], tuple[int, bool]] = {}
-        self._ends: dict[int, tuple[int, dict[str, Any]]] = {}
-        self._brackets: dict[int, tuple[int, float, float, int | None]] = {}
-        self._waiting: dict[int, set[int]] = {}
-        self._searched = 0
         self.closed = False
+        self._begin(Start((), [], "", "", all=True, own=None))
 
     def publish(self, event: Event) -> None:
         """Take note of an event; one that is not to be shown is dropped."""
         with self._lock:
             match event:
                 case Start():
+                    self._next()
                     self._begin(event)
                 case Round() if self._shown(event.node):
                     self._round(event)
@@ -111,15 +104,16 @@ class Feed:
         return 0 <= node < len(about.names) and (about.all or node == about.own)
 
     def _begin(self, start: Start) -> None:
-        self._rounds.clear()
-        self._first.clear()
-        self._links.clear()
-        self._ends.clear()
-        self._brackets.clear()
-        self._waiting.clear()
-        self._searched = 0
+        """Forget what was, and note by its number what begins."""
+        self._start = self._number, start
         self._every = 1
-        self._start = self._next(), start
+        self._rounds: list[_Round] = []
+        self._first: dict[int, tuple[int, int]] = {}
+        self._links: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._ends: dict[int, tuple[int, dict[str, Any]]] = {}
+        self._brackets: dict[int, tuple[int, float, float, int | None]] = {}
+        self._waiting: dict[int, set[int]] = {}
+        self._searched = 0
 
     def _round(self, event: Round) -> None:
         node, t = event.node, event.t

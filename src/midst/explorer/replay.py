@@ -8,8 +8,8 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,12 @@ import numpy as np
 from midst.dp.mechanisms import Mechanism
 from midst.errors import InputError
 from midst.explorer.fields import MOST_CELLS
-from midst.explorer.knowledge import Knowledge, follow, look
+from midst.explorer.knowledge import follow, look
 from midst.explorer.packing import Arrays, Facts, Parts, pack
-from midst.explorer.simulate import Made, blur, check_room, proof_that_ended, tell_noise
+from midst.explorer.simulate import Made, check_room, proof_that_ended
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.methods import Certified
-from midst.objectives import Mean, built_in, title_of
+from midst.objectives import Mean, built_in
 from midst.plots.funnel import count_steps, find_places, make_rows
 from midst.plots.style import log_spaced, tidy_power
 from midst.privacy.adversaries import Adversary
@@ -49,17 +49,13 @@ class Replay:
 
     Attributes:
         made: the run.
-        t: the iterations kept.
-        seen: what the adversary sees.
-        known: what it knows, over t.
+        seen: what the adversary sees; None of a search.
         facts: for the page.
         arrays: for the page.
     """
 
     made: Made
-    t: Ints
     seen: View | None
-    known: Knowledge
     facts: Facts
     arrays: Arrays
 
@@ -96,11 +92,7 @@ def pack_result(
     told = f"bits are what is learnt by who believed before: {prior!r}"
     stopped = proof_that_ended(result)
     made = Made(result.trace, Adversary(), prior, values=first(values), result=result, stopped=stopped, notes=(told,))
-    if noise is not None:
-        mechanism, held = noise
-        notes = (told, tell_noise(mechanism, prior))
-        made = replace(made, prior=blur(prior, mechanism), held=first(held), notes=notes)
-    return pack_made(made)
+    return pack_made(made if noise is None else made.with_noise(noise[0], first(noise[1])))
 
 
 def pack_made(made: Made, name: str | None = None) -> Parts:
@@ -110,9 +102,15 @@ def pack_made(made: Made, name: str | None = None) -> Parts:
         made: the run.
         name: of the file it came from.
     """
+    return Parts(*pack_each(made, name))
+
+
+def pack_each(made: Made, name: str | None) -> Iterator[bytes]:
+    """The run, packed, before the audit is made; then the audit; see `pack_made`."""
     story = replay(made, name)
+    yield pack(to_json(story.facts), story.arrays)
     facts, arrays = audited(story)
-    return Parts(pack(to_json(story.facts), story.arrays), pack(to_json(facts), arrays))
+    yield pack(to_json(facts), arrays)
 
 
 def check_shown(run: Problem | Trace, values: bool) -> None:
@@ -144,26 +142,14 @@ def replay(made: Made, name: str | None = None) -> Replay:
     trace, k = made.trace, made.coordinate
     if not trace.iterations:
         return _replay_search(made, name)
-    t, x, branch, notes = _frames(trace, k)
+    t, x, branch, few = _frames(trace, k)
     seen, note = look(trace, made.adversary, k)
     known = follow(seen, t, x, branch)
-    held = made.values if made.held is None else made.held
+    held = made.known_values
     facts, arrays = _plainly(made, name)
-    facts |= {
-        "iterations": trace.iterations,
-        "kept": len(t),
-        "notes": [*made.notes, *notes, *([note] if note else [])],
-    }
-    arrays |= {
-        "t": t,
-        "x": x,
-        "lower": known.lower,
-        "upper": known.upper,
-        "spans": known.spans,
-        "first": known.first,
-        "spread": np.ptp(x, axis=1),
-    }
-    arrays |= _intervals(trace, k, t, x)
+    facts |= {"iterations": trace.iterations, "kept": len(t), "notes": [*made.notes, *filter(None, (few, note))]}
+    arrays |= {"t": t, "x": x, "lower": known.lower, "upper": known.upper, "spans": known.spans, "first": known.first}
+    arrays |= {"spread": np.ptp(x, axis=1)} | _intervals(trace, k, t, x)
     weighed = _weigh(trace, x, branch, held)
     met = False
     if weighed is not None:
@@ -172,13 +158,13 @@ def replay(made: Made, name: str | None = None) -> Replay:
         arrays |= {"at_or_below": weighed[0], "at_or_above": weighed[1]}
         met = weighed[0][-1] >= below and weighed[1][-1] >= above
     facts["proof"], facts["found"] = _proof(made, x[-1], met)
-    few, all_digits = ([_show(end, digits) for end in (x[-1].min(), x[-1].max())] for digits in (10, 17))
-    facts |= {"shown": _show(facts["found"]), "between": few if few[0] != few[1] else all_digits}
+    short, all_digits = ([_show(end, digits) for end in (x[-1].min(), x[-1].max())] for digits in (10, 17))
+    facts |= {"shown": _show(facts["found"]), "between": short if short[0] != short[1] else all_digits}
     low, high = (facts["found"],) * 2 if held is None else _answer(trace, held)
     if low is not None and high is not None:
         facts["answer"] = {"low": low, "high": high}
         arrays["error"] = np.linalg.norm(np.maximum(np.maximum(low - x, x - high), 0.0), axis=1)
-    return Replay(made, t, seen, known, facts, arrays)
+    return Replay(made, seen, facts, arrays)
 
 
 def _replay_search(made: Made, name: str | None) -> Replay:
@@ -205,22 +191,20 @@ def _replay_search(made: Made, name: str | None) -> Replay:
             "rounds": [hops * (step + 1) for step in range(steps)] + [hops * (steps + 2)],
         },
     }
-    known = follow(None, np.arange(steps + 1), np.zeros((steps + 1, trace.graph.n)), np.zeros((0, 0), np.int8))
-    arrays |= {"t": np.arange(steps + 1), "x": np.zeros((0, 0)), "spans": known.spans, "first": known.first}
-    held = made.values if made.held is None else made.held
-    if held is not None:
+    arrays |= {"t": np.arange(steps + 1), "x": np.zeros((0, 0))}
+    arrays |= {"spans": np.zeros((0, 3), np.int64), "first": np.full(trace.graph.n, -1)}
+    if (held := made.known_values) is not None:
         arrays["dots"] = np.array(find_places(trace, held, k), np.float64).reshape(-1, 3)
-    return Replay(made, arrays["t"], None, known, facts, arrays)
+    return Replay(made, None, facts, arrays)
 
 
 def _plainly(made: Made, name: str | None) -> tuple[Facts, Arrays]:
     """What is told of every run, however it went."""
     trace, graph = made.trace, made.trace.graph
-    weights = trace.whole_weights if trace.owners is None else trace.whole_weights[trace.owners]
     facts: Facts = {
         "file": name,
         "method": "consensus" if trace.iterations else "search",
-        "title": title_of(trace.objective, int(weights.sum())) + (" of the noised numbers" * (made.held is not None)),
+        "title": trace.title + " of the noised numbers" * (made.held is not None),
         "graph": {"name": graph.name, "n": graph.n, "edges": graph.edges, "labels": graph.labels},
         "result": _result(made),
         "stopped": made.stopped,
@@ -252,17 +236,18 @@ def audited(story: Replay) -> tuple[Facts, Arrays]:
 
 def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
     """−log2 of the prior's mass between the bounds, up to a choice of iterations; the audit's figure once exposed."""
-    seen, known = story.seen, story.known
+    seen = story.seen
     plain = seen is not None and all(isinstance(observation, Branches) for observation in seen.observations)
     if seen is None or not plain or leakage.kind != "exact" or story.facts["mean"]:
         return {}
-    moments = log_spaced(len(story.t), _MOMENTS)
-    bits = np.zeros((len(moments), len(known.first)))
+    t, lower, upper, first = (story.arrays[name] for name in ("t", "lower", "upper", "first"))
+    moments = log_spaced(len(t), _MOMENTS)
+    bits = np.zeros((len(moments), len(first)))
     for i in seen.honest.tolist():
         before, worth = (-math.inf, math.inf), 0.0
         for row, at in enumerate(moments.tolist()):
-            bounds = (float(known.lower[at, i]), float(known.upper[at, i]))
-            if 0 <= known.first[i] <= story.t[at]:
+            bounds = (float(lower[at, i]), float(upper[at, i]))
+            if 0 <= first[i] <= t[at]:
                 bits[row:, i] = leakage.bits[i]
                 break
             if bounds != before:
@@ -270,16 +255,15 @@ def _bits_over_time(story: Replay, leakage: Leakage) -> Arrays:
             bits[row, i] = worth
     if story.made.trace.probes:  # the search that ends it comes on top
         bits[-1, seen.honest] = leakage.bits[seen.honest]
-    return {"moments": story.t[moments], "bits": bits}
+    return {"moments": t[moments], "bits": bits}
 
 
 # What was sent
 
 
-def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, list[str]]:
-    """The iterations that can be shown: all, if they were kept or can be worked out again; else those that were."""
-    n = trace.graph.n
-    notes = []
+def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, str]:
+    """The iterations that can be shown: all, if they were kept or can be worked out again; else a note of how many."""
+    n, note = trace.graph.n, ""
     t, x = trace.t, trace.x.reshape(len(trace.t), n, -1)[:, :, k]
     branch = trace.branch.reshape(len(trace.t), n, -1)[:, :, k]
     if len(t) < trace.iterations and trace.iterations * n <= MOST_CELLS:
@@ -293,8 +277,8 @@ def _frames(trace: Trace, k: int) -> tuple[Ints, Array, Branch, list[str]]:
         some = log_spaced(len(t), MOST_CELLS // n)
         t, x, branch = t[some], x[some], branch[some]
     if len(t) < trace.iterations:
-        notes.append(f"{len(t):,} of {trace.iterations:,} iterations are shown; the file has no more, or too many")
-    return t, x, branch, notes
+        note = f"{len(t):,} of {trace.iterations:,} iterations are shown; the file has no more, or too many"
+    return t, x, branch, note
 
 
 def _branches(trace: Trace, k: int) -> Branch:

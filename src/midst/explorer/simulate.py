@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -20,17 +20,7 @@ from midst.dp.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, Offset, 
 from midst.errors import InputError, MissingExtra
 from midst.explorer.fields import MOST_EDGES, MOST_NODES, FieldError, Settings, blame
 from midst.graphs import Graph
-from midst.methods import (
-    After,
-    Certified,
-    Consensus,
-    Method,
-    Paper,
-    Search,
-    Stop,
-    require_participants,
-    rules_of,
-)
+from midst.methods import After, Certified, Consensus, Method, Paper, Search, Stop, require_participants, rules_of
 from midst.objectives import LEVELS, Mean, Objective, Quantile
 from midst.privacy import priors
 from midst.privacy.adversaries import Adversary, Init
@@ -46,7 +36,7 @@ from midst.types import Array
 
 Stopped = Literal["exact", "certified", "asked", "full"]
 
-_OPTIONS = {"rgg": ("radius",), "er": ("p",), "ws": ("k", "p"), "ba": ("m",), "regular": ("k",)}
+_OF_GRAPHS = ("radius", "p", "k", "m")  # None where they are of no use to the graph that is asked for
 _OFFSET = 0.1  # of the scale: the paper's, where the standard deviation of an offset is not given
 _SAMPLES = 2_000  # by which the distribution of a noised value is known, where it has no formula
 
@@ -78,6 +68,20 @@ class Made:
     stopped: Stopped | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def known_values(self) -> Array | None:
+        """The values that went into the run, where they are known."""
+        return self.values if self.held is None else self.held
+
+    def with_noise(self, mechanism: Mechanism, held: Array | None) -> Made:
+        """The same with noise on the values, and with a note of what that means for all that is shown."""
+        bits = information(mechanism, self.prior.scale)
+        note = (
+            f"{mechanism.describe()}; exposure, bounds and bits are of the noised values, which tell {bits:.2f} bits "
+            f"of the true ones (for a normal prior of this scale)"
+        )
+        return replace(self, prior=_blur(self.prior, mechanism), held=held, notes=(*self.notes, note))
+
 
 @dataclass(frozen=True, eq=False)
 class Ready:
@@ -96,37 +100,24 @@ class Ready:
         """The run itself.
 
         Raises:
-            Refused: the library refuses what it could only see now.
+            FieldError: the library refuses what it could only see now.
         """
         with blame("c", "stop", "tolerance"):
             record: Record = "all" if isinstance(self.method, Consensus) else "auto"
             result = solve(self.problem, self.method, rng=self.rng, record=record, throw=False, progress=progress)
-        noised = self.mechanism is not None
-        return Made(
+        stop = self.settings.stop if self.settings.method == "consensus" else None
+        ended: Stopped | None = "full" if result.iterations else None
+        made = Made(
             result.trace,
             self.adversary,
-            self.prior if self.mechanism is None else blur(self.prior, self.mechanism),
+            self.prior,
             values=self.truth.values,
-            held=self.problem.values if noised else None,
             result=result,
-            stopped=self._why(result),
-            notes=tuple(self._notes(result)),
+            stopped="asked" if stop == "iterations" else proof_that_ended(result) or ended,
         )
-
-    def _why(self, result: Result) -> Stopped | None:
-        """Why an iteration stopped; a search ends with its answer."""
-        if self.settings.method == "consensus" and self.settings.stop == "iterations":
-            return "asked"
-        return proof_that_ended(result) or ("full" if result.iterations else None)
-
-    def _notes(self, result: Result) -> list[str]:
-        notes = []
-        settings = self.settings
-        if settings.method == "consensus" and settings.stop == "exact" and isinstance(self.problem.objective, Mean):
-            notes.append("the iteration has no exact finish for a mean: certified to 1e-6 instead")
-        if self.mechanism is not None:
-            notes.append(tell_noise(self.mechanism, self.prior))
-        return notes
+        if stop == "exact" and isinstance(self.problem.objective, Mean):
+            made = replace(made, notes=("the iteration has no exact finish for a mean: certified to 1e-6 instead",))
+        return made if self.mechanism is None else made.with_noise(self.mechanism, self.problem.values)
 
 
 def proof_that_ended(result: Result) -> Stopped | None:
@@ -140,12 +131,13 @@ def prepare(settings: Settings) -> Ready:
     """Check everything and draw the data.
 
     Raises:
-        Refused: with the fields to blame.
+        FieldError: with the fields to blame.
     """
     drawn, rng, noise = _sources(settings)
     graph = _graph(settings, drawn)
     with blame("q"):
-        objective: Objective = Mean() if settings.objective == "mean" else Quantile(_level(settings))
+        level = LEVELS.get(settings.objective, settings.q)
+        objective: Objective = Mean() if settings.objective == "mean" else Quantile(level)
     with blame("prior_b", "prior_a"):
         values = _values(settings, drawn.values)
     bounds = None if settings.least is None or settings.most is None else (settings.least, settings.most)
@@ -177,7 +169,7 @@ def open_file(path: Path, settings: Settings) -> Made:
     """A saved run, looked at as the settings say.
 
     Raises:
-        Refused: with the fields to blame.
+        FieldError: with the fields to blame.
     """
     with blame("source"):
         trace = load(path)
@@ -189,7 +181,7 @@ def look_at(trace: Trace, settings: Settings) -> Made:
     """The record of a run that a page has room for, looked at as the settings say.
 
     Raises:
-        Refused: with the fields to blame.
+        FieldError: with the fields to blame.
     """
     count = int(np.prod(trace.x.shape[2:]))
     with blame("coordinate"):
@@ -214,8 +206,7 @@ def _sources(settings: Settings) -> tuple[Streams, RNG, RNG]:
 def _graph(settings: Settings, drawn: Streams) -> Graph:
     if settings.edges is not None:
         return settings.edges
-    named = {name: getattr(settings, name) for name in _OPTIONS.get(settings.graph, ())}
-    options = {name: value for name, value in named.items() if value is not None}
+    options = {name: value for name in _OF_GRAPHS if (value := getattr(settings, name)) is not None}
     with blame("numbers" if settings.numbers else "n", *options):
         try:
             graph = graphs.make(settings.graph, settings.n, rng=drawn.graph, **options)
@@ -228,22 +219,14 @@ def _graph(settings: Settings, drawn: Streams) -> Graph:
     return graph
 
 
-def _level(settings: Settings) -> float:
-    return settings.q if settings.objective == "quantile" else LEVELS[settings.objective]
-
-
 def _values(settings: Settings, rng: np.random.Generator) -> Array:
     if settings.numbers:
         return np.array(settings.numbers)
     (a, b), n = _drawn_from(settings), settings.n
     _prior(settings.prior, a, b)  # refuses what nothing can be drawn from
-    match settings.prior:
-        case "normal":
-            return a + b * rng.standard_normal(n)
-        case "uniform":
-            return rng.uniform(a, b, n)
-        case _:
-            return rng.laplace(a, b, n)
+    if settings.prior == "normal":
+        return a + b * rng.standard_normal(n)
+    return rng.uniform(a, b, n) if settings.prior == "uniform" else rng.laplace(a, b, n)
 
 
 def _drawn_from(settings: Settings) -> tuple[float, float]:
@@ -265,8 +248,7 @@ def _believed(settings: Settings, truth: Problem) -> tuple[float, float]:
 
 
 def _prior(kind: str, a: float, b: float) -> Prior:
-    kinds: dict[str, Any] = {"normal": priors.Normal, "uniform": priors.Uniform, "laplace": priors.Laplace}
-    return cast(Prior, kinds[kind](a, b))
+    return cast(Prior, priors.KINDS[kind](a, b))
 
 
 def _mechanism(settings: Settings, prior: Prior) -> Mechanism | None:
@@ -292,25 +274,15 @@ def _clipping(settings: Settings, prior: Prior) -> tuple[float, float]:
     return middle - reach if low is None else low, middle + reach if high is None else high
 
 
-def tell_noise(mechanism: Mechanism, prior: Prior) -> str:
-    """What noise on the values means for all that is shown."""
-    bits = information(mechanism, prior.scale)
-    return (
-        f"{mechanism.describe()}; exposure, bounds and bits are of the noised values, which tell {bits:.2f} bits of "
-        f"the true ones (for a normal prior of this scale)"
-    )
-
-
-def blur(prior: Prior, mechanism: Mechanism) -> Prior:
+def _blur(prior: Prior, mechanism: Mechanism) -> Prior:
     """What is believed of a value with noise on it: by formula where there is one, else by samples."""
     if isinstance(prior, priors.Normal) and isinstance(mechanism, Offset):
         return priors.Normal(prior.mean, hypot(prior.std, mechanism.sigma))
     rng = np.random.default_rng(0)
     drawn = np.array([prior.quantile(level) for level in (np.arange(_SAMPLES) + 0.5) / _SAMPLES])
     std = mechanism.noise_std
-    noise = (
-        rng.laplace(0, std / 2**0.5, _SAMPLES) if isinstance(mechanism, LaplaceNoise) else rng.normal(0, std, _SAMPLES)
-    )
+    laplace = isinstance(mechanism, LaplaceNoise)
+    noise = rng.laplace(0, std / 2**0.5, _SAMPLES) if laplace else rng.normal(0, std, _SAMPLES)
     return priors.Samples(np.clip(drawn, *mechanism.bounds) + noise)
 
 

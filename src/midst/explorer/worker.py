@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 from midst.errors import MidstError
 from midst.explorer.fields import FieldError, parse
-from midst.explorer.packing import HEAD, pack
-from midst.explorer.replay import audited, replay, to_json
+from midst.explorer.packing import HEAD
+from midst.explorer.replay import pack_each, to_json
 from midst.explorer.simulate import open_file, prepare
 
 Send = Callable[[bytes, bytes], None]
@@ -49,11 +49,10 @@ def make(settings: Mapping[str, Any], file: str | None, send: Send) -> None:
                 say("progress", t=t, spread=spread)
 
         made, name = ready.run(tell), None
-    story = replay(made, name)
-    send(b"R", pack(to_json(story.facts), story.arrays))
+    parts = pack_each(made, name)
+    send(b"R", next(parts))
     say("auditing")
-    facts, arrays = audited(story)
-    send(b"A", pack(to_json(facts), arrays))
+    send(b"A", next(parts))
     say("done")
 
 
@@ -68,20 +67,18 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
         asked = json.loads(line)
         try:
             make(asked["settings"], asked["file"], send)
+            continue
         except FieldError as error:
-            answer: dict[str, Any] = {"kind": "refused", "fields": error.fields}
+            wrong = error.fields
         except MidstError as error:
-            answer = {"kind": "refused", "fields": {"": str(error)}}
+            wrong = {"": str(error)}
         except MemoryError:
-            answer = {"kind": "refused", "fields": {"": "out of memory; try fewer nodes or iterations"}}
+            wrong = {"": "out of memory; try fewer nodes or iterations"}
         except Exception as error:
             if os.environ.get("MIDST_DEBUG"):
                 raise
-            text = f"unexpected {type(error).__name__}; run with MIDST_DEBUG=1 for the traceback"
-            answer = {"kind": "refused", "fields": {"": text}}
-        else:
-            continue
-        send(b"J", json.dumps(answer).encode())
+            wrong = {"": f"unexpected {type(error).__name__}; run with MIDST_DEBUG=1 for the traceback"}
+        send(b"J", json.dumps({"kind": "refused", "fields": wrong}).encode())
 
 
 def main() -> None:

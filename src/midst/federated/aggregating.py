@@ -35,13 +35,13 @@ from midst.progress import watch_tasks
 from midst.protocol.vectors.lanes import packed_bytes
 from midst.protocol.vectors.layout import Chunk, Layout
 from midst.protocol.vectors.search import Goal
-from midst.rows import as_html
+from midst.rows import Report
 from midst.system import RNG, streams
 from midst.workers import TaskProgress, cores
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate:
+class Aggregate(Report):
     """The aggregated update, and what it cost.
 
     Attributes:
@@ -76,9 +76,6 @@ class Aggregate:
             told = f"{leak.bits:.3g} bits a coordinate; floor {leak.floor:.3g}, excess {leak.excess:.3g}"
             rows.append(("gave away", told))
         return rows
-
-    def _repr_html_(self) -> str:
-        return as_html(self.rows())
 
 
 class AggregateOptions(TypedDict, total=False):

@@ -15,17 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from midst.errors import InputError, MissingExtra
-from midst.plots.picture import Picture
+from midst.errors import InputError
+from midst.plots.picture import Axes, Figure, FuncFormatter, Line2D, Picture
 from midst.plots.style import COLOURS, GREY, LIGHT_GREY, MARKERS
-
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-    from matplotlib.ticker import FuncFormatter
-except ImportError:
-    raise MissingExtra("matplotlib", "plot") from None
 
 if TYPE_CHECKING:
     from midst.studies.compare import Row

@@ -8,17 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from midst.disclosure import Shown
-from midst.errors import InputError, MissingExtra
-from midst.plots.picture import Picture
+from midst.errors import InputError
+from midst.plots.picture import Axes, ConstrainedLayoutEngine, Figure, FuncFormatter, MaxNLocator, Picture
 from midst.plots.style import BLUE, GREY, LIGHT_GREY, VERMILION
-
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-except ImportError:
-    raise MissingExtra("matplotlib", "plot") from None
 
 Answers = Mapping[str, Shown]
 

@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from midst.engines.ensemble import EnsembleResult
-from midst.errors import MissingExtra
-from midst.plots.picture import draw
-from midst.plots.style import EXPOSED, HIDDEN, LIGHT_GREY, Width
-
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
-except ImportError:
-    raise MissingExtra("matplotlib", "plot") from None
-
+from midst.plots.picture import Axes, Figure, MaxNLocator, PercentFormatter, Where, draw
+from midst.plots.style import EXPOSED, HIDDEN, LIGHT_GREY
 
 _MANY_TIMES = 20  # beyond so many times the shortest run the axis is logarithmic
 
 
-def draw_ensemble(
-    result: EnsembleResult, *, ax: Axes | None = None, of: str | None = None, width: Width | None = None
-) -> Any:
-    """Rounds and exposed nodes of all runs, beside each other.
-
-    Args:
-        result: of the runs.
-        ax: axes to draw one panel into, instead of a figure.
-        of: "rounds" or "exposed", to draw that alone.
-        width: "column" or "page" of a journal.
-
-    Raises:
-        InputError: what is asked for is not there.
-    """
-    draws = {"rounds": draw_rounds, "exposed": draw_exposed}
+def draw_ensemble(result: EnsembleResult, **where: Unpack[Where]) -> Figure | Axes:
+    """Rounds and exposed nodes of all runs, beside each other; see `draw`."""
     return draw(
-        {name: partial(each, result=result) for name, each in draws.items()},
+        {"rounds": partial(draw_rounds, result=result), "exposed": partial(draw_exposed, result=result)},
         main="rounds",
         size=(10, 4.2),
-        ax=ax,
-        of=of,
-        width=width,
         title=f"{result.runs:,} runs, {int(result.certified.sum()):,} of them proved",
+        **where,
     )
 
 

@@ -1,7 +1,6 @@
 """Pictures of a leakage: bounds and bits of each node, and who is not yet exposed over time.
 
 Rules:
-- matplotlib's object interface only, imported where a picture is asked for.
 - Colours of Okabe and Ito, which stay apart for the colour-blind; exposed nodes also have another mark.
 - What is drawn is what the adversary knows, and nothing else: no value that it cannot tell.
 """
@@ -9,46 +8,27 @@ Rules:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from midst.errors import MissingExtra
-from midst.plots.picture import draw
-from midst.plots.style import EXPOSED, HIDDEN, LIGHT_GREY, Width, short_name
+from midst.plots.picture import Axes, Figure, MaxNLocator, Where, draw
+from midst.plots.style import EXPOSED, HIDDEN, LIGHT_GREY, short_name
 from midst.privacy.audit import Leakage
-
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.ticker import MaxNLocator
-except ImportError:
-    raise MissingExtra("matplotlib", "plot") from None
 
 _NUMBERED = 40  # up to so many nodes each has its number on the axis
 
 
-def draw_leakage(leakage: Leakage, *, ax: Axes | None = None, of: str | None = None, width: Width | None = None) -> Any:
-    """Bounds, bits and the share not yet exposed, beside each other.
-
-    Args:
-        leakage: what was given away.
-        ax: axes to draw one panel into, instead of a figure.
-        of: "bounds", "bits" or "share", to draw that alone.
-        width: "column" or "page" of a journal.
-
-    Raises:
-        InputError: what is asked for is not there.
-    """
+def draw_leakage(leakage: Leakage, **where: Unpack[Where]) -> Figure | Axes:
+    """Bounds, bits and the share not yet exposed, beside each other; see `draw`."""
     draws = {"bounds": draw_bounds, "bits": draw_bits, "share": draw_share}
     return draw(
         {name: partial(each, leakage=leakage) for name, each in draws.items()},
         main="bits",
         size=(13, 4.6),
-        ax=ax,
-        of=of,
-        width=width,
         title=f"{leakage.exposed_count} of {leakage.honest} honest nodes exposed, {leakage.mean_bits:.2f} bits a node"
         f"{leakage.split} ({leakage.kind}; {leakage.audience})",
+        **where,
     )
 
 
@@ -77,17 +57,10 @@ def draw_bits(axes: Axes, leakage: Leakage) -> None:
     nodes = np.flatnonzero(np.isfinite(leakage.bits))
     exposed = leakage.exposed[nodes]
     for which, colour, hatch, label in ((~exposed, HIDDEN, "", "not exposed"), (exposed, EXPOSED, "//", "exposed")):
-        if which.any():
-            error: Any = 2 * leakage.bits_error[nodes[which]]
-            axes.bar(
-                nodes[which],
-                leakage.bits[nodes[which]],
-                yerr=error if error.any() else None,
-                color=colour,
-                hatch=hatch,
-                edgecolor="white",
-                label=label,
-            )
+        if (group := nodes[which]).size:
+            error: Any = 2 * leakage.bits_error[group] if leakage.bits_error[group].any() else None
+            bar: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": label}
+            axes.bar(group, leakage.bits[group], yerr=error, **bar)
     floor = leakage.floor[nodes]
     if np.isfinite(floor).any():
         axes.hlines(floor, nodes - 0.4, nodes + 0.4, color="black", linewidth=1.5, label="floor: the answer alone")

@@ -6,6 +6,7 @@ Rules:
 - Without a width a figure is for a screen, with a headline. With one it is for a journal: as wide as a column of two or
   as the page, smaller letters, and no headline, since there a caption says it.
 - A PDF has its fonts as TrueType (type 42), since many journals refuse type 3; no setting of the user's is changed.
+- All pictures import matplotlib's classes from here, behind one guard: its object interface, and no pyplot.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import BytesIO
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from midst.errors import InputError, MissingExtra, closest
 from midst.plots.style import WIDTH_NAMES, WIDTHS, Width
@@ -25,11 +26,32 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Polygon, Rectangle
+    from matplotlib.patheffects import withStroke
     from matplotlib.text import Text
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 except ImportError:
     raise MissingExtra("matplotlib", "plot") from None
 
+__all__ = ["Axes", "ConstrainedLayoutEngine", "Figure", "FuncFormatter", "Line2D", "LineCollection", "LogLocator"]
+__all__ += ["MaxNLocator", "NullFormatter", "PercentFormatter", "Polygon", "Rectangle", "withStroke"]
+
 Panel = Callable[[Axes], None]
+
+
+class Where(TypedDict, total=False):
+    """Where panels are drawn, and which.
+
+    Attributes:
+        ax: axes to draw one panel into, instead of a figure.
+        of: the panel to draw alone; all, or into axes the main one, if not given.
+        width: "column" or "page" of a journal; for a screen if not given.
+    """
+
+    ax: Axes | None
+    of: str | None
+    width: Width | None
+
 
 _PRINTED = 0.8  # of the size on a screen: letters of 6.4 to 8 points
 _TICKS, _LARGEST = 8, 10  # points, on a screen
@@ -59,27 +81,24 @@ def draw(
     *,
     main: str,
     size: tuple[float, float],
-    ax: Axes | None,
-    of: str | None,
-    width: Width | None,
     title: str = "",
     ratios: Sequence[float] | None = None,
-) -> Any:
+    **where: Unpack[Where],
+) -> Figure | Axes:
     """All panels in a figure of their own, which is returned; or one of them, in axes that are given, which are.
 
     Args:
         panels: what draws each, by name.
         main: which is drawn where axes are given and none is asked for.
         size: width and height on a screen, all panels side by side, in inches.
-        ax: where to draw, or None.
-        of: which panel; None for all, or the main one.
-        width: of a figure for a journal, or None.
         title: over a figure for a screen.
         ratios: of the panels' widths on a screen; all alike if not given.
+        where: see `Where`.
 
     Raises:
         InputError: what is asked for is not there, or axes have a width of their own.
     """
+    ax, of, width = where.get("ax"), where.get("of"), where.get("width")
     check_choice("of", of, list(panels))
     check_choice("width", width, WIDTH_NAMES)
     if ax is not None:

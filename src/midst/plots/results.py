@@ -1,8 +1,6 @@
 """Pictures of a run: the network, and what every node sent over time, or how a search closed in.
 
 Rules:
-- Importing this module needs matplotlib, so it is imported where a picture is asked for and nowhere else.
-- matplotlib's object interface only: no pyplot, no setting of the user's is changed.
 - A private value is drawn as such only if it is handed in. The plateau of an exposed node does lie at its value: that
   is what it sent to its neighbours.
 - Of a search everything that was made public is drawn: how the bracket closed in, probe by probe, and the totals of its
@@ -15,32 +13,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy.sparse import csgraph
 
-from midst.errors import InputError, MissingExtra
+from midst.errors import InputError
 from midst.files import check_writable, write_whole
 from midst.graphs import Graph
 from midst.objectives import Quantile
 from midst.plots.funnel import ProbeRow, count_steps, find_places, make_rows
-from midst.plots.picture import check_choice, draw, make_figure, print_size
+from midst.plots.picture import (
+    Axes,
+    Figure,
+    LineCollection,
+    MaxNLocator,
+    Polygon,
+    Rectangle,
+    Where,
+    check_choice,
+    draw,
+    make_figure,
+    print_size,
+    withStroke,
+)
 from midst.plots.style import EXPOSED, GREEN, HIDDEN, LIGHT_GREY, WIDTH_NAMES, Width, log_spaced, short_name, tidy_power
 from midst.result import Result
 from midst.trace import Trace, refuse_sum
 from midst.types import Array, Bools, Ints
-
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Polygon, Rectangle
-    from matplotlib.patheffects import withStroke
-    from matplotlib.ticker import MaxNLocator
-except ImportError:
-    raise MissingExtra("matplotlib", "plot") from None
-
 
 FORMATS = ("png", "pdf", "svg")
 
@@ -116,22 +116,13 @@ class _Course:
         return 0 if self.trace.iterations else max(0, len(_heights(make_rows(self.trace))) - _ROWS_THAT_FIT)
 
 
-def draw_result(
-    result: Result,
-    values: Array | None = None,
-    *,
-    ax: Axes | None = None,
-    of: str | None = None,
-    width: Width | None = None,
-) -> Any:
+def draw_result(result: Result, values: Array | None = None, **where: Unpack[Where]) -> Figure | Axes:
     """The network beside x_i(t), thick where a node sent its own value; or beside the brackets of a search.
 
     Args:
         result: of a run that recorded x, or of a search.
         values: the private values, to be drawn as ticks at the right edge.
-        ax: axes to draw one panel into, instead of a figure.
-        of: "course" or "network", to draw that alone.
-        width: "column" or "page" of a journal.
+        where: see `Where`; the panels are "network" and "course".
 
     Raises:
         InputError: there is nothing to draw, or what is asked for is not there.
@@ -142,20 +133,18 @@ def draw_result(
         {"network": partial(_draw_network, result=result), "course": course.draw},
         main="course",
         size=(11, 5.2 + 0.4 * course.rows_too_many),
-        ax=ax,
-        of=of,
-        width=width,
         title=headline(result),
         ratios=(1, 1.35),
+        **where,
     )
 
 
-def draw_trace(trace: Trace, values: Array | None = None, *, ax: Axes | None = None, width: Width | None = None) -> Any:
+def draw_trace(trace: Trace, values: Array | None = None, **where: Unpack[Where]) -> Figure | Axes:
     """What every node sent, or how a search closed in, as far as it was recorded; see `draw_result`."""
     _refuse_empty(trace, noise="noise" in trace.parameters)
     course = _Course.of_trace(trace, values)
     size = (7, 5.2 + 0.4 * course.rows_too_many)
-    return draw({"course": course.draw}, main="course", size=size, ax=ax, of=None, width=width)
+    return draw({"course": course.draw}, main="course", size=size, **where)
 
 
 def _refuse_empty(trace: Trace, noise: bool) -> None:
@@ -257,27 +246,16 @@ def _draw_network(axes: Axes, result: Result) -> None:
         (dots[exposed[dots]], EXPOSED, "s", size if graph.n <= _NUMBERED else 2 * size, gave),
     ):
         if group.size:
-            axes.scatter(
-                place[group, 0],
-                place[group, 1],
-                s=area,
-                c=colour,
-                marker=marker,
-                linewidths=0,
-                zorder=2,
-                rasterized=many,
-            )
-            axes.scatter([], [], s=60, c=colour, marker=marker, linewidths=0, label=name)
+            dot: dict[str, Any] = {"c": colour, "marker": marker, "linewidths": 0}
+            axes.scatter(place[group, 0], place[group, 1], s=area, zorder=2, rasterized=many, **dot)
+            axes.scatter([], [], s=60, label=name, **dot)
     if graph.n <= _NUMBERED:
         names = [short_name(graph.label(i), 12 if graph.n <= 15 else 7) for i in range(graph.n)]
         look: dict[str, Any] = {"color": "white", "weight": "bold", "va": "center_baseline"}
         if below := max(map(len, names)) > 3:
             look = {"va": "top", "path_effects": [withStroke(linewidth=2.5, foreground="white")]}
-        look |= {
-            "xytext": (0, -9 * below),
-            "textcoords": "offset points",
-            "fontsize": 6.5 if below and graph.n > 15 else 8,
-        }
+        look |= {"xytext": (0, -9 * below), "textcoords": "offset points"}
+        look["fontsize"] = 6.5 if below and graph.n > 15 else 8
         for name, where in zip(names, place, strict=True):
             axes.annotate(name, where, ha="center", **look)
     shown = f"{_some(dots.size, graph.n)} nodes, {_some(edges.size, once.size)} edges"

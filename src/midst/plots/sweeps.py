@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from midst.errors import MissingExtra
-from midst.plots.picture import Panel, draw
-from midst.plots.style import COLOURS, LIGHT_GREY, MARKERS, Width
-
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
-except ImportError:
-    raise MissingExtra("matplotlib", "plot") from None
+from midst.plots.picture import Axes, Figure, LogLocator, NullFormatter, PercentFormatter, Where, draw
+from midst.plots.style import COLOURS, LIGHT_GREY, MARKERS
 
 if TYPE_CHECKING:
     from midst.studies.sweep import CellSummary
@@ -30,32 +23,16 @@ _UNITS = {"rounds": "rounds", "exposed": "share of nodes", "bits": "bits"}
 _APART = 10  # times the smallest, beyond which an axis is logarithmic
 
 
-def draw_sweep(
-    cells: Sequence[CellSummary], *, ax: Axes | None = None, of: str | None = None, width: Width | None = None
-) -> Any:
-    """Rounds, exposed nodes and bits of every cell, beside each other.
-
-    Args:
-        cells: what matters of each.
-        ax: axes to draw one panel into, instead of a figure.
-        of: "rounds", "exposed" or, where somebody listened, "bits", to draw that alone.
-        width: "column" or "page" of a journal.
-
-    Raises:
-        InputError: what is asked for is not there.
-    """
+def draw_sweep(cells: Sequence[CellSummary], **where: Unpack[Where]) -> Figure | Axes:
+    """Rounds, exposed nodes and, where somebody listened, bits of every cell, beside each other; see `draw`."""
     along = find_axis([cell.settings for cell in cells])
-    panels: dict[str, Panel] = {
-        "rounds": partial(_draw, cells=cells, along=along, of="rounds"),
-        "exposed": partial(_draw, cells=cells, along=along, of="exposed"),
-    }
-    if any(cell.bits is not None for cell in cells):
-        panels["bits"] = partial(_draw, cells=cells, along=along, of="bits")
+    names = [name for name in _TITLES if name != "bits" or any(cell.bits is not None for cell in cells)]
+    panels = {name: partial(_draw, cells=cells, along=along, of=name) for name in names}
     tall = 4.2 if along is not None else min(max(4.2, 1 + _TALL * len(cells)), _MOST_TALL)
     runs, proved = sum(cell.runs for cell in cells), sum(cell.certified for cell in cells)
     title = f"{len(cells):,} cells, {runs:,} runs, {proved:,} of them proved"
     size = (5 * len(panels), tall)
-    return draw(panels, main="rounds", size=size, ax=ax, of=of, width=width, title=title)
+    return draw(panels, main="rounds", size=size, title=title, **where)
 
 
 def find_axis(settings: Sequence[Mapping[str, str]]) -> str | None:

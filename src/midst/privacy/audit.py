@@ -43,7 +43,7 @@ from midst.privacy.published import is_search
 from midst.privacy.sealed import LARGEST, Mixture
 from midst.privacy.search_beliefs import find_floor, learn
 from midst.privacy.views import SHORTEST, View, hears_everybody, view
-from midst.rows import as_html, count_named
+from midst.rows import Report, count_named
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
 
@@ -61,12 +61,14 @@ _SIDES = ("below", "at", "above")
 _OF_NODES = """
     exposed exposed_at side side_probability lower upper bits bits_error at_least floor excess resolution
 """.split()
+_FIGURES = "side_probability lower upper bits at_least floor excess bits_error".split()
+_IN_JSON = {"at_least": "bits_at_least"}
 _CERTAIN = 1e-9
 _RELATIVE_RESOLUTION = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Leakage:
+class Leakage(Report):
     """What an adversary learnt. Arrays have one entry a node; those of corrupt nodes are NaN (False, −1 or "").
 
     So are those of the others where the trace is one participant's own record.
@@ -151,12 +153,12 @@ class Leakage:
     @property
     def mean_at_least(self) -> float:
         """Bits a node that the best attack here achieves."""
-        return float(np.nanmean(self.at_least)) if np.isfinite(self.at_least).any() else math.nan
+        return _mean(self.at_least)
 
     @property
     def mean_floor(self) -> float:
         """Of these the answer's own, a node; NaN where that is not known."""
-        return float(np.nanmean(self.floor)) if np.isfinite(self.floor).any() else math.nan
+        return _mean(self.floor)
 
     @property
     def mean_excess(self) -> float:
@@ -182,9 +184,6 @@ class Leakage:
             *(("note", note) for note in self.notes),
         ]
 
-    def _repr_html_(self) -> str:
-        return as_html(self.rows())
-
     @overload
     def plot(self, ax: None = None, *, of: LeakagePanel | None = None, width: Width | None = None) -> Figure: ...
     @overload
@@ -205,8 +204,7 @@ class Leakage:
         """
         from midst.plots.leakage import draw_leakage
 
-        picture: Figure | Axes = draw_leakage(self, ax=ax, of=of, width=width)
-        return picture
+        return draw_leakage(self, ax=ax, of=of, width=width)
 
     def to_pandas(self) -> DataFrame:
         """A row a node, corrupt ones included, as the adversary sees it.
@@ -235,14 +233,7 @@ class Leakage:
                 "exposed": bool(self.exposed[i]),
                 "exposed_at": int(self.exposed_at[i]) if self.exposed_at[i] >= 0 else None,
                 "side": str(self.side[i]) or None,
-                "side_probability": _number(self.side_probability[i]),
-                "lower": _number(self.lower[i]),
-                "upper": _number(self.upper[i]),
-                "bits": _number(self.bits[i]),
-                "bits_at_least": _number(self.at_least[i]),
-                "floor": _number(self.floor[i]),
-                "excess": _number(self.excess[i]),
-                "bits_error": _number(self.bits_error[i]),
+                **{_IN_JSON.get(name, name): _number(getattr(self, name)[i]) for name in _FIGURES},
             }
             for i, node in enumerate(self.graph.names(range(len(self.bits))))
             if i in corrupt or math.isfinite(self.bits[i])
@@ -331,7 +322,7 @@ def _audit_own(
     leakage = measure(view(trace, adversary, coordinate), prior, resolution)
     others = np.arange(trace.graph.n) != own
     leakage.exposed[others], leakage.exposed_at[others], leakage.side[others] = False, -1, ""
-    for name in ("side_probability", "lower", "upper", "bits", "bits_error", "at_least", "floor", "excess"):
+    for name in _FIGURES:
         getattr(leakage, name)[others] = np.nan
     when = np.arange(len(leakage.share_over_time))
     exposed = leakage.exposed[own] & (when >= leakage.exposed_at[own])
@@ -471,22 +462,16 @@ def _with_iteration(leakage: Leakage, view: View, mixtures: dict[int, Mixture]) 
             raise InputError("leakage is measured for an adversary that eavesdrops; audit() bounds that of others")
         i, mixture = observation.node, mixtures[observation.node]
         posterior, cell = mixture.posterior, float(leakage.resolution[i])
-        chances = posterior.sides(observation.last)
         atoms = (piece.probability for piece in posterior.pieces if piece.atom)
         leakage.exposed[i] = max(atoms, default=0.0) > 1 - _CERTAIN
-        leakage.lower[i], leakage.upper[i] = posterior.bounds
-        leakage.side[i] = _SIDES[int(np.argmax(chances))]
-        leakage.side_probability[i] = min(max(chances), 1.0)
-        leakage.bits[i] = posterior.bits(cell)
+        _write(leakage, i, posterior, posterior.sides(observation.last), posterior.bits(cell))
         leakage.bits_error[i] = _jackknife([each.bits(cell) for each in mixture.repeats])
     seen = exposure(view)
     sampled = any(mixture.sampled for mixture in mixtures.values())
     return replace(
         leakage,
         kind="sampled" if sampled else "lower bound" if _hides_sums(view) else "exact",
-        exposed_at=np.where(
-            leakage.exposed, np.maximum(seen.first, 0), -1
-        ),  # an atom without a plateau is one of t = 0
+        exposed_at=np.where(leakage.exposed, np.maximum(seen.first, 0), -1),  # an atom without a plateau is of t = 0
         excess=leakage.bits - leakage.floor,
         share_over_time=seen.share_over_time(),
     )
@@ -497,16 +482,20 @@ def _with_search(leakage: Leakage, view: View, priors: list[Prior], believed: di
     assert view.published is not None
     learnt = learn(view.published, priors, leakage.resolution, believed)
     for i, posterior in learnt.believed.items():
-        leakage.lower[i], leakage.upper[i] = posterior.bounds
         leakage.exposed[i] |= _is_certain(posterior, float(leakage.resolution[i]))
-        leakage.side[i] = _SIDES[int(np.argmax(learnt.sides[i]))]
-        leakage.side_probability[i] = min(max(learnt.sides[i]), 1.0)
-        leakage.bits[i] = learnt.bits[i]
+        _write(leakage, i, posterior, learnt.sides[i], learnt.bits[i])
     if believed is None:
         leakage.share_over_time[-1] = 1 - leakage.exposed_count / leakage.honest
     kind = leakage.kind if learnt.kind == "exact" else learnt.kind
     notes = (*leakage.notes, *learnt.notes)
     return replace(leakage, kind=kind, excess=leakage.bits - leakage.floor, at_least=leakage.bits, notes=notes)
+
+
+def _write(leakage: Leakage, i: int, posterior: Posterior, chances: Sequence[float], bits: float) -> None:
+    """Write in what is believed of a node in the end."""
+    leakage.lower[i], leakage.upper[i] = posterior.bounds
+    leakage.side[i], leakage.side_probability[i] = _SIDES[int(np.argmax(chances))], min(max(chances), 1.0)
+    leakage.bits[i] = bits
 
 
 def _is_certain(posterior: Posterior, resolution: float) -> bool:
@@ -555,6 +544,11 @@ def _jackknife(left_out: list[float]) -> float:
         return 0.0
     count = len(left_out)
     return math.sqrt((count - 1) / count * sum((each - sum(left_out) / count) ** 2 for each in left_out))
+
+
+def _mean(figures: Array) -> float:
+    """Of those that are known; NaN if none is."""
+    return float(np.nanmean(figures)) if np.isfinite(figures).any() else math.nan
 
 
 def _number(x: float) -> float | None:

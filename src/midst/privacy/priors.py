@@ -346,20 +346,22 @@ def prior_of_each(prior: Priors, nodes: int) -> list[Prior]:
     return list(prior)
 
 
+KINDS = {"normal": Normal, "uniform": Uniform, "laplace": Laplace}
+
+
 def parse_prior(text: str) -> Prior:
     """A prior as the shell writes it: "normal:0,1", "uniform:0,100" or "laplace:0,1".
 
     Raises:
         InputError: it is none of these.
     """
-    kinds = {"normal": Normal, "uniform": Uniform, "laplace": Laplace}
     kind, _, numbers = text.strip().partition(":")
     try:
         first, second = (float(number) for number in numbers.split(","))
-        return cast(Prior, kinds[kind](first, second))
+        return cast(Prior, KINDS[kind](first, second))
     except (KeyError, TypeError):
         forms = "normal:MEAN,STD, uniform:LOW,HIGH or laplace:MEAN,SCALE"
-        raise InputError(f"prior must be {forms}, not {text!r}{closest(kind, kinds)}") from None
+        raise InputError(f"prior must be {forms}, not {text!r}{closest(kind, KINDS)}") from None
     except InputError:
         raise
     except ValueError:

@@ -31,7 +31,7 @@ from midst.privacy.posterior import single
 from midst.privacy.priors import Normal, Priors, prior_of_each
 from midst.problems import Problem
 from midst.progress import watch_tasks
-from midst.rows import as_html
+from midst.rows import Report
 from midst.solving import solve
 from midst.studies.expectation import weakest
 from midst.studies.paper.claims import mean_of, mean_share_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Information:
+class Information(Report):
     """Bits that a run tells an adversary of one honest value, and the share of nodes that keep Theorem 1's condition.
 
     Attributes:
@@ -103,9 +103,6 @@ class Information:
         bits = f"{self.name} = {self.bits:.2f} [{self.low:.2f}, {self.high:.2f}]"
         secure = f"secure {self.secure:.2f} [{self.secure_low:.2f}, {self.secure_high:.2f}]; {self.runs:,} runs"
         return f"<Information to {self.adversary}: {bits} at resolution {self.resolution:g}, {self.kind}; {secure}>"
-
-    def _repr_html_(self) -> str:
-        return as_html(self.rows())
 
     def to_pandas(self) -> DataFrame:
         """One row, to be put under others: a column an attribute, but for `by_node`.

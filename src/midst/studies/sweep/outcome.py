@@ -144,8 +144,7 @@ class Sweep:
         """
         from midst.plots.sweeps import draw_sweep
 
-        picture: Figure | Axes = draw_sweep(self.summary, ax=ax, of=of, width=width)
-        return picture
+        return draw_sweep(self.summary, ax=ax, of=of, width=width)
 
 
 def load_sweep(folder: str | Path) -> Sweep:
