@@ -380,14 +380,14 @@ def check_numbers(name: str, value: ArrayLike, shape: tuple[int, ...] | None = N
     return array
 
 
-def whole_number(name: str, number: int) -> int:
-    """The number, if it is a whole one of at least 1.
+def whole_number(name: str, number: int, least: int = 1) -> int:
+    """The number, if it is a whole one and large enough.
 
     Raises:
         InputError: it is not.
     """
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise InputError(f"{name} must be a whole number of at least 1")
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+        raise InputError(f"{name} must be a whole number of at least {least}")
     return int(number)
 
 
