@@ -14,7 +14,7 @@ from midst import graphs
 from midst.engines.ensemble import NEVER
 from midst.errors import InputError
 from midst.solving import solve
-from midst.studies.paper.beyond import EndPositions, observe_limits
+from midst.studies.paper.beyond import observe_limits
 from midst.studies.paper.choices import FAR, NEAR, perform_drawn
 from midst.studies.paper.runs import (
     Experiment,
@@ -177,7 +177,7 @@ def test_progress_counts_every_task() -> None:
     seen: list[tuple[int, int]] = []
     settings = StudySettings(draws=2, progress=lambda done, total: seen.append((done, total)))
     found = measure(observe_limits, {replace(NEAR, n=4): 3}, settings)
-    assert {type(each) for each in found.values()} == {EndPositions}
+    assert [{name: array.shape for name, array in each.items()} for each in found.values()] == [{"position": (3, 100)}]
     assert seen == [(1, 3), (2, 3), (3, 3)]
     measure_outcomes({NEAR: 3, FAR: 2}, settings)
     assert seen[3:] == [(1, 2), (2, 2)]

@@ -18,12 +18,13 @@ are the same ones at every point.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from midst.methods import Certified
 from midst.studies.paper.runs import Experiment, Run, StudySettings, measure_outcomes, perform
+from midst.types import Array, Bools, Row
 
 NEAR = Experiment(n=5)  # Fig. 1: μ = 0 and σ² = 0.01 start near the median
 FAR = replace(NEAR, mu=-10.0, sigma=1.0)  # Fig. 2: starts far above it
@@ -31,6 +32,34 @@ FIFTEEN = Experiment(n=15)  # Figs. 3 and 4
 
 CLOSE = 1e-6  # to what an answer is proved
 CLOSER = 1e-12  # in a run that is drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The run of Fig. 1 or 2 that is shown.
+
+    Attributes:
+        values: s_i.
+        held: the values that went into the run: the same, or s_i + n_i.
+        x: x_i(t), shape (iterations, n).
+        inside: whether node i sent the value it held, likewise.
+        median: of the values held; of an even number the two middle values.
+    """
+
+    values: Array
+    held: Array
+    x: Array
+    inside: Bools
+    median: tuple[float, ...]
+
+    def rows(self) -> list[Row]:
+        """A row an iteration."""
+        return [
+            {"iteration": t + 1}
+            | {f"x_{i + 1}": float(x) for i, x in enumerate(self.x[t])}
+            | {f"inside_{i + 1}": int(flag) for i, flag in enumerate(self.inside[t])}
+            for t in range(len(self.x))
+        ]
 
 
 def drawn_run(settings: StudySettings) -> int:
@@ -43,3 +72,10 @@ def drawn_run(settings: StudySettings) -> int:
 def perform_drawn(experiment: Experiment, settings: StudySettings) -> Run:
     """The run that is shown, recorded in full and run on until its error is too small to draw."""
     return perform(experiment, settings.seed, drawn_run(settings), stop=Certified(CLOSER), record="all")
+
+
+def show_run(experiment: Experiment, settings: StudySettings) -> Shown:
+    """What a figure needs of that run."""
+    truth, problem, result = perform_drawn(experiment, settings)
+    median = tuple(map(float, problem.answer))
+    return Shown(truth.values, problem.values, result.trace.x, result.trace.inside, median)

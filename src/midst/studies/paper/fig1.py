@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from midst.plots.style import BLUE, show_number
-from midst.studies.paper.choices import CLOSE, NEAR, drawn_run, perform_drawn
+from midst.plots.style import BLUE
+from midst.studies.paper.choices import CLOSE, NEAR, Shown, drawn_run, show_run
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
 from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
-from midst.types import Array, Bools, Row
+from midst.types import Array, Row
 
 RANGE = tuple(
     [replace(NEAR, c=c) for c in (0.3, 3.0, 10.0)]
@@ -25,21 +25,13 @@ RANGE = tuple(
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
-    """The numbers of the figure.
+class Data(Shown):
+    """The numbers of the figure: the run that is shown, and others.
 
     Attributes:
-        values: s_i of the draw that is shown.
-        median: of them; of an even number the two middle values.
-        x: x_i(t), shape (iterations, n).
-        inside: whether node i sent s_i itself, likewise.
         measured: the draw that is shown and many more, the paper's setting first.
     """
 
-    values: Array
-    median: tuple[float, ...]
-    x: Array
-    inside: Bools
     measured: dict[Experiment, list[Outcome]]
 
     @property
@@ -51,10 +43,8 @@ class Data:
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, and many more."""
     plan = settings.plan(NEAR, RANGE)
-    truth, _, result = perform_drawn(next(iter(plan)), settings)
-    trace = result.trace
-    measured = measure_outcomes(plan, settings, drawn_run(settings))
-    return Data(truth.values, tuple(map(float, truth.answer)), trace.x, trace.inside, measured)
+    shown = show_run(next(iter(plan)), settings)
+    return Data(**vars(shown), measured=measure_outcomes(plan, settings, drawn_run(settings)))
 
 
 def claims(data: Data) -> list[Claim]:
@@ -92,8 +82,7 @@ def draw(data: Data) -> Figure:
     left.axhline(CLOSE, color="black", linestyle=(0, (1, 2)), linewidth=1.1, label="where Figs. 3 and 4 stop")
     left.set(xlabel="iteration", ylabel=r"$\Vert x - s_{\mathrm{med}} \Vert_2$", xlim=(1, len(data.x)))
     legend_below(left)
-    names = [f"$s_{{{i + 1}}}$ = {show_number(value, '.3f')}" for i, value in enumerate(data.values)]
-    draw_trajectories(right, data.x, data.inside, data.median, names)
+    draw_trajectories(right, data)
     right.set(xscale="log", xlim=(1, len(data.x)))
     right.xaxis.set_major_formatter("{x:,.0f}")
     legend_below(right)
@@ -103,8 +92,6 @@ def draw(data: Data) -> Figure:
 def rows(data: Data) -> list[Row]:
     """X of the draw that is shown: a row an iteration."""
     return [
-        {"iteration": t + 1, "error": float(data.error[t])}
-        | {f"x_{i + 1}": float(x) for i, x in enumerate(data.x[t])}
-        | {f"inside_{i + 1}": int(flag) for i, flag in enumerate(data.inside[t])}
-        for t in range(len(data.x))
+        {"iteration": row["iteration"], "error": float(error)} | row
+        for row, error in zip(data.rows(), data.error, strict=True)
     ]

@@ -15,14 +15,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
-from typing import Any, NamedTuple, TypeVar
+from operator import call
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from midst import graphs
 from midst.dp.mechanisms import Offset, privatise
 from midst.engines.ensemble import NEVER, solve_ensemble
-from midst.errors import InputError
 from midst.graphs import Graph
 from midst.methods import Certified, Consensus, Exact, Method, Paper, Stop
 from midst.objectives import Quantile
@@ -31,11 +31,9 @@ from midst.problems import Problem
 from midst.recorder import Record
 from midst.result import Result
 from midst.solving import solve
-from midst.system import streams
+from midst.system import streams, whole_number
 from midst.types import Array, Bools, Ints, Row
 from midst.workers import TaskProgress, run_in_parallel
-
-Seen = TypeVar("Seen", bound=tuple[Any, ...])
 
 CERTIFIED = Certified()  # to 1e-6 of the scale, which is 1
 _LETTERS = {"theta": "θ", "mu": "μ", "sigma": "σ", "offset": "offset σ"}
@@ -63,9 +61,7 @@ class StudySettings:
 
     def __post_init__(self) -> None:
         for name, least in (("runs", 2), ("seed", 0), ("workers", 1), ("draws", 2)):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise InputError(f"{name} must be a whole number of at least {least}")
+            whole_number(name, getattr(self, name), least)
 
     @property
     def runs_in_range(self) -> int:
@@ -255,29 +251,25 @@ def measure_outcomes(
     Of each a list: the draw that is shown; then all of them from the first on, unless nothing is redrawn.
     """
     numbers = (shown, *range(settings.draws if any(each.redrawn for each in plan) else 0))
-    tasks = [(each, settings.seed, numbers, runs) for each, runs in plan.items()]
-    found = run_in_parallel(_outcomes, tasks, settings.workers, settings.progress)
-    return dict(zip(plan, found, strict=True))
+    tasks = [partial(_outcomes, each, settings.seed, numbers, runs) for each, runs in plan.items()]
+    return dict(zip(plan, run_in_parallel(call, tasks, settings.workers, settings.progress), strict=True))
 
 
-def _outcomes(task: tuple[Experiment, int, tuple[int, ...], int]) -> list[Outcome]:
-    experiment, seed, numbers, runs = task
+def _outcomes(experiment: Experiment, seed: int, numbers: tuple[int, ...], runs: int) -> list[Outcome]:
     drawn = [draw(experiment, seed, k) for k in numbers]
     problems = [each.problem(experiment) for each in drawn for _ in range(runs)]
     rngs = [each.z0 for each in drawn for _ in range(runs)]  # each run takes the next children of its draw's
     result = solve_ensemble(problems, experiment.method(), rng=rngs, bounds=False, workers=1)
-    parts = (slice(k, k + runs) for k in range(0, len(problems), runs))
-    return [
-        _outcome(each.truth, result.first_inside[part], result.iterations[part], result.x[part])
-        for each, part in zip(drawn, parts, strict=True)
-    ]
-
-
-def _outcome(truth: Problem, first_inside: Ints, iterations: Ints, x: Array) -> Outcome:
-    low, high = truth.answer
-    side = np.sign(np.sign(truth.values - low) + np.sign(truth.values - high)).astype(np.int64)
-    error = np.abs(x - x.clip(low, high)).max(axis=1)
-    return Outcome(first_inside, np.broadcast_to(side, x.shape), iterations, error)
+    outcomes = []
+    for k, each in enumerate(drawn):
+        part, values, (low, high) = slice(k * runs, (k + 1) * runs), each.truth.values, each.truth.answer
+        side = np.sign(np.sign(values - low) + np.sign(values - high)).astype(np.int64)
+        x = result.x[part]
+        error = np.abs(x - x.clip(low, high)).max(axis=1)
+        outcomes.append(
+            Outcome(result.first_inside[part], np.broadcast_to(side, x.shape), result.iterations[part], error)
+        )
+    return outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,26 +323,18 @@ def compare(name: str, levels: Collection[Any], plan: Mapping[Experiment, int], 
 
 
 def measure(
-    observe: Callable[[Experiment, int, int], Seen], plan: Mapping[Experiment, int], settings: StudySettings
-) -> dict[Experiment, Seen]:
+    observe: Callable[[Experiment, int, int], dict[str, Array]],
+    plan: Mapping[Experiment, int],
+    settings: StudySettings,
+) -> dict[Experiment, dict[str, Array]]:
     """Each experiment so many times: of each what was observed, an axis of runs put before every array.
 
     Args:
-        observe: a function of a module, of the experiment, the seed and k; it gives a named tuple of arrays.
+        observe: a function of a module, of the experiment, the seed and k; it gives arrays by name.
         plan: how many runs of which experiment.
         settings: seed, workers and progress.
     """
-    tasks = [(observe, experiment, settings.seed, k) for experiment, runs in plan.items() for k in range(runs)]
-    seen = iter(run_in_parallel(_call, tasks, settings.workers, settings.progress))
-    return {experiment: _stack([next(seen) for _ in range(runs)]) for experiment, runs in plan.items()}
-
-
-def _call(task: tuple[Callable[[Experiment, int, int], Seen], Experiment, int, int]) -> Seen:
-    observe, experiment, seed, k = task
-    return observe(experiment, seed, k)
-
-
-def _stack(seen: list[Seen]) -> Seen:
-    kind: Any = type(seen[0])
-    stacked: Seen = kind(*map(np.stack, zip(*seen, strict=True)))
-    return stacked
+    tasks = [partial(observe, each, settings.seed, k) for each, runs in plan.items() for k in range(runs)]
+    found = iter(run_in_parallel(call, tasks, settings.workers, settings.progress))
+    seen = {experiment: [next(found) for _ in range(runs)] for experiment, runs in plan.items()}
+    return {each: {name: np.stack([one[name] for one in runs]) for name in runs[0]} for each, runs in seen.items()}
