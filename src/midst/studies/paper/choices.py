@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from midst.methods import Certified
-from midst.studies.paper.runs import Experiment, Run, StudySettings, measure_outcomes, perform
+from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure_outcomes, perform
 from midst.types import Array, Bools, Row
 
 NEAR = Experiment(n=5)  # Fig. 1: μ = 0 and σ² = 0.01 start near the median
@@ -62,6 +62,17 @@ class Shown:
         ]
 
 
+def measure_around(
+    base: Experiment, others: tuple[Experiment, ...], settings: StudySettings
+) -> tuple[Shown, dict[Experiment, list[Outcome]]]:
+    """The run that is shown; and the outcomes of its draw and of many more, the paper's setting first."""
+    plan = settings.plan(base, others)
+    truth, problem, result = perform_drawn(next(iter(plan)), settings)
+    median = tuple(map(float, problem.answer))
+    shown = Shown(truth.values, problem.values, result.trace.x, result.trace.inside, median)
+    return shown, measure_outcomes(plan, settings, drawn_run(settings))
+
+
 def drawn_run(settings: StudySettings) -> int:
     """Which draw Figs. 1 and 2 show: the first whose first run, started near the median, exposes the fewest nodes."""
     alone = replace(settings, workers=1, progress=None)
@@ -72,10 +83,3 @@ def drawn_run(settings: StudySettings) -> int:
 def perform_drawn(experiment: Experiment, settings: StudySettings) -> Run:
     """The run that is shown, recorded in full and run on until its error is too small to draw."""
     return perform(experiment, settings.seed, drawn_run(settings), stop=Certified(CLOSER), record="all")
-
-
-def show_run(experiment: Experiment, settings: StudySettings) -> Shown:
-    """What a figure needs of that run."""
-    truth, problem, result = perform_drawn(experiment, settings)
-    median = tuple(map(float, problem.answer))
-    return Shown(truth.values, problem.values, result.trace.x, result.trace.inside, median)

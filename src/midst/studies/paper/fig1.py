@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from midst.plots.style import BLUE
-from midst.studies.paper.choices import CLOSE, NEAR, Shown, drawn_run, show_run
+from midst.studies.paper.choices import CLOSE, NEAR, Shown, measure_around
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings
 from midst.types import Array, Row
 
 RANGE = tuple(
@@ -42,9 +42,8 @@ class Data(Shown):
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, and many more."""
-    plan = settings.plan(NEAR, RANGE)
-    shown = show_run(next(iter(plan)), settings)
-    return Data(**vars(shown), measured=measure_outcomes(plan, settings, drawn_run(settings)))
+    shown, measured = measure_around(NEAR, RANGE, settings)
+    return Data(**vars(shown), measured=measured)
 
 
 def claims(data: Data) -> list[Claim]:

@@ -13,10 +13,10 @@ import numpy as np
 
 from midst.dp.mechanisms import Offset, information
 from midst.plots.style import COLOURS, GREY
-from midst.studies.paper.choices import CLOSE, FAR, Shown, drawn_run, show_run
+from midst.studies.paper.choices import CLOSE, FAR, Shown, measure_around
 from midst.studies.paper.claims import Claim, is_everywhere, is_positive, judge, mean_of, mean_share_of, over, share_of
 from midst.studies.paper.drawing import Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
+from midst.studies.paper.runs import Experiment, Outcome, StudySettings
 from midst.types import Array, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
@@ -48,9 +48,9 @@ class Data:
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, without and with an offset, and many more."""
-    plans = (settings.plan(FAR, RANGE), settings.plan(BLURRED, BLURS))
-    plain, blurred = (show_run(next(iter(plan)), settings) for plan in plans)
-    return Data(plain, blurred, *(measure_outcomes(plan, settings, drawn_run(settings)) for plan in plans))
+    plain, measured = measure_around(FAR, RANGE, settings)
+    blurred, measured_blurred = measure_around(BLURRED, BLURS, settings)
+    return Data(plain, blurred, measured, measured_blurred)
 
 
 def claims(data: Data) -> list[Claim]:
