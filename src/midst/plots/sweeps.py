@@ -45,12 +45,9 @@ def draw_sweep(
         InputError: what is asked for is not there.
     """
     along = find_axis([cell.settings for cell in cells])
-    panels: dict[str, Panel] = {
-        "rounds": partial(_draw, cells=cells, along=along, of="rounds"),
-        "exposed": partial(_draw, cells=cells, along=along, of="exposed"),
-    }
-    if any(cell.bits is not None for cell in cells):
-        panels["bits"] = partial(_draw, cells=cells, along=along, of="bits")
+    listened = any(cell.bits is not None for cell in cells)
+    names = [name for name in _TITLES if name != "bits" or listened]
+    panels: dict[str, Panel] = {name: partial(_draw, cells=cells, along=along, of=name) for name in names}
     tall = 4.2 if along is not None else min(max(4.2, 1 + _TALL * len(cells)), _MOST_TALL)
     runs, proved = sum(cell.runs for cell in cells), sum(cell.certified for cell in cells)
     title = f"{len(cells):,} cells, {runs:,} runs, {proved:,} of them proved"

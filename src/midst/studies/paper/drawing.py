@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.errors import MissingExtra
+from midst.plots.picture import Picture
 from midst.plots.style import COLOURS, GREY, show_number
 from midst.studies.paper.choices import Shown
 from midst.studies.paper.claims import Interval
@@ -35,7 +36,7 @@ def panels(*titles: str, width: float = 5.4, height: float = 4.6, rows: int = 1)
     """Axes in rows, lettered from (a)."""
     columns = -(-len(titles) // rows)
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, wspace=0.04, hspace=0.06)
-    figure = Figure(figsize=(width * columns, height * rows), layout=layout)
+    figure = Picture(figsize=(width * columns, height * rows), layout=layout)
     every = list(figure.subplots(rows, columns).flat)
     row, over = every[: len(titles)], every[len(titles) :]
     for axes in over:

@@ -22,7 +22,6 @@ from midst.errors import InputError
 from midst.files import check_writable, write_bytes
 from midst.frames import as_csv
 from midst.methods import After
-from midst.plots.picture import journal_fonts
 from midst.plots.style import GREY, show_number
 from midst.studies.paper import beyond, fig1, fig2, fig3, fig4
 from midst.studies.paper.choices import FAR, FIFTEEN, NEAR
@@ -175,6 +174,5 @@ def _line(what: str, found: Case) -> str:
 def _picture(figure: Figure, kind: str) -> bytes:
     buffer = BytesIO()
     undated = {"CreationDate": None} if kind == "pdf" else {}  # the same numbers give the same file
-    with journal_fonts():
-        figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
+    figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
     return buffer.getvalue()
