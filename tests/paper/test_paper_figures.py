@@ -177,10 +177,13 @@ def test_fig2_can_fail(data: dict[str, Any]) -> None:
     def never(t: Any) -> Any:
         return np.full_like(t, NEVER)
 
+    plain, blurred = data["fig2"].plain, data["fig2"].blurred
     unmoved = replace(
         data["fig2"],
-        measured=doctored(data["fig2"].measured, first_inside=never),
-        measured_blurred=doctored(data["fig2"].measured_blurred, first_inside=never, error=lambda error: 0 * error),
+        plain=replace(plain, measured=doctored(plain.measured, first_inside=never)),
+        blurred=replace(
+            blurred, measured=doctored(blurred.measured, first_inside=never, error=lambda error: 0 * error)
+        ),
     )
     assert {each.holds for each in fig2.claims(unmoved) if each.place} == {False}
 

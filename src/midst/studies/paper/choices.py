@@ -36,7 +36,7 @@ CLOSER = 1e-12  # in a run that is drawn
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The run of Fig. 1 or 2 that is shown.
+    """The run of Fig. 1 or 2 that is shown, and what came of others.
 
     Attributes:
         values: s_i.
@@ -44,6 +44,7 @@ class Shown:
         x: x_i(t), shape (iterations, n).
         inside: whether node i sent the value it held, likewise.
         median: of the values held; of an even number the two middle values.
+        measured: the draw that is shown and many more, the paper's setting first.
     """
 
     values: Array
@@ -51,6 +52,12 @@ class Shown:
     x: Array
     inside: Bools
     median: tuple[float, ...]
+    measured: dict[Experiment, list[Outcome]]
+
+    @property
+    def error(self) -> Array:
+        """Of the whole network, over t."""
+        return np.asarray(np.linalg.norm(self.x - self.x.clip(min(self.median), max(self.median)), axis=1))
 
     def rows(self) -> list[Row]:
         """A row an iteration."""
@@ -60,17 +67,6 @@ class Shown:
             | {f"inside_{i + 1}": int(flag) for i, flag in enumerate(self.inside[t])}
             for t in range(len(self.x))
         ]
-
-
-def measure_around(
-    base: Experiment, others: tuple[Experiment, ...], settings: StudySettings
-) -> tuple[Shown, dict[Experiment, list[Outcome]]]:
-    """The run that is shown; and the outcomes of its draw and of many more, the paper's setting first."""
-    plan = settings.plan(base, others)
-    truth, problem, result = perform_drawn(next(iter(plan)), settings)
-    median = tuple(map(float, problem.answer))
-    shown = Shown(truth.values, problem.values, result.trace.x, result.trace.inside, median)
-    return shown, measure_outcomes(plan, settings, drawn_run(settings))
 
 
 def drawn_run(settings: StudySettings) -> int:
@@ -83,3 +79,12 @@ def drawn_run(settings: StudySettings) -> int:
 def perform_drawn(experiment: Experiment, settings: StudySettings) -> Run:
     """The run that is shown, recorded in full and run on until its error is too small to draw."""
     return perform(experiment, settings.seed, drawn_run(settings), stop=Certified(CLOSER), record="all")
+
+
+def measure_around(base: Experiment, others: tuple[Experiment, ...], settings: StudySettings) -> Shown:
+    """The run that is shown, and the paper's setting and its range on many draws."""
+    plan = settings.plan(base, others)
+    truth, problem, result = perform_drawn(next(iter(plan)), settings)
+    median = tuple(map(float, problem.answer))
+    measured = measure_outcomes(plan, settings, drawn_run(settings))
+    return Shown(truth.values, problem.values, result.trace.x, result.trace.inside, median, measured)

@@ -6,7 +6,7 @@ draws look like it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from midst.plots.style import BLUE
 from midst.studies.paper.choices import CLOSE, NEAR, Shown, measure_around
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings
-from midst.types import Array, Row
+from midst.studies.paper.runs import StudySettings
+from midst.types import Row
 
 RANGE = tuple(
     [replace(NEAR, c=c) for c in (0.3, 3.0, 10.0)]
@@ -24,29 +24,12 @@ RANGE = tuple(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Data(Shown):
-    """The numbers of the figure: the run that is shown, and others.
-
-    Attributes:
-        measured: the draw that is shown and many more, the paper's setting first.
-    """
-
-    measured: dict[Experiment, list[Outcome]]
-
-    @property
-    def error(self) -> Array:
-        """Of the whole network, over t."""
-        return np.asarray(np.linalg.norm(self.x - self.x.clip(min(self.median), max(self.median)), axis=1))
-
-
-def run(settings: StudySettings) -> Data:
+def run(settings: StudySettings) -> Shown:
     """The draw that is shown, and many more."""
-    shown, measured = measure_around(NEAR, RANGE, settings)
-    return Data(**vars(shown), measured=measured)
+    return measure_around(NEAR, RANGE, settings)
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Shown) -> list[Claim]:
     """What the paper says of the figure, and what we add."""
     return [
         judge(
@@ -74,7 +57,7 @@ def claims(data: Data) -> list[Claim]:
     ]
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Shown) -> Figure:
     """The error of the network, and what every node sent."""
     figure, (left, right) = panels("error of the whole network", "what each node sent")
     left.semilogy(np.arange(1, len(data.x) + 1), data.error, color=BLUE, linewidth=1.5)
@@ -88,7 +71,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Shown) -> list[Row]:
     """X of the draw that is shown: a row an iteration."""
     return [
         {"iteration": row["iteration"], "error": float(error)} | row

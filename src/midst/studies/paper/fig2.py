@@ -16,7 +16,7 @@ from midst.plots.style import COLOURS, GREY
 from midst.studies.paper.choices import CLOSE, FAR, Shown, measure_around
 from midst.studies.paper.claims import Claim, is_everywhere, is_positive, judge, mean_of, mean_share_of, over, share_of
 from midst.studies.paper.drawing import Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings
+from midst.studies.paper.runs import StudySettings
 from midst.types import Array, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
@@ -36,21 +36,15 @@ class Data:
     Attributes:
         plain: the run on s_i.
         blurred: the run on s_i + n_i.
-        measured: the draw that is shown and many more, without an offset, the paper's setting first.
-        measured_blurred: the same with one.
     """
 
     plain: Shown
     blurred: Shown
-    measured: dict[Experiment, list[Outcome]]
-    measured_blurred: dict[Experiment, list[Outcome]]
 
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, without and with an offset, and many more."""
-    plain, measured = measure_around(FAR, RANGE, settings)
-    blurred, measured_blurred = measure_around(BLURRED, BLURS, settings)
-    return Data(plain, blurred, measured, measured_blurred)
+    return Data(measure_around(FAR, RANGE, settings), measure_around(BLURRED, BLURS, settings))
 
 
 def claims(data: Data) -> list[Claim]:
@@ -59,40 +53,40 @@ def claims(data: Data) -> list[Claim]:
     return [
         judge(
             "“nodes holding values above the median … may encounter a plateau” (mean share of them that do).",
-            over(data.measured, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
+            over(data.plain.measured, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
             is_positive,
             place="Sec. IV-B, Fig. 2(a)",
         ),
         judge(
             "“privacy guarantees are only achievable for half of the nodes whose values lie below the median” "
             "(share of runs in which all others send their own value).",
-            over(data.measured, lambda found: share_of((found.exposed | (found.side < 0)).all(axis=1))),
+            over(data.plain.measured, lambda found: share_of((found.exposed | (found.side < 0)).all(axis=1))),
             is_everywhere,
             place="Sec. IV-B, Fig. 2(a)",
         ),
         judge(
             "“only half of the nodes satisfy the privacy condition” (mean share; it holds where that is at most half).",
-            over(data.measured, lambda found: mean_share_of(found.secure_share)),
+            over(data.plain.measured, lambda found: mean_share_of(found.secure_share)),
             lambda share: share.high <= 0.5,
             place="Sec. IV-B, Fig. 2(a)",
         ),
         judge(
             "“the plateau still exists, however, noise offsets are introduced in the private value” (mean share of the "
             f"nodes above the median on one, at s_i + n_i; it tells I(S; S+N) = {bits:.2f} bits of N(0, 1) data).",
-            over(data.measured_blurred, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
+            over(data.blurred.measured, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
             is_positive,
             place="Sec. IV-B, Fig. 2(b)",
         ),
         judge(
             "“a reduction in accuracy” (mean distance of the answer from the true median; without an offset at most "
             "1e-6).",
-            over(data.measured_blurred, lambda found: mean_of(found.error)),
+            over(data.blurred.measured, lambda found: mean_of(found.error)),
             lambda distance: distance.low > CLOSE,
             place="Sec. IV-B, Fig. 2(b)",
         ),
         judge(
             "How many of the nodes below the median keep the condition (mean share of them).",
-            over(data.measured, lambda found: mean_share_of(found.secure_share_on(-1))),
+            over(data.plain.measured, lambda found: mean_share_of(found.secure_share_on(-1))),
         ),
     ]
 

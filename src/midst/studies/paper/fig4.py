@@ -67,7 +67,7 @@ def claims(data: Comparison) -> list[Claim]:
         judge(
             "“to balance efficiency and privacy” (how many times the iterations of c = 1 a proof takes at "
             f"c = {C[-1]:g}).",
-            over(data.measured, _price),
+            over(data.measured, lambda found: geometric_mean_of(found[C[-1]].iterations / found[1.0].iterations)),
             lambda ratio: ratio.low > 1,
             place="Sec. IV-D",
         ),
@@ -110,8 +110,3 @@ def _slope(outcomes: dict[float, Outcome]) -> Interval:
     decades = np.log10(C) - np.log10(C).mean()
     steepest = np.abs(decades).sum() / 2 / (decades @ decades)  # from nobody secure to everybody, halfway
     return mean_of(decades @ shares(outcomes) / (decades @ decades), within=(-steepest, steepest))
-
-
-def _price(outcomes: dict[float, Outcome]) -> Interval:
-    """How many times the iterations of c = 1 the largest c takes, run by run; a geometric mean."""
-    return geometric_mean_of(outcomes[C[-1]].iterations / outcomes[1.0].iterations)

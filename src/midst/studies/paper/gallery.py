@@ -166,9 +166,8 @@ def show_measured(found: Case) -> tuple[str, str, str, str, str]:
 
 def _line(what: str, found: Case) -> str:
     verdict, value, interval, *draws = show_measured(found)
-    return (
-        f"| {' | '.join([what, value, interval, verdict.replace('no', '**no**'), *(draws if found.draws else ())])} |"
-    )
+    columns = [what, value, interval, verdict.replace("no", "**no**"), *(draws if found.draws else ())]
+    return f"| {' | '.join(columns)} |"
 
 
 def _picture(figure: Figure, kind: str) -> bytes:

@@ -59,6 +59,7 @@ DEFAULTS = {
     "adversary": "none",
 }
 WORDS = ("graph", "method", "objective", "prior", "adversary")  # the settings that are words by themselves
+_UNUSED = {"search": ("c", "theta", "mu", "sigma"), "paper": ("arity", "theta"), "consensus": ("arity",)}
 _BYTES_AN_EDGE = 200  # at the peak of building a graph and starting a run, both directions together
 _BYTES_A_NODE = 300
 _BYTES_A_ROW = 300  # of the table
@@ -236,37 +237,30 @@ def check_memory(spec: Spec, at_once: int, available: float | None = None) -> No
         )
 
 
-def _cell(graph: Any, n: Any, method: Any, arity: Any, theta: Any, objective: Any, **others: Any) -> GridPoint:
+def _cell(graph: Any, **given: Any) -> GridPoint:
     """A cell without its number; what its method has no use for is left out."""
+    method, objective = given["method"], given["objective"]
     if method not in METHODS:
         near = closest(str(method), METHODS)
         raise InputError(f"grid.method must be search, in which nobody is exposed, consensus or paper{near}")
-    options = {"kind": graph} if isinstance(graph, str) else graph
-    if not isinstance(options, dict) or not isinstance(options.get("kind"), str):
+    options = {"kind": graph} if isinstance(graph, str) else dict(graph) if isinstance(graph, dict) else {}
+    kind = options.pop("kind", None)
+    if not isinstance(kind, str):
         raise InputError('grid.graph must be kinds such as "ring", or tables such as {kind = "rgg", radius = 0.4}')
     if {"n", "rng"} & options.keys():
         raise InputError("grid.graph: n and seed are keys of their own")
-    for name, value in (("c", others["c"]), ("theta", theta), ("mu", others["mu"]), ("sigma", others["sigma"])):
-        if value is not None and not _is_number(value):
+    for name in ("c", "theta", "mu", "sigma"):
+        if given[name] is not None and not _is_number(given[name]):
             raise InputError(f"grid.{name} must be numbers")
     if objective not in (*LEVELS, "mean") and not _is_number(objective):
         near = closest(objective, (*LEVELS, "mean"))
         raise InputError(f"grid.objective must be {', '.join(LEVELS)}, mean, or a number for a quantile{near}")
-    if not isinstance(others["prior"], str) or not isinstance(others["adversary"], str):
+    if not isinstance(given["prior"], str) or not isinstance(given["adversary"], str):
         raise InputError("grid.prior and grid.adversary must be words, as for midst audit")
+    whole_number("grid.n", given["n"], 2)
     if method == "search":
-        others |= dict.fromkeys(("c", "mu", "sigma"))
-    return GridPoint(
-        number=0,
-        kind=options["kind"],
-        options=tuple(sorted((name, value) for name, value in options.items() if name != "kind")),
-        n=whole_number("grid.n", n, 2),
-        method=method,
-        arity=whole_number("grid.arity", arity) if method == "search" else None,
-        theta=theta if method == "consensus" else None,
-        objective=objective,
-        **others,
-    )
+        whole_number("grid.arity", given["arity"])
+    return GridPoint(0, kind, tuple(sorted(options.items())), **given | dict.fromkeys(_UNUSED[method]))
 
 
 def _try(cell: GridPoint, options: Mapping[str, Any]) -> None:
