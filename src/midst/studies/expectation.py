@@ -221,7 +221,7 @@ def _curious(graph: Graph) -> Adversary:
 def _expect_of(
     method: Method, cases: Sequence[tuple[Problem, np.random.Generator]], who: Adversary, prior: Prior, repeats: int
 ) -> Expectation:
-    """What to expect of one method, on average over cases: problems, and what draws their z(0)."""
+    """Simulate one method on cases, each a problem and what draws its z(0), and average what it costs and leaks."""
     graph = cases[0][0].graph
     firsts: list[Result] = []
     once: list[Leakage] = []

@@ -56,7 +56,7 @@ class Shown:
 
     @property
     def error(self) -> Array:
-        """Of the whole network, over t."""
+        """The error of the whole network, over t."""
         return np.asarray(np.linalg.norm(self.x - self.x.clip(min(self.median), max(self.median)), axis=1))
 
     def rows(self) -> list[Row]:

@@ -97,14 +97,14 @@ def draw_interval(axes: Axes, at: float, interval: Interval, colour: str = "blac
 
 
 def draw_curve(axes: Axes, at: Sequence[float], intervals: Sequence[Interval], **style: Any) -> None:
-    """What was measured at several points, joined by a line, each with its interval."""
+    """Draw measurements at several points: joined by a line, each with its interval."""
     axes.plot(at, [each.value for each in intervals], **style)
     for place, each in zip(at, intervals, strict=True):
         draw_interval(axes, place, each, style["color"])
 
 
 def set_log_ticks(axes: Axes, numbers: Sequence[float]) -> None:
-    """A logarithmic axis from left to right, with these numbers on it."""
+    """Make the axis from left to right logarithmic, with ticks at these numbers."""
     axes.set_xscale("log")
     axes.set_xticks(numbers, [f"{number:g}" for number in numbers])
     axes.minorticks_off()

@@ -314,12 +314,10 @@ def shares(outcomes: Mapping[Any, Outcome]) -> Array:
 
 def compare(name: str, levels: Collection[Any], plan: Mapping[Experiment, int], settings: StudySettings) -> Comparison:
     """Each experiment at every level of one of its fields."""
-    keys = {(each, level): replace(each, **{name: level}) for each in plan for level in levels}
-    found = measure_outcomes({key: plan[each] for (each, _), key in keys.items()}, settings)
-    draws = range(min(map(len, found.values())))
-    return Comparison(
-        {each: [{level: found[keys[each, level]][k] for level in levels} for k in draws] for each in plan}, name
-    )
+    at = {each: [replace(each, **{name: level}) for level in levels] for each in plan}
+    found = measure_outcomes({one: plan[each] for each, several in at.items() for one in several}, settings)
+    draws = {each: zip(*(found[one] for one in several), strict=True) for each, several in at.items()}
+    return Comparison({each: [dict(zip(levels, draw, strict=True)) for draw in draws[each]] for each in plan}, name)
 
 
 def measure(
