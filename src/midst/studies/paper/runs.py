@@ -31,7 +31,7 @@ from midst.problems import Problem
 from midst.recorder import Record
 from midst.result import Result
 from midst.solving import solve
-from midst.system import streams, whole_number
+from midst.system import Streams, streams, whole_number
 from midst.types import Array, Bools, Ints, Row
 from midst.workers import TaskProgress, run_in_parallel
 
@@ -126,6 +126,10 @@ class Experiment:
             return Paper(self.c, self.mu, self.sigma, stop=stop)
         return Consensus(self.c, self.theta, self.mu, self.sigma, stop=stop)
 
+    def blur(self, truth: Problem, noise: np.random.Generator) -> Problem:
+        """The problem that a run solves: the truth, or the same with a new offset on every value."""
+        return privatise(truth, Offset(self.offset), noise) if self.offset else truth
+
     @property
     def redrawn(self) -> str:
         """What is another one in another draw, for people; empty if nothing is."""
@@ -189,26 +193,11 @@ class Outcome(NamedTuple):
         return np.asarray((first[..., None] > t).mean(axis=-2))
 
 
-class Drawn(NamedTuple):
-    """What is random, in the runs of a draw.
+def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -> tuple[Problem, Streams]:
+    """The problem of draw number k, and the streams of its runs, which take from these one after the other.
 
-    Attributes:
-        truth: the problem with the values as they are: the same in all.
-        noise: what their offsets are drawn from, one run after the other.
-        z0: what their z(0) are drawn from, likewise.
+    `perform` says what the arguments are.
     """
-
-    truth: Problem
-    noise: np.random.Generator
-    z0: np.random.Generator
-
-    def problem(self, experiment: Experiment) -> Problem:
-        """What the next run solves: the truth, or the same with an offset on every value."""
-        return privatise(self.truth, Offset(experiment.offset), self.noise) if experiment.offset else self.truth
-
-
-def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -> Drawn:
-    """What the runs of draw number k begin with; `perform` says what the arguments are."""
     drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
     values = drawn.values.standard_normal(experiment.n) if experiment.values is None else np.array(experiment.values)
     if copies is not None:
@@ -216,7 +205,7 @@ def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -
     shape: dict[str, Any] = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
     make = experiment.own_graph or partial(graphs.make, experiment.graph, **shape)
     graph = make if isinstance(make, Graph) else make(experiment.n, rng=drawn.graph)
-    return Drawn(Problem(graph, values, objective=Quantile(0.5, "any")), drawn.values, drawn.z0)
+    return Problem(graph, values, objective=Quantile(0.5, "any")), drawn
 
 
 def perform(
@@ -238,9 +227,9 @@ def perform(
         stop: of the iteration; it runs until its answer is certified unless told otherwise.
         record: what to keep of it.
     """
-    drawn = draw(experiment, seed, k, copies)
-    problem = drawn.problem(experiment)
-    return Run(drawn.truth, problem, solve(problem, experiment.method(stop), rng=drawn.z0, record=record))
+    truth, drawn = draw(experiment, seed, k, copies)
+    problem = experiment.blur(truth, drawn.values)
+    return Run(truth, problem, solve(problem, experiment.method(stop), rng=drawn.z0, record=record))
 
 
 def measure_outcomes(
@@ -256,14 +245,14 @@ def measure_outcomes(
 
 
 def _outcomes(experiment: Experiment, seed: int, numbers: tuple[int, ...], runs: int) -> list[Outcome]:
-    drawn = [draw(experiment, seed, k) for k in numbers]
-    problems = [each.problem(experiment) for each in drawn for _ in range(runs)]
-    rngs = [each.z0 for each in drawn for _ in range(runs)]  # each run takes the next children of its draw's
+    draws = [draw(experiment, seed, k) for k in numbers]
+    problems = [experiment.blur(truth, drawn.values) for truth, drawn in draws for _ in range(runs)]
+    rngs = [drawn.z0 for _, drawn in draws for _ in range(runs)]  # each run takes the next children of its draw's
     result = solve_ensemble(problems, experiment.method(), rng=rngs, bounds=False, workers=1)
     outcomes = []
-    for k, each in enumerate(drawn):
-        part, values, (low, high) = slice(k * runs, (k + 1) * runs), each.truth.values, each.truth.answer
-        side = np.sign(np.sign(values - low) + np.sign(values - high)).astype(np.int64)
+    for k, (truth, _) in enumerate(draws):
+        part, (low, high) = slice(k * runs, (k + 1) * runs), truth.answer
+        side = np.sign(np.sign(truth.values - low) + np.sign(truth.values - high)).astype(np.int64)
         x = result.x[part]
         error = np.abs(x - x.clip(low, high)).max(axis=1)
         outcomes.append(
