@@ -129,12 +129,12 @@ def closest(word: object, known: Iterable[str]) -> str:
     return "".join(f"; did you mean {names[near]}?" for near in get_close_matches(str(word).casefold(), names, n=1))
 
 
-def whole_number(name: str, number: int) -> int:
-    """The number, if it is a whole one of at least 1.
+def whole_number(name: str, number: int, least: int = 1) -> int:
+    """The number, if it is a whole one and large enough.
 
     Raises:
         InputError: it is not.
     """
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
-        raise InputError(f"{name} must be a whole number of at least 1")
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+        raise InputError(f"{name} must be a whole number of at least {least}")
     return int(number)

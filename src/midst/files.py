@@ -102,6 +102,11 @@ def write_whole(path: str | Path, write: Callable[[BinaryIO], object], mode: int
     sync_folder(target.parent)
 
 
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file that everybody may read, as `write_whole` does."""
+    write_whole(path, lambda file: file.write(content), mode=0o644)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder for its owner alone, with those that lead to it; their names are on disk on return."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]

@@ -1,4 +1,4 @@
-"""Tables for pandas, which is imported when one is asked for.
+"""Tables: as CSV, and for pandas, which is imported when a frame is asked for.
 
 Rules:
 - Frames are tidy: a row an observation, a column a fact, named as the attribute it comes from.
@@ -7,7 +7,9 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,15 @@ from midst.errors import MissingExtra
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+def as_csv(rows: Sequence[Mapping[str, object]], line_end: str = "\n") -> str:
+    """Rows with the same columns as CSV; what is missing is empty."""
+    text = io.StringIO(newline="")
+    table = csv.DictWriter(text, list(rows[0]), lineterminator=line_end)
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
 
 
 def make_frame(columns: Mapping[str, Any]) -> DataFrame:

@@ -64,6 +64,8 @@ def doctored(measured: dict[Any, Any], **changes: Any) -> dict[Any, Any]:
     """The same outcomes, with some of their arrays passed through a function."""
 
     def change(found: Any) -> Any:
+        if isinstance(found, dict):
+            return found | {name: each(found[name]) for name, each in changes.items()}
         return found._replace(**{name: each(getattr(found, name)) for name, each in changes.items()})
 
     return {
@@ -164,8 +166,9 @@ def test_fig2_shows_plateaus_at_what_is_held(data: dict[str, Any]) -> None:
         above = run.held > run.median[0]
         assert run.inside[:, above].any(axis=0).all()
         assert np.array_equal(np.broadcast_to(run.held, run.x.shape)[run.inside], run.x[run.inside])
-    assert np.array_equal(shown.plain.held, shown.values)
-    offset = shown.blurred.held - shown.values
+    assert np.array_equal(shown.plain.held, shown.plain.values)
+    assert np.array_equal(shown.blurred.values, shown.plain.values)
+    offset = shown.blurred.held - shown.blurred.values
     assert (offset != 0).all()
     assert np.abs(offset).max() < 0.5
 
@@ -174,10 +177,13 @@ def test_fig2_can_fail(data: dict[str, Any]) -> None:
     def never(t: Any) -> Any:
         return np.full_like(t, NEVER)
 
+    plain, blurred = data["fig2"].plain, data["fig2"].blurred
     unmoved = replace(
         data["fig2"],
-        measured=doctored(data["fig2"].measured, first_inside=never),
-        measured_blurred=doctored(data["fig2"].measured_blurred, first_inside=never, error=lambda error: 0 * error),
+        plain=replace(plain, measured=doctored(plain.measured, first_inside=never)),
+        blurred=replace(
+            blurred, measured=doctored(blurred.measured, first_inside=never, error=lambda error: 0 * error)
+        ),
     )
     assert {each.holds for each in fig2.claims(unmoved) if each.place} == {False}
 
@@ -263,16 +269,16 @@ def test_beyond_claims(data: dict[str, Any]) -> None:
     assert min(case.low for case in saved.cases if case.at in ("c = 10, σ = 1", "c = 10, σ = 10")) > 0
     for text in ("Repeats compose", "It takes fewer", "For an even"):
         assert find(found, text).holds, text
-    repeats = next(iter(data["beyond"].repeats.values())).exposed.mean(axis=0)
+    repeats = next(iter(data["beyond"].repeats.values()))["exposed"].mean(axis=0)
     assert (np.diff(repeats) > 0).all()
 
 
 def test_beyond_bits_on_secure_nodes_are_those_of_the_interval_they_leave(data: dict[str, Any]) -> None:
     """z(0) in the clear: a node on one side of everything it sent leaks the mass of that side, and no more."""
-    bits = data["beyond"].bits[beyond.GRID[0]].clear
+    bits = data["beyond"].bits[beyond.GRID[0]]["clear"]
     assert np.nanmin(bits) > 0
     assert np.isnan(bits).any(axis=1).all()  # the median's holder is exposed in every run
-    far = data["beyond"].bits[beyond.replace(beyond.FIFTEEN, c=30.0)].clear
+    far = data["beyond"].bits[beyond.replace(beyond.FIFTEEN, c=30.0)]["clear"]
     assert np.nanmedian(far) == pytest.approx(1.0, abs=0.35)
 
 

@@ -14,7 +14,7 @@ from midst import graphs
 from midst.engines.ensemble import NEVER
 from midst.errors import InputError
 from midst.solving import solve
-from midst.studies.paper.beyond import EndPositions, observe_limits
+from midst.studies.paper.beyond import observe_limits
 from midst.studies.paper.choices import FAR, NEAR, perform_drawn
 from midst.studies.paper.runs import (
     Experiment,
@@ -80,17 +80,17 @@ def test_another_seed_gives_other_numbers() -> None:
 def test_an_ensemble_has_the_runs_that_are_performed(experiment: Experiment) -> None:
     _, *found = measure_outcomes({experiment: 2}, StudySettings(draws=2))[experiment]
     for k, outcome in enumerate(found):
-        drawn = draw(experiment, 1, k)
+        truth, drawn = draw(experiment, 1, k)
         for run in range(2):
-            problem = drawn.problem(experiment)
+            problem = experiment.blur(truth, drawn.values)
             result = solve(problem, experiment.method(), rng=drawn.z0, record="all")
             if run == 0:
                 assert np.array_equal(perform(experiment, 1, k, record="all").result.trace.x, result.trace.x)
-            inside, middle = result.trace.inside, drawn.truth.answer[0]
+            inside, middle = result.trace.inside, truth.answer[0]
             first = np.where(inside.any(axis=0), inside.argmax(axis=0), NEVER)
             assert np.array_equal(outcome.first_inside[run], first)
             if experiment.n % 2:
-                assert np.array_equal(outcome.side[run], np.sign(drawn.truth.values - middle))
+                assert np.array_equal(outcome.side[run], np.sign(truth.values - middle))
                 error = np.abs(result.trace.x[-1] - middle).max()
                 assert outcome.error[run] == pytest.approx(error, abs=1e-12)
             assert outcome.iterations[run] == result.iterations
@@ -101,7 +101,7 @@ def test_data_and_graph_of_ones_own_are_the_same_in_every_draw() -> None:
     own = Experiment(n=3, graph="mine.txt", own_graph=path, values=(3.0, 1.0, 2.0))
     assert own.redrawn == ""
     assert len(measure_outcomes({own: 2}, StudySettings())[own]) == 1
-    assert draw(own, 1, 5).truth.graph is path
+    assert draw(own, 1, 5)[0].graph is path
     assert replace(own, values=None).redrawn == "the data"
     assert replace(NEAR, values=own.values).redrawn == "the graph"
     assert NEAR.redrawn == "the data and the graph"
@@ -177,7 +177,7 @@ def test_progress_counts_every_task() -> None:
     seen: list[tuple[int, int]] = []
     settings = StudySettings(draws=2, progress=lambda done, total: seen.append((done, total)))
     found = measure(observe_limits, {replace(NEAR, n=4): 3}, settings)
-    assert {type(each) for each in found.values()} == {EndPositions}
+    assert [{name: array.shape for name, array in each.items()} for each in found.values()] == [{"position": (3, 100)}]
     assert seen == [(1, 3), (2, 3), (3, 3)]
     measure_outcomes({NEAR: 3, FAR: 2}, settings)
     assert seen[3:] == [(1, 2), (2, 2)]

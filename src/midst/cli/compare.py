@@ -8,6 +8,7 @@ Rules:
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,13 +108,11 @@ def _draw_problems(graphs: str, nodes: str, runs: int, seed: int) -> list[Proble
         raise InputError("--graphs and --nodes must name at least one kind and one size")
     prior = Within(Normal(*PRIOR), *BOUNDS)
     problems = []
-    for size in sizes:
-        for kind in kinds:
-            for run in range(runs):
-                rng = np.random.default_rng([seed, size, run])
-                graph = read_graph(kind.strip(), size, rng.spawn(1)[0])
-                values = [prior.quantile(level) for level in rng.uniform(1e-12, 1, graph.n)]
-                problems.append(Problem(graph, values, bounds=BOUNDS, resolution=RESOLUTION))
+    for size, kind, run in product(sizes, kinds, range(runs)):
+        rng = np.random.default_rng([seed, size, run])
+        graph = read_graph(kind.strip(), size, rng.spawn(1)[0])
+        values = [prior.quantile(level) for level in rng.uniform(1e-12, 1, graph.n)]
+        problems.append(Problem(graph, values, bounds=BOUNDS, resolution=RESOLUTION))
     return problems
 
 
@@ -135,16 +134,16 @@ def _check_files(paths: tuple[Path, ...]) -> None:
 
 
 def _write(found: Comparison, path: Path) -> None:
-    from midst.files import write_whole
+    from midst.files import write_bytes
 
     ending = path.suffix.lower().lstrip(".")
     if ending in _PICTURES:
         from midst.plots.results import save_figure
 
         save_figure(found.plot(), path)
-        return
-    text = {"csv": found.to_csv, "json": found.to_json, "md": found.to_markdown}[ending]()
-    write_whole(path, lambda file: file.write(text.encode()), mode=0o644)
+    else:
+        text = {"csv": found.to_csv, "json": found.to_json, "md": found.to_markdown}[ending]()
+        write_bytes(path, text.encode())
 
 
 def _show(found: Comparison) -> None:
@@ -153,16 +152,13 @@ def _show(found: Comparison) -> None:
 
     kinds = dict.fromkeys((row.graph, row.nodes) for row in found.rows)
     left_out = {"graph", "nodes", "floor", "why"}  # in the title, or below
-    heads = [name for name in COLUMNS if name not in left_out]
+    heads = ["bytes" if name == "bytes_per_node" else name for name in COLUMNS if name not in left_out]
     for graph, nodes in kinds:
         rows = [row for row in found.rows if (row.graph, row.nodes) == (graph, nodes)]
         floor = next((row.floor for row in rows if row.floor is not None), None)
         told = "" if floor is None else f"; the answer alone gives {floor:.3f} bits"
         shown = [[text for name, text in show_row(row).items() if name not in left_out] for row in rows]
-        title = f"{graph}, {nodes:,} participants{told}"
-        show_table(
-            title, ["bytes" if name == "bytes_per_node" else name for name in heads], shown, [False] * len(rows), _WORDS
-        )
+        show_table(f"{graph}, {nodes:,} participants{told}", heads, shown, [False] * len(rows), _WORDS)
     reasons: dict[str, list[str]] = {}
     for row in found.rows:
         if row.why is not None:

@@ -54,8 +54,6 @@ def command(adversary: str | None, runs: int, repeats: int, seed: int, as_json: 
     from midst.privacy.adversaries import parse_adversary
     from midst.studies.plan import make_plan
 
-    if runs < 2:
-        raise InputError("at least 2 runs are needed to tell an average from chance")
     with phases() as say:
         say("making the graph")
         network, known, believed = _what_is_planned(seed=seed, **planned)

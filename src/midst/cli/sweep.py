@@ -87,9 +87,12 @@ def command(
 
 def _show(cells: Sequence[CellSummary]) -> None:
     """A line a cell: what was set, as far as that is not the same everywhere, and what came of it."""
+    from midst.studies.sweep.spec import WORDS
+
     names = list(dict.fromkeys(name for cell in cells for name in cell.settings))
     listened = any(cell.bits is not None for cell in cells)
     columns = (*names, "proved", "rounds", "9 in 10", "exposed", "error", *(["bits"] * listened))
+    shown = cells[:_MOST_SHOWN]
     rows = [
         [
             *(cell.settings.get(name, "") for name in names),
@@ -100,10 +103,8 @@ def _show(cells: Sequence[CellSummary]) -> None:
             f"{cell.error:.2g}",
             *(["" if cell.bits is None else f"{cell.bits:.2f}"] * listened),
         ]
-        for cell in cells[:_MOST_SHOWN]
+        for cell in shown
     ]
-    marked = [cell.certified < cell.runs for cell in cells[:_MOST_SHOWN]]
-    words = [name for name in names if name in ("graph", "method", "objective", "prior", "adversary")]
-    show_table(_TITLE, columns, rows, marked, words)
+    show_table(_TITLE, columns, rows, [cell.certified < cell.runs for cell in shown], WORDS)
     if len(cells) > _MOST_SHOWN:
         click.echo(f"and {len(cells) - _MOST_SHOWN:,} more cells; --json has all of them")

@@ -12,7 +12,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from io import BytesIO
 from typing import Any, TypedDict, Unpack
 
@@ -57,17 +56,12 @@ _PRINTED = 0.8  # of the size on a screen: letters of 6.4 to 8 points
 _TICKS, _LARGEST = 8, 10  # points, on a screen
 
 
-def journal_fonts() -> AbstractContextManager[None]:
-    """As long as it is entered, fonts go into a PDF as TrueType."""
-    return rc_context({"pdf.fonttype": 42, "ps.fonttype": 42})
-
-
 class Picture(Figure):
     """A matplotlib figure; Jupyter asks for its PNG."""
 
     def savefig(self, *args: Any, **options: Any) -> None:
         """Save it as matplotlib does, with fonts of type 42 in a PDF."""
-        with journal_fonts():
+        with rc_context({"pdf.fonttype": 42, "ps.fonttype": 42}):
             super().savefig(*args, **options)
 
     def _repr_png_(self) -> bytes:

@@ -72,7 +72,6 @@ def _draw_along(axes: Axes, cells: Sequence[CellSummary], along: str, of: str) -
     axes.set_xticks(numbers, [f"{number:g}" for number in numbers])
     axes.set_xlabel(along, fontsize=9)
     _scale(axes, "y", cells, of)
-    axes.set_ylabel(_UNITS[of], fontsize=9)
     axes.grid(axis="y", color=LIGHT_GREY, alpha=0.3)
     if len(series) > 1:
         axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, fontsize=8)
@@ -88,13 +87,13 @@ def _draw_each(axes: Axes, cells: Sequence[CellSummary], of: str) -> None:
     axes.set_yticks([])
     axes.set_ylim(len(cells) - 0.5, -0.8)
     _scale(axes, "x", cells, of)
-    axes.set_xlabel(_UNITS[of], fontsize=9)
     axes.grid(color=LIGHT_GREY, alpha=0.3)
 
 
 def _scale(axes: Axes, which: str, cells: Sequence[CellSummary], of: str) -> None:
     """The axis of the figures: from 0 on, or logarithmic where rounds are far apart."""
     axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_label_text(_UNITS[of], fontsize=9)
     if of == "rounds" and max(cell.most_rounds for cell in cells) >= _APART * min(c.fewest_rounds for c in cells):
         axes.set(**{f"{which}scale": "log"})
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

@@ -15,18 +15,18 @@ Rules:
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from midst.baselines.secret_sharing import PartyFailed
 from midst.errors import InputError
+from midst.frames import as_csv
 from midst.privacy.priors import Prior
 from midst.problems import Problem
 from midst.studies.contenders import METHODS, NOBODY, Case, Contender, check_methods, make_case
@@ -73,6 +73,7 @@ class Row:
 
 
 COLUMNS = tuple(each.name for each in fields(Row))
+_FIGURES = COLUMNS[3:11]  # those that are measured
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,7 @@ class Comparison:
 
     def to_csv(self) -> str:
         """The rows as CSV; what is missing is empty."""
-        text = io.StringIO()
-        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(self.to_dicts())
-        return text.getvalue()
+        return as_csv(self.to_dicts())
 
     def to_markdown(self) -> str:
         """The rows as a Markdown table, figures short."""
@@ -145,74 +142,55 @@ def compare(
         InputError: there is no such method, or a problem is not for all of them; nothing was run.
     """
     names = check_methods(methods)
-    cases = _make_cases([problems] if isinstance(problems, Problem) else list(problems), prior, rng)
-    measured = run_in_parallel(partial(_measure_all, names), cases, workers, progress)
-    kinds: dict[tuple[str, int], list[list[_Measured]]] = {}
-    for case, found in zip(cases, measured, strict=True):
-        kinds.setdefault((case.problem.graph.name, case.problem.graph.n), []).append(found)
-    return Comparison(
-        tuple(
-            _summarise(name, *kind, runs)
-            for kind, several in kinds.items()
-            for name, runs in zip(names, zip(*several, strict=True), strict=True)
-        )
-    )
-
-
-def _make_cases(problems: Sequence[Problem], prior: Prior | None, rng: RNG) -> list[Case]:
-    if not problems:
+    several = [problems] if isinstance(problems, Problem) else list(problems)
+    if not several:
         raise InputError("there is nothing to compare methods on; give at least one problem")
-    seeds = streams(rng).z0.integers(2**63, size=len(problems)).tolist()
-    return [make_case(problem, prior, seed) for problem, seed in zip(problems, seeds, strict=True)]
+    seeds = streams(rng).z0.integers(2**63, size=len(several)).tolist()
+    cases = [make_case(problem, prior, seed) for problem, seed in zip(several, seeds, strict=True)]
+    measured = run_in_parallel(partial(_measure_all, names), cases, workers, progress)
+    alike: dict[tuple[str, int, str], list[Row]] = {}
+    for row in chain.from_iterable(measured):
+        alike.setdefault((row.graph, row.nodes, row.method), []).append(row)
+    return Comparison(tuple(map(_summarise, alike.values())))
 
 
-class _Measured(NamedTuple):
-    """Figures of one run, by column; and why some are missing."""
-
-    figures: dict[str, float | None]
-    why: str | None
-
-
-def _measure_all(names: Sequence[str], case: Case) -> list[_Measured]:
+def _measure_all(names: Sequence[str], case: Case) -> list[Row]:
     """All methods on one case."""
-    return [_measure(METHODS[name], case) for name in names]
+    return [_measure(name, METHODS[name], case) for name in names]
 
 
-def _measure(contender: Contender, case: Case) -> _Measured:
-    """One method on one case."""
-    nothing: dict[str, float | None] = dict.fromkeys(COLUMNS[3:11])
-    nothing["floor"] = case.floor
-    refused = contender.refusal(case.problem.graph.n)
-    if refused is not None:
-        return _Measured(nothing, refused)
+def _measure(name: str, contender: Contender, case: Case) -> Row:
+    """One method on one case; the floor alone, and the reason, where it cannot be run."""
+    graph = case.problem.graph
+    figures: dict[str, float | None] = dict.fromkeys(_FIGURES) | {"floor": case.floor}
+    why = contender.refusal(graph.n)
     try:
-        found = contender.run(case)
+        found = contender.run(case) if why is None else None
     except InputError as error:
-        return _Measured(nothing, str(error))
-    except PartyFailed:
-        return _Measured(nothing, "a process of a party failed, or took too long")
-    scale = float(case.problem.scale)
-    figures = {
-        "error": float(np.max(case.problem.distance(np.asarray(found.answers)))) / scale,
-        "rounds": float(found.rounds),
-        "bytes_per_node": float(found.bytes_per_node),
-        "seconds": found.seconds,
-        "exposed": float(found.exposed),
-        "bits": found.bits,
-        "floor": case.floor,
-        "excess": None if found.bits is None else found.bits - case.floor,
-    }
-    return _Measured(figures, found.why)
+        found, why = None, str(error)
+    except PartyFailed:  # whose text may be that of somebody else's program
+        found, why = None, "a process of a party failed, or took too long"
+    if found is not None:
+        figures |= {
+            "error": float(np.max(case.problem.distance(np.asarray(found.answers)))) / float(case.problem.scale),
+            "rounds": float(found.rounds),
+            "bytes_per_node": float(found.bytes_per_node),
+            "seconds": found.seconds,
+            "exposed": float(found.exposed),
+            "bits": found.bits,
+            "excess": None if found.bits is None else found.bits - case.floor,
+        }
+        why = found.why
+    return Row(name, graph.name, graph.n, **figures, trust=contender.trust, why=why)
 
 
-def _summarise(method: str, graph: str, nodes: int, runs: Sequence[_Measured]) -> Row:
+def _summarise(runs: Sequence[Row]) -> Row:
     """Means over runs; a figure that one of them lacks is missing."""
-    means: dict[str, float | None] = {}
-    for column in runs[0].figures:
-        known = [run.figures[column] for run in runs]
+    means: dict[str, Any] = {}
+    for column in _FIGURES:
+        known = [getattr(run, column) for run in runs]
         means[column] = None if None in known else float(np.mean(np.array(known, np.float64)))
-    why = next((run.why for run in runs if run.why is not None), None)
-    return Row(method, graph, nodes, **means, trust=METHODS[method].trust, why=why)
+    return replace(runs[0], **means, why=next((run.why for run in runs if run.why is not None), None))
 
 
 # For people

@@ -169,31 +169,23 @@ def _sent(result: Result, levels: int) -> float:
     return carried + sent_in_search(graph, np.maximum(asked, 1).tolist())  # the sum that ends a search is one number
 
 
-def _by_subgradient(case: Case) -> Outcome:
-    return run_subgradient(case.problem, case.grid, ROUNDS, case.tolerance)
-
-
-def _by_async_admm(case: Case) -> Outcome:
-    return run_async_admm(case.problem, case.grid, ROUNDS, WAKE_UPS, case.tolerance, case.rng)
-
-
-def _by_local_noise(case: Case) -> Outcome:
-    return run_local_noise(case.problem, case.grid, LaplaceNoise(EPSILON, case.bounds), case.rng)
-
-
-def _by_joint_noise(case: Case) -> Outcome:
-    return run_joint_noise(case.gridded, case.grid, JointNoise(EPSILON, DELTA), case.rng)
-
-
 NOBODY, _WHO_LISTENS = "nobody", "all who listen"
 METHODS: dict[str, Contender] = {
     "consensus": Contender(partial(_by_midst, Consensus(stop=Certified(TOLERANCE), limit=ROUNDS)), _WHO_LISTENS),
     "consensus-exact": Contender(partial(_by_midst, Consensus(stop=Exact(), limit=ROUNDS)), _WHO_LISTENS),
     **{f"search-{arity}": Contender(partial(_by_midst, Search(arity)), NOBODY) for arity in (1, 3, 7)},
-    "subgradient": Contender(_by_subgradient, _WHO_LISTENS),
-    "async-admm": Contender(_by_async_admm, _WHO_LISTENS),
-    "local-noise": Contender(_by_local_noise, NOBODY),
-    "joint-noise": Contender(_by_joint_noise, NOBODY),
+    "subgradient": Contender(
+        lambda case: run_subgradient(case.problem, case.grid, ROUNDS, case.tolerance), _WHO_LISTENS
+    ),
+    "async-admm": Contender(
+        lambda case: run_async_admm(case.problem, case.grid, ROUNDS, WAKE_UPS, case.tolerance, case.rng), _WHO_LISTENS
+    ),
+    "local-noise": Contender(
+        lambda case: run_local_noise(case.problem, case.grid, LaplaceNoise(EPSILON, case.bounds), case.rng), NOBODY
+    ),
+    "joint-noise": Contender(
+        lambda case: run_joint_noise(case.gridded, case.grid, JointNoise(EPSILON, DELTA), case.rng), NOBODY
+    ),
     "mpyc": Contender(
         lambda case: run_secret_sharing(case.problem, case.resolution, case.floor),
         "an honest majority",

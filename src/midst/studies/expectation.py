@@ -95,16 +95,6 @@ class Expectation:
     bytes_per_node: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """One run, and what it and its repeats gave away; None where the network is too large to say."""
-
-    result: Result
-    carried: float
-    once: Leakage | None
-    together: Leakage | None
-
-
 def assumed_prior(bounds: tuple[float, float], spread: float | None) -> Prior:
     """Values about the middle of public bounds, a tenth of their width apart if no spread is given."""
     low, high = bounds
@@ -214,17 +204,13 @@ def expect(
     whole_number("runs", runs)
     whole_number("repeats", repeats)
     who = _curious(graph) if adversary is None else adversary
-    seen: list[list[_Seen]] = [[] for _ in methods]
+    cases = []
     for k in range(runs):
         drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
         values = np.array([prior.quantile(level) for level in drawn.values.uniform(1e-12, 1, graph.n)])
         scale = prior.scale if bounds is None else None
-        problem = Problem(graph, values, objective=Quantile(0.5), bounds=bounds, scale=scale)
-        for method, runs_of_it in zip(methods, seen, strict=True):
-            z0 = deepcopy(drawn.z0)  # the same for every method
-            results = [solve(problem, method, rng=z0, record="audit") for _ in range(repeats)]
-            runs_of_it.append(_see(results, who, prior))
-    return [_summarise(method, each, who, repeats) for method, each in zip(methods, seen, strict=True)]
+        cases.append((Problem(graph, values, objective=Quantile(0.5), bounds=bounds, scale=scale), drawn.z0))
+    return [_expect_of(method, cases, who, prior, repeats) for method in methods]
 
 
 def _curious(graph: Graph) -> Adversary:
@@ -232,22 +218,29 @@ def _curious(graph: Graph) -> Adversary:
     return Adversary(corrupt=(graph.label(0),), eavesdrops=False)
 
 
-def _see(results: list[Result], who: Adversary, prior: Prior) -> _Seen:
-    first, graph = results[0], results[0].trace.graph
-    says = [_CELLS * (_PROVED if graph.n <= MOST_VERIFIED else 8)] * first.probes  # as in a charter that does not say
-    carried = float(np.mean(carried_by_each(graph, _NAME, says, first.iterations, step_bytes(2))))
-    if graph.n > _LARGEST:
-        return _Seen(first, carried, None, None)
-    once = audit(first.trace, who, prior, attacks=False)
-    together = audit_together([each.trace for each in results], who, prior, attacks=False) if len(results) > 1 else once
-    return _Seen(first, carried, once, together)
-
-
-def _summarise(method: Method, seen: list[_Seen], who: Adversary, repeats: int) -> Expectation:
-    corrupt = set(map(str, who.corrupt))
-    sent = [len(set(map(str, one.result.exposed)) - corrupt) for one in seen]
-    once = [one.once for one in seen if one.once is not None]
-    together = [one.together for one in seen if one.together is not None]
+def _expect_of(
+    method: Method, cases: Sequence[tuple[Problem, np.random.Generator]], who: Adversary, prior: Prior, repeats: int
+) -> Expectation:
+    """Simulate one method on cases, each a problem and what draws its z(0), and average what it costs and leaks."""
+    graph = cases[0][0].graph
+    firsts: list[Result] = []
+    once: list[Leakage] = []
+    together: list[Leakage] = []
+    for problem, z0 in cases:
+        same = deepcopy(z0)  # for every method
+        results = [solve(problem, method, rng=same, record="audit") for _ in range(repeats)]
+        firsts.append(results[0])
+        if graph.n <= _LARGEST:
+            traces = [result.trace for result in results]
+            once.append(audit(traces[0], who, prior, attacks=False))
+            together.append(audit_together(traces, who, prior, attacks=False) if repeats > 1 else once[-1])
+    asked = [_CELLS * (_PROVED if graph.n <= MOST_VERIFIED else 8)]  # by a probe, as in a charter that does not say
+    carried = [
+        float(np.mean(carried_by_each(graph, _NAME, asked * first.probes, first.iterations, step_bytes(2))))
+        for first in firsts
+    ]
+    sent = [len(set(map(str, first.exposed)) - set(map(str, who.corrupt))) for first in firsts]
+    rounds = [first.rounds for first in firsts]
     bits, floor, joint = (
         mean_or_none([getattr(leak, figure) for leak in leaks])
         for leaks, figure in ((once, "mean_bits"), (once, "mean_floor"), (together, "mean_bits"))
@@ -256,10 +249,10 @@ def _summarise(method: Method, seen: list[_Seen], who: Adversary, repeats: int) 
     return Expectation(
         method=method.name,
         c=float(np.asarray(method.c)) if isinstance(method, Consensus) and method.c is not None else None,
-        rounds=float(np.median([one.result.rounds for one in seen])),
-        most_rounds=float(np.quantile([one.result.rounds for one in seen], 0.9)),
+        rounds=float(np.median(rounds)),
+        most_rounds=float(np.quantile(rounds, 0.9)),
         exposed=float(np.mean(sent)) if exposed is None else exposed,
-        honest=seen[0].result.nodes - len(who.corrupt),
+        honest=graph.n - len(who.corrupt),
         bits=bits,
         bits_error=float(np.std([leak.mean_bits for leak in once], ddof=1) / len(once) ** 0.5) if once[1:] else None,
         floor=floor,
@@ -270,7 +263,7 @@ def _summarise(method: Method, seen: list[_Seen], who: Adversary, repeats: int) 
         joint_excess=None if joint is None or floor is None else joint - floor,
         joint_exposed=joint_exposed,
         joint_kind=weakest(together),
-        bytes_per_node=float(np.mean([one.carried for one in seen])),
+        bytes_per_node=float(np.mean(carried)),
     )
 
 

@@ -2,7 +2,7 @@
 
 | file     | what                                                                                    |
 |----------|-----------------------------------------------------------------------------------------|
-| choices  | what the paper leaves open, and what is chosen here                                     |
+| choices  | what the paper leaves open, what is chosen here, and the run that Figs. 1 and 2 show    |
 | runs     | experiments by the hundred, the same for any number of processes                        |
 | claims   | a sentence, what was measured for it, and whether that bears it out                     |
 | fig1     | the condition of Theorem 1 can be met                                                   |

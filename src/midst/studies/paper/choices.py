@@ -18,12 +18,13 @@ are the same ones at every point.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from midst.methods import Certified
-from midst.studies.paper.runs import Experiment, Run, StudySettings, measure_outcomes, perform
+from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure_outcomes, perform
+from midst.types import Array, Bools, Row
 
 NEAR = Experiment(n=5)  # Fig. 1: μ = 0 and σ² = 0.01 start near the median
 FAR = replace(NEAR, mu=-10.0, sigma=1.0)  # Fig. 2: starts far above it
@@ -31,6 +32,41 @@ FIFTEEN = Experiment(n=15)  # Figs. 3 and 4
 
 CLOSE = 1e-6  # to what an answer is proved
 CLOSER = 1e-12  # in a run that is drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The run of Fig. 1 or 2 that is shown, and what came of others.
+
+    Attributes:
+        values: s_i.
+        held: the values that went into the run: the same, or s_i + n_i.
+        x: x_i(t), shape (iterations, n).
+        inside: whether node i sent the value it held, likewise.
+        median: of the values held; of an even number the two middle values.
+        measured: the draw that is shown and many more, the paper's setting first.
+    """
+
+    values: Array
+    held: Array
+    x: Array
+    inside: Bools
+    median: tuple[float, ...]
+    measured: dict[Experiment, list[Outcome]]
+
+    @property
+    def error(self) -> Array:
+        """The error of the whole network, over t."""
+        return np.asarray(np.linalg.norm(self.x - self.x.clip(min(self.median), max(self.median)), axis=1))
+
+    def rows(self) -> list[Row]:
+        """A row an iteration."""
+        return [
+            {"iteration": t + 1}
+            | {f"x_{i + 1}": float(x) for i, x in enumerate(self.x[t])}
+            | {f"inside_{i + 1}": int(flag) for i, flag in enumerate(self.inside[t])}
+            for t in range(len(self.x))
+        ]
 
 
 def drawn_run(settings: StudySettings) -> int:
@@ -43,3 +79,12 @@ def drawn_run(settings: StudySettings) -> int:
 def perform_drawn(experiment: Experiment, settings: StudySettings) -> Run:
     """The run that is shown, recorded in full and run on until its error is too small to draw."""
     return perform(experiment, settings.seed, drawn_run(settings), stop=Certified(CLOSER), record="all")
+
+
+def measure_around(base: Experiment, others: tuple[Experiment, ...], settings: StudySettings) -> Shown:
+    """The run that is shown, and the paper's setting and its range on many draws."""
+    plan = settings.plan(base, others)
+    truth, problem, result = perform_drawn(next(iter(plan)), settings)
+    median = tuple(map(float, problem.answer))
+    measured = measure_outcomes(plan, settings, drawn_run(settings))
+    return Shown(truth.values, problem.values, result.trace.x, result.trace.inside, median, measured)

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from midst.errors import MissingExtra
+from midst.plots.picture import Picture
 from midst.plots.style import COLOURS, GREY, show_number
+from midst.studies.paper.choices import Shown
 from midst.studies.paper.claims import Interval
-from midst.types import Array, Bools
 
 try:
     from matplotlib.axes import Axes
@@ -28,12 +29,14 @@ except ImportError:
 
 __all__ = ["Axes", "Figure", "LogLocator"]  # what the figures need of matplotlib, behind one guard
 
+DASHED: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 3)), "linewidth": 1.1}  # of a line to compare with
+
 
 def panels(*titles: str, width: float = 5.4, height: float = 4.6, rows: int = 1) -> tuple[Figure, list[Axes]]:
     """Axes in rows, lettered from (a)."""
     columns = -(-len(titles) // rows)
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, wspace=0.04, hspace=0.06)
-    figure = Figure(figsize=(width * columns, height * rows), layout=layout)
+    figure = Picture(figsize=(width * columns, height * rows), layout=layout)
     every = list(figure.subplots(rows, columns).flat)
     row, over = every[: len(titles)], every[len(titles) :]
     for axes in over:
@@ -60,32 +63,30 @@ def legend_below(axes: Axes, columns: int = 3) -> None:
     )
 
 
-def draw_trajectories(
-    axes: Axes, x: Array, inside: Bools, median: tuple[float, ...], names: Sequence[str] = ()
-) -> None:
+def draw_trajectories(axes: Axes, shown: Shown, *, named: bool = True) -> None:
     """x_i over the iterations, a broad shade behind each stretch in which a node sends the value it holds.
 
     Args:
         axes: where.
-        x: shape (iterations, n).
-        inside: when a node sends the value it holds, likewise.
-        median: of what they hold, or the two middle values.
-        names: of the nodes, for a legend; none for an inset.
+        shown: the run.
+        named: whether there are labels and names for a legend; an inset has none.
     """
-    iteration = np.arange(1, len(x) + 1)
-    for i, colour in zip(range(x.shape[1]), cycle(COLOURS), strict=False):
-        plateau = np.where(inside[:, i], x[:, i], np.nan)
+    iteration = np.arange(1, len(shown.x) + 1)
+    for x, inside, colour in zip(shown.x.T, shown.inside.T, cycle(COLOURS), strict=False):
+        plateau = np.where(inside, x, np.nan)
         axes.plot(iteration, plateau, color=colour, linewidth=9, alpha=0.3, solid_capstyle="round", zorder=1)
-        axes.plot(iteration, x[:, i], color=colour, linewidth=1.3, zorder=3)
-    style: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 3)), "linewidth": 1.1}
-    for level in median:
-        axes.axhline(level, zorder=4, **style)
-    if names:
-        for name, colour in zip(names if len(names) <= 15 else (), cycle(COLOURS), strict=False):
+        axes.plot(iteration, x, color=colour, linewidth=1.3, zorder=3)
+    for level in shown.median:
+        axes.axhline(level, zorder=4, **DASHED)
+    if named:
+        few = zip(shown.values, shown.held, strict=True) if shown.held.size <= 15 else ()
+        for i, ((value, held), colour) in enumerate(zip(few, cycle(COLOURS), strict=False)):
+            offset = f", holds {show_number(held, '.3f')}" if held != value else ""
+            name = f"$s_{{{i + 1}}}$ = {show_number(value, '.3f')}{offset}"
             axes.plot([], [], color=colour, linewidth=1.3, label=name)
         axes.plot([], [], color=GREY, linewidth=9, alpha=0.3, label="while $i$ sends what it holds")
-        ends = dict.fromkeys(show_number(level, ".3f") for level in median)
-        axes.plot([], [], label=f"median {' to '.join(ends)}", **style)
+        ends = dict.fromkeys(show_number(level, ".3f") for level in shown.median)
+        axes.plot([], [], label=f"median {' to '.join(ends)}", **DASHED)
         axes.set(xlabel="iteration", ylabel="$x_i$")
 
 
@@ -93,6 +94,20 @@ def draw_interval(axes: Axes, at: float, interval: Interval, colour: str = "blac
     """A confidence interval as a bar with caps."""
     reach = [[max(0.0, interval.value - interval.low)], [max(0.0, interval.high - interval.value)]]
     axes.errorbar([at], [interval.value], yerr=reach, fmt="none", ecolor=colour, elinewidth=1.2, capsize=4, zorder=5)
+
+
+def draw_curve(axes: Axes, at: Sequence[float], intervals: Sequence[Interval], **style: Any) -> None:
+    """Draw measurements at several points: joined by a line, each with its interval."""
+    axes.plot(at, [each.value for each in intervals], **style)
+    for place, each in zip(at, intervals, strict=True):
+        draw_interval(axes, place, each, style["color"])
+
+
+def set_log_ticks(axes: Axes, numbers: Sequence[float]) -> None:
+    """Make the axis from left to right logarithmic, with ticks at these numbers."""
+    axes.set_xscale("log")
+    axes.set_xticks(numbers, [f"{number:g}" for number in numbers])
+    axes.minorticks_off()
 
 
 def draw_spread(axes: Axes, places: ArrayLike, draws: ArrayLike) -> None:

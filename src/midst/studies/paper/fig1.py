@@ -6,16 +6,16 @@ draws look like it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from midst.plots.style import BLUE, show_number
-from midst.studies.paper.choices import CLOSE, NEAR, drawn_run, perform_drawn
+from midst.plots.style import BLUE
+from midst.studies.paper.choices import CLOSE, NEAR, Shown, measure_around
 from midst.studies.paper.claims import Claim, exactly, is_everywhere, judge, over, share_of
 from midst.studies.paper.drawing import Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, StudySettings, measure_outcomes
-from midst.types import Array, Bools, Row
+from midst.studies.paper.runs import StudySettings
+from midst.types import Row
 
 RANGE = tuple(
     [replace(NEAR, c=c) for c in (0.3, 3.0, 10.0)]
@@ -24,40 +24,12 @@ RANGE = tuple(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
-    """The numbers of the figure.
-
-    Attributes:
-        values: s_i of the draw that is shown.
-        median: of them; of an even number the two middle values.
-        x: x_i(t), shape (iterations, n).
-        inside: whether node i sent s_i itself, likewise.
-        measured: the draw that is shown and many more, the paper's setting first.
-    """
-
-    values: Array
-    median: tuple[float, ...]
-    x: Array
-    inside: Bools
-    measured: dict[Experiment, list[Outcome]]
-
-    @property
-    def error(self) -> Array:
-        """Of the whole network, over t."""
-        return np.asarray(np.linalg.norm(self.x - self.x.clip(min(self.median), max(self.median)), axis=1))
-
-
-def run(settings: StudySettings) -> Data:
+def run(settings: StudySettings) -> Shown:
     """The draw that is shown, and many more."""
-    plan = settings.plan(NEAR, RANGE)
-    truth, _, result = perform_drawn(next(iter(plan)), settings)
-    trace = result.trace
-    measured = measure_outcomes(plan, settings, drawn_run(settings))
-    return Data(truth.values, tuple(map(float, truth.answer)), trace.x, trace.inside, measured)
+    return measure_around(NEAR, RANGE, settings)
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Shown) -> list[Claim]:
     """What the paper says of the figure, and what we add."""
     return [
         judge(
@@ -85,26 +57,23 @@ def claims(data: Data) -> list[Claim]:
     ]
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Shown) -> Figure:
     """The error of the network, and what every node sent."""
     figure, (left, right) = panels("error of the whole network", "what each node sent")
     left.semilogy(np.arange(1, len(data.x) + 1), data.error, color=BLUE, linewidth=1.5)
     left.axhline(CLOSE, color="black", linestyle=(0, (1, 2)), linewidth=1.1, label="where Figs. 3 and 4 stop")
     left.set(xlabel="iteration", ylabel=r"$\Vert x - s_{\mathrm{med}} \Vert_2$", xlim=(1, len(data.x)))
     legend_below(left)
-    names = [f"$s_{{{i + 1}}}$ = {show_number(value, '.3f')}" for i, value in enumerate(data.values)]
-    draw_trajectories(right, data.x, data.inside, data.median, names)
+    draw_trajectories(right, data)
     right.set(xscale="log", xlim=(1, len(data.x)))
     right.xaxis.set_major_formatter("{x:,.0f}")
     legend_below(right)
     return figure
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Shown) -> list[Row]:
     """X of the draw that is shown: a row an iteration."""
     return [
-        {"iteration": t + 1, "error": float(data.error[t])}
-        | {f"x_{i + 1}": float(x) for i, x in enumerate(data.x[t])}
-        | {f"inside_{i + 1}": int(flag) for i, flag in enumerate(data.inside[t])}
-        for t in range(len(data.x))
+        {"iteration": row["iteration"], "error": float(error)} | row
+        for row, error in zip(data.rows(), data.error, strict=True)
     ]

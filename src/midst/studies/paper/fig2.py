@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from midst.dp.mechanisms import Offset, information
-from midst.plots.style import COLOURS, GREY, show_number
-from midst.studies.paper.choices import CLOSE, FAR, drawn_run, perform_drawn
+from midst.plots.style import COLOURS, GREY
+from midst.studies.paper.choices import CLOSE, FAR, Shown, measure_around
 from midst.studies.paper.claims import Claim, is_everywhere, is_positive, judge, mean_of, mean_share_of, over, share_of
 from midst.studies.paper.drawing import Axes, Figure, draw_trajectories, legend_below, panels
-from midst.studies.paper.runs import Experiment, Outcome, Run, StudySettings, measure_outcomes
-from midst.types import Array, Bools, Row
+from midst.studies.paper.runs import StudySettings
+from midst.types import Array, Row
 
 BLURRED = replace(FAR, offset=0.1)  # the paper's N(0, 0.01)
 RANGE = tuple(
@@ -30,47 +30,21 @@ BLURS = (replace(FAR, offset=0.03), replace(FAR, offset=0.3), replace(BLURRED, n
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """One run of the draw that is shown.
-
-    Attributes:
-        held: the values that went into the run.
-        x: x_i(t), shape (iterations, n).
-        inside: whether node i sent the value it held, likewise.
-        median: of the values held; of an even number the two middle values.
-    """
-
-    held: Array
-    x: Array
-    inside: Bools
-    median: tuple[float, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class Data:
     """The numbers of the figure.
 
     Attributes:
-        values: s_i, the same in both runs.
-        plain: the run on them.
+        plain: the run on s_i.
         blurred: the run on s_i + n_i.
-        measured: the draw that is shown and many more, without an offset, the paper's setting first.
-        measured_blurred: the same with one.
     """
 
-    values: Array
     plain: Shown
     blurred: Shown
-    measured: dict[Experiment, list[Outcome]]
-    measured_blurred: dict[Experiment, list[Outcome]]
 
 
 def run(settings: StudySettings) -> Data:
     """The draw that is shown, without and with an offset, and many more."""
-    plans = (settings.plan(FAR, RANGE), settings.plan(BLURRED, BLURS))
-    plain, blurred = (perform_drawn(next(iter(plan)), settings) for plan in plans)
-    measured = (measure_outcomes(plan, settings, drawn_run(settings)) for plan in plans)
-    return Data(plain.truth.values, _shown(plain), _shown(blurred), *measured)
+    return Data(measure_around(FAR, RANGE, settings), measure_around(BLURRED, BLURS, settings))
 
 
 def claims(data: Data) -> list[Claim]:
@@ -79,40 +53,40 @@ def claims(data: Data) -> list[Claim]:
     return [
         judge(
             "“nodes holding values above the median … may encounter a plateau” (mean share of them that do).",
-            over(data.measured, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
+            over(data.plain.measured, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
             is_positive,
             place="Sec. IV-B, Fig. 2(a)",
         ),
         judge(
             "“privacy guarantees are only achievable for half of the nodes whose values lie below the median” "
             "(share of runs in which all others send their own value).",
-            over(data.measured, lambda found: share_of((found.exposed | (found.side < 0)).all(axis=1))),
+            over(data.plain.measured, lambda found: share_of((found.exposed | (found.side < 0)).all(axis=1))),
             is_everywhere,
             place="Sec. IV-B, Fig. 2(a)",
         ),
         judge(
             "“only half of the nodes satisfy the privacy condition” (mean share; it holds where that is at most half).",
-            over(data.measured, lambda found: mean_share_of(found.secure_share)),
+            over(data.plain.measured, lambda found: mean_share_of(found.secure_share)),
             lambda share: share.high <= 0.5,
             place="Sec. IV-B, Fig. 2(a)",
         ),
         judge(
             "“the plateau still exists, however, noise offsets are introduced in the private value” (mean share of the "
             f"nodes above the median on one, at s_i + n_i; it tells I(S; S+N) = {bits:.2f} bits of N(0, 1) data).",
-            over(data.measured_blurred, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
+            over(data.blurred.measured, lambda found: mean_share_of(1 - found.secure_share_on(+1))),
             is_positive,
             place="Sec. IV-B, Fig. 2(b)",
         ),
         judge(
             "“a reduction in accuracy” (mean distance of the answer from the true median; without an offset at most "
             "1e-6).",
-            over(data.measured_blurred, lambda found: mean_of(found.error)),
+            over(data.blurred.measured, lambda found: mean_of(found.error)),
             lambda distance: distance.low > CLOSE,
             place="Sec. IV-B, Fig. 2(b)",
         ),
         judge(
             "How many of the nodes below the median keep the condition (mean share of them).",
-            over(data.measured, lambda found: mean_share_of(found.secure_share_on(-1))),
+            over(data.plain.measured, lambda found: mean_share_of(found.secure_share_on(-1))),
         ),
     ]
 
@@ -121,18 +95,17 @@ def draw(data: Data) -> Figure:
     """What every node sent, without and with an offset; the plateaus enlarged."""
     figure, row = panels("without an offset", "with an offset N(0, 0.01) on every value", width=5.8, height=5.4)
     for axes, shown in zip(row, (data.plain, data.blurred), strict=True):
-        names = [_name(i, *pair) for i, pair in enumerate(zip(data.values, shown.held, strict=True))]
-        draw_trajectories(axes, shown.x, shown.inside, shown.median, names)
-        _draw_values(axes, data.values, label="$s_i$")
-        passing, heights = _passage(data.values, shown), np.append(data.values, shown.x[0])
+        draw_trajectories(axes, shown)
+        _draw_values(axes, shown.values, label="$s_i$")
+        passing, heights = _passage(shown), np.append(shown.values, shown.x[0])
         axes.set(xlim=(1, 3 * passing.stop), ylim=(heights.min() - 0.5, heights.max() + 0.5))
         legend_below(axes, columns=2)
         if not passing.start:  # nobody above the median was caught: nothing to enlarge
             continue
         enlarged = axes.inset_axes((0.47, 0.47, 0.52, 0.5))
-        draw_trajectories(enlarged, shown.x, shown.inside, shown.median)
-        _draw_values(enlarged, data.values)
-        above = data.values[data.values > shown.median[0]]
+        draw_trajectories(enlarged, shown, named=False)
+        _draw_values(enlarged, shown.values)
+        above = shown.values[shown.values > shown.median[0]]
         enlarged.set(xlim=(passing.start, passing.stop), ylim=(above.min() - 0.4, above.max() + 0.4))
         enlarged.tick_params(labelsize=7)
         axes.indicate_inset_zoom(enlarged, edgecolor=GREY)
@@ -141,29 +114,13 @@ def draw(data: Data) -> Figure:
 
 def rows(data: Data) -> list[Row]:
     """X of both runs: a row an iteration of each."""
-    return [
-        {"panel": panel, "iteration": t + 1}
-        | {f"x_{i + 1}": float(x) for i, x in enumerate(shown.x[t])}
-        | {f"inside_{i + 1}": int(flag) for i, flag in enumerate(shown.inside[t])}
-        for panel, shown in (("a", data.plain), ("b", data.blurred))
-        for t in range(len(shown.x))
-    ]
+    return [{"panel": name} | row for name, shown in (("a", data.plain), ("b", data.blurred)) for row in shown.rows()]
 
 
-def _shown(run: Run) -> Shown:
-    trace = run.result.trace
-    return Shown(run.problem.values, trace.x, trace.inside, tuple(map(float, run.problem.answer)))
-
-
-def _passage(values: Array, shown: Shown) -> range:
+def _passage(shown: Shown) -> range:
     """The iterations, counted from 1, in which the nodes come past the values above the median; from 0 if none does."""
-    t, _ = np.nonzero(shown.inside[:, values > shown.median[0]])
+    t, _ = np.nonzero(shown.inside[:, shown.values > shown.median[0]])
     return range(max(1, int(t.min()) - 2), int(t.max()) + 5) if t.size else range(len(shown.x) // 3)
-
-
-def _name(i: int, value: float, held: float) -> str:
-    offset = f", holds {show_number(held, '.3f')}" if held != value else ""
-    return f"$s_{{{i + 1}}}$ = {show_number(value, '.3f')}{offset}"
 
 
 def _draw_values(axes: Axes, values: Array, label: str | None = None) -> None:

@@ -28,10 +28,11 @@ from midst.studies.paper.drawing import (
     Figure,
     LogLocator,
     draw_ceiling,
-    draw_interval,
+    draw_curve,
     draw_spread,
     legend_below,
     panels,
+    set_log_ticks,
 )
 from midst.studies.paper.runs import Comparison, Outcome, StudySettings, compare, shares
 
@@ -66,7 +67,7 @@ def claims(data: Comparison) -> list[Claim]:
         judge(
             "“to balance efficiency and privacy” (how many times the iterations of c = 1 a proof takes at "
             f"c = {C[-1]:g}).",
-            over(data.measured, _price),
+            over(data.measured, lambda found: geometric_mean_of(found[C[-1]].iterations / found[1.0].iterations)),
             lambda ratio: ratio.low > 1,
             place="Sec. IV-D",
         ),
@@ -83,10 +84,7 @@ def draw(data: Comparison) -> Figure:
     for (experiment, (shown, *_)), colour, marker in zip(data.measured.items(), _DRAWN, MARKERS, strict=False):
         name = experiment.apart_from(data.base) or experiment.kind
         style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
-        means = [mean_share_of(row) for row in shares(shown)]
-        left.plot(C, [share.value for share in means], **style)
-        for c, share in zip(C, means, strict=True):
-            draw_interval(left, c, share, colour)
+        draw_curve(left, C, [mean_share_of(row) for row in shares(shown)], **style)
         iterations = [outcome.iterations for outcome in shown.values()]
         low, middle, high = np.quantile(iterations, [0.25, 0.5, 0.75], axis=1)
         right.fill_between(C, low, high, color=colour, alpha=0.15, linewidth=0)
@@ -98,9 +96,8 @@ def draw(data: Comparison) -> Figure:
     right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     right.yaxis.set_major_formatter("{x:,.0f}")
     for axes in (left, right):
-        axes.set(xlabel="c", xscale="log")
-        axes.set_xticks(C, [f"{c:g}" for c in C])
-        axes.minorticks_off()
+        axes.set_xlabel("c")
+        set_log_ticks(axes, C)
         legend_below(axes, columns=2)
     return figure
 
@@ -113,8 +110,3 @@ def _slope(outcomes: dict[float, Outcome]) -> Interval:
     decades = np.log10(C) - np.log10(C).mean()
     steepest = np.abs(decades).sum() / 2 / (decades @ decades)  # from nobody secure to everybody, halfway
     return mean_of(decades @ shares(outcomes) / (decades @ decades), within=(-steepest, steepest))
-
-
-def _price(outcomes: dict[float, Outcome]) -> Interval:
-    """How many times the iterations of c = 1 the largest c takes, run by run; a geometric mean."""
-    return geometric_mean_of(outcomes[C[-1]].iterations / outcomes[1.0].iterations)

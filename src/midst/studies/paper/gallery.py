@@ -8,49 +8,31 @@ Rules:
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 from textwrap import fill
-from typing import Any, BinaryIO, Protocol
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from midst.errors import InputError
-from midst.files import check_writable, write_whole
+from midst.files import check_writable, write_bytes
+from midst.frames import as_csv
 from midst.methods import After
-from midst.plots.picture import journal_fonts
 from midst.plots.style import GREY, show_number
 from midst.studies.paper import beyond, fig1, fig2, fig3, fig4
 from midst.studies.paper.choices import FAR, FIFTEEN, NEAR
 from midst.studies.paper.claims import Case, Claim
 from midst.studies.paper.drawing import Figure
 from midst.studies.paper.runs import StudySettings, perform
-from midst.types import Row
 
 CLAIMS = "claims.json"
 
 
-class Chapter(Protocol):
-    """A module that makes a figure."""
-
-    def run(self, settings: StudySettings) -> Any:
-        """The numbers."""
-
-    def claims(self, data: Any) -> list[Claim]:
-        """What they say."""
-
-    def draw(self, data: Any) -> Figure:
-        """The picture."""
-
-    def rows(self, data: Any) -> list[Row]:
-        """The table."""
-
-
-FIGURES: dict[str, Chapter] = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig4, "beyond": beyond}
+FIGURES: dict[str, ModuleType] = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig4, "beyond": beyond}
 
 BASES = {"fig1": NEAR, "fig2": FAR, "fig3": FIFTEEN, "fig4": FIFTEEN}
 
@@ -92,7 +74,7 @@ def make(name: str, settings: StudySettings) -> Plate:
     picture = figure.draw(data)
     picture.supxlabel(fill(caption, int(13 * picture.get_figwidth())), fontsize=8, color=GREY)
     files = {f"{name}.{kind}": _picture(picture, kind) for kind in ("png", "pdf")}
-    files[f"{name}.csv"] = _table(figure.rows(data)).encode()
+    files[f"{name}.csv"] = as_csv(figure.rows(data), "\r\n").encode()
     files[f"{name}.claims.txt"] = f"{caption}\n\n{tabulate(claims)}".encode()
     return Plate(name, settings, claims, files)
 
@@ -146,7 +128,7 @@ def publish(plate: Plate, folder: Path) -> None:
     claims = json.dumps(ordered, indent=1, ensure_ascii=False).encode()
     folder.mkdir(exist_ok=True)
     for name, content in (plate.files | {CLAIMS: claims}).items():
-        write_whole(folder / name, partial(_write, content), mode=0o644)
+        write_bytes(folder / name, content)
 
 
 def tabulate(claims: list[Claim]) -> str:
@@ -182,28 +164,14 @@ def show_measured(found: Case) -> tuple[str, str, str, str, str]:
     return verdict, value, interval, " ± ".join(spread), held
 
 
-def _write(content: bytes, file: BinaryIO) -> None:
-    file.write(content)
-
-
 def _line(what: str, found: Case) -> str:
     verdict, value, interval, *draws = show_measured(found)
-    return (
-        f"| {' | '.join([what, value, interval, verdict.replace('no', '**no**'), *(draws if found.draws else ())])} |"
-    )
+    columns = [what, value, interval, verdict.replace("no", "**no**"), *(draws if found.draws else ())]
+    return f"| {' | '.join(columns)} |"
 
 
 def _picture(figure: Figure, kind: str) -> bytes:
     buffer = BytesIO()
     undated = {"CreationDate": None} if kind == "pdf" else {}  # the same numbers give the same file
-    with journal_fonts():
-        figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
-    return buffer.getvalue()
-
-
-def _table(rows: list[Row]) -> str:
-    buffer = StringIO(newline="")
-    writer = csv.DictWriter(buffer, fieldnames=list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
+    figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
     return buffer.getvalue()

@@ -15,14 +15,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
-from typing import Any, NamedTuple, TypeVar
+from operator import call
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from midst import graphs
 from midst.dp.mechanisms import Offset, privatise
 from midst.engines.ensemble import NEVER, solve_ensemble
-from midst.errors import InputError
 from midst.graphs import Graph
 from midst.methods import Certified, Consensus, Exact, Method, Paper, Stop
 from midst.objectives import Quantile
@@ -31,11 +31,9 @@ from midst.problems import Problem
 from midst.recorder import Record
 from midst.result import Result
 from midst.solving import solve
-from midst.system import streams
+from midst.system import Streams, streams
 from midst.types import Array, Bools, Ints, Row
 from midst.workers import TaskProgress, run_in_parallel
-
-Seen = TypeVar("Seen", bound=tuple[Any, ...])
 
 CERTIFIED = Certified()  # to 1e-6 of the scale, which is 1
 _LETTERS = {"theta": "θ", "mu": "μ", "sigma": "σ", "offset": "offset σ"}
@@ -63,9 +61,7 @@ class StudySettings:
 
     def __post_init__(self) -> None:
         for name, least in (("runs", 2), ("seed", 0), ("workers", 1), ("draws", 2)):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise InputError(f"{name} must be a whole number of at least {least}")
+            whole_number(name, getattr(self, name), least)
 
     @property
     def runs_in_range(self) -> int:
@@ -130,6 +126,10 @@ class Experiment:
             return Paper(self.c, self.mu, self.sigma, stop=stop)
         return Consensus(self.c, self.theta, self.mu, self.sigma, stop=stop)
 
+    def blur(self, truth: Problem, noise: np.random.Generator) -> Problem:
+        """The problem that a run solves: the truth, or the same with a new offset on every value."""
+        return privatise(truth, Offset(self.offset), noise) if self.offset else truth
+
     @property
     def redrawn(self) -> str:
         """What is another one in another draw, for people; empty if nothing is."""
@@ -193,26 +193,11 @@ class Outcome(NamedTuple):
         return np.asarray((first[..., None] > t).mean(axis=-2))
 
 
-class Drawn(NamedTuple):
-    """What is random, in the runs of a draw.
+def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -> tuple[Problem, Streams]:
+    """The problem of draw number k, and the streams of its runs, which take from these one after the other.
 
-    Attributes:
-        truth: the problem with the values as they are: the same in all.
-        noise: what their offsets are drawn from, one run after the other.
-        z0: what their z(0) are drawn from, likewise.
+    `perform` says what the arguments are.
     """
-
-    truth: Problem
-    noise: np.random.Generator
-    z0: np.random.Generator
-
-    def problem(self, experiment: Experiment) -> Problem:
-        """What the next run solves: the truth, or the same with an offset on every value."""
-        return privatise(self.truth, Offset(experiment.offset), self.noise) if experiment.offset else self.truth
-
-
-def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -> Drawn:
-    """What the runs of draw number k begin with; `perform` says what the arguments are."""
     drawn = streams(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))))
     values = drawn.values.standard_normal(experiment.n) if experiment.values is None else np.array(experiment.values)
     if copies is not None:
@@ -220,7 +205,7 @@ def draw(experiment: Experiment, seed: int, k: int, copies: int | None = None) -
     shape: dict[str, Any] = {"radius": experiment.radius} if experiment.graph == "rgg" else {}
     make = experiment.own_graph or partial(graphs.make, experiment.graph, **shape)
     graph = make if isinstance(make, Graph) else make(experiment.n, rng=drawn.graph)
-    return Drawn(Problem(graph, values, objective=Quantile(0.5, "any")), drawn.values, drawn.z0)
+    return Problem(graph, values, objective=Quantile(0.5, "any")), drawn
 
 
 def perform(
@@ -242,9 +227,9 @@ def perform(
         stop: of the iteration; it runs until its answer is certified unless told otherwise.
         record: what to keep of it.
     """
-    drawn = draw(experiment, seed, k, copies)
-    problem = drawn.problem(experiment)
-    return Run(drawn.truth, problem, solve(problem, experiment.method(stop), rng=drawn.z0, record=record))
+    truth, drawn = draw(experiment, seed, k, copies)
+    problem = experiment.blur(truth, drawn.values)
+    return Run(truth, problem, solve(problem, experiment.method(stop), rng=drawn.z0, record=record))
 
 
 def measure_outcomes(
@@ -255,29 +240,25 @@ def measure_outcomes(
     Of each a list: the draw that is shown; then all of them from the first on, unless nothing is redrawn.
     """
     numbers = (shown, *range(settings.draws if any(each.redrawn for each in plan) else 0))
-    tasks = [(each, settings.seed, numbers, runs) for each, runs in plan.items()]
-    found = run_in_parallel(_outcomes, tasks, settings.workers, settings.progress)
-    return dict(zip(plan, found, strict=True))
+    tasks = [partial(_outcomes, each, settings.seed, numbers, runs) for each, runs in plan.items()]
+    return dict(zip(plan, run_in_parallel(call, tasks, settings.workers, settings.progress), strict=True))
 
 
-def _outcomes(task: tuple[Experiment, int, tuple[int, ...], int]) -> list[Outcome]:
-    experiment, seed, numbers, runs = task
-    drawn = [draw(experiment, seed, k) for k in numbers]
-    problems = [each.problem(experiment) for each in drawn for _ in range(runs)]
-    rngs = [each.z0 for each in drawn for _ in range(runs)]  # each run takes the next children of its draw's
+def _outcomes(experiment: Experiment, seed: int, numbers: tuple[int, ...], runs: int) -> list[Outcome]:
+    draws = [draw(experiment, seed, k) for k in numbers]
+    problems = [experiment.blur(truth, drawn.values) for truth, drawn in draws for _ in range(runs)]
+    rngs = [drawn.z0 for _, drawn in draws for _ in range(runs)]  # each run takes the next children of its draw's
     result = solve_ensemble(problems, experiment.method(), rng=rngs, bounds=False, workers=1)
-    parts = (slice(k, k + runs) for k in range(0, len(problems), runs))
-    return [
-        _outcome(each.truth, result.first_inside[part], result.iterations[part], result.x[part])
-        for each, part in zip(drawn, parts, strict=True)
-    ]
-
-
-def _outcome(truth: Problem, first_inside: Ints, iterations: Ints, x: Array) -> Outcome:
-    low, high = truth.answer
-    side = np.sign(np.sign(truth.values - low) + np.sign(truth.values - high)).astype(np.int64)
-    error = np.abs(x - x.clip(low, high)).max(axis=1)
-    return Outcome(first_inside, np.broadcast_to(side, x.shape), iterations, error)
+    outcomes = []
+    for k, (truth, _) in enumerate(draws):
+        part, (low, high) = slice(k * runs, (k + 1) * runs), truth.answer
+        side = np.sign(np.sign(truth.values - low) + np.sign(truth.values - high)).astype(np.int64)
+        x = result.x[part]
+        error = np.abs(x - x.clip(low, high)).max(axis=1)
+        outcomes.append(
+            Outcome(result.first_inside[part], np.broadcast_to(side, x.shape), result.iterations[part], error)
+        )
+    return outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,35 +303,25 @@ def shares(outcomes: Mapping[Any, Outcome]) -> Array:
 
 def compare(name: str, levels: Collection[Any], plan: Mapping[Experiment, int], settings: StudySettings) -> Comparison:
     """Each experiment at every level of one of its fields."""
-    keys = {(each, level): replace(each, **{name: level}) for each in plan for level in levels}
-    found = measure_outcomes({key: plan[each] for (each, _), key in keys.items()}, settings)
-    draws = range(min(map(len, found.values())))
-    return Comparison(
-        {each: [{level: found[keys[each, level]][k] for level in levels} for k in draws] for each in plan}, name
-    )
+    at = {each: [replace(each, **{name: level}) for level in levels] for each in plan}
+    found = measure_outcomes({one: plan[each] for each, several in at.items() for one in several}, settings)
+    draws = {each: zip(*(found[one] for one in several), strict=True) for each, several in at.items()}
+    return Comparison({each: [dict(zip(levels, draw, strict=True)) for draw in draws[each]] for each in plan}, name)
 
 
 def measure(
-    observe: Callable[[Experiment, int, int], Seen], plan: Mapping[Experiment, int], settings: StudySettings
-) -> dict[Experiment, Seen]:
+    observe: Callable[[Experiment, int, int], dict[str, Array]],
+    plan: Mapping[Experiment, int],
+    settings: StudySettings,
+) -> dict[Experiment, dict[str, Array]]:
     """Each experiment so many times: of each what was observed, an axis of runs put before every array.
 
     Args:
-        observe: a function of a module, of the experiment, the seed and k; it gives a named tuple of arrays.
+        observe: a function of a module, of the experiment, the seed and k; it gives arrays by name.
         plan: how many runs of which experiment.
         settings: seed, workers and progress.
     """
-    tasks = [(observe, experiment, settings.seed, k) for experiment, runs in plan.items() for k in range(runs)]
-    seen = iter(run_in_parallel(_call, tasks, settings.workers, settings.progress))
-    return {experiment: _stack([next(seen) for _ in range(runs)]) for experiment, runs in plan.items()}
-
-
-def _call(task: tuple[Callable[[Experiment, int, int], Seen], Experiment, int, int]) -> Seen:
-    observe, experiment, seed, k = task
-    return observe(experiment, seed, k)
-
-
-def _stack(seen: list[Seen]) -> Seen:
-    kind: Any = type(seen[0])
-    stacked: Seen = kind(*map(np.stack, zip(*seen, strict=True)))
-    return stacked
+    tasks = [partial(observe, each, settings.seed, k) for each, runs in plan.items() for k in range(runs)]
+    found = iter(run_in_parallel(call, tasks, settings.workers, settings.progress))
+    seen = {experiment: [next(found) for _ in range(runs)] for experiment, runs in plan.items()}
+    return {each: {name: np.stack([one[name] for one in runs]) for name in runs[0]} for each, runs in seen.items()}

@@ -10,8 +10,8 @@
 Run k of cell j draws everything from child (j, k) of the seed, so the numbers do not depend on who computes them.
 """
 
-from midst.studies.sweep.folder import run_sweep
-from midst.studies.sweep.outcome import CellSummary, Sweep, load_sweep
+from midst.studies.sweep.folder import load_sweep, run_sweep
+from midst.studies.sweep.outcome import CellSummary, Sweep
 from midst.studies.sweep.spec import GridPoint, Spec, read_spec
 
 __all__ = ["CellSummary", "GridPoint", "Spec", "Sweep", "load_sweep", "read_spec", "run_sweep"]

@@ -17,21 +17,24 @@ import hashlib
 import io
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from midst._version import __version__
-from midst.errors import InputError
-from midst.files import write_whole
+from midst.errors import InputError, whole_number
+from midst.files import write_bytes, write_whole
+from midst.frames import as_csv
 from midst.progress import watch_tasks
 from midst.studies.sweep.cells import Task, compute
-from midst.studies.sweep.outcome import RUNS, Sweep, count_certified
-from midst.studies.sweep.spec import Spec, check_memory, described
-from midst.types import Row
+from midst.studies.sweep.outcome import PARQUET, RUNS, Sweep
+from midst.studies.sweep.spec import WORDS, Spec, check_memory
 from midst.workers import TaskProgress, on_cluster, run_as_done
 
+MANIFEST = "manifest.json"
 FORMAT = 1
 
 
@@ -59,27 +62,71 @@ def run_sweep(
         InputError: the folder holds something else, the sweep would not fit into memory, or the cluster is not there.
         MissingExtra: what `cluster` needs is not installed.
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InputError("workers must be a whole number of at least 1")
+    whole_number("workers", workers)
     check_memory(spec, at_once=min(workers, len(spec.cells)))
-    folder = Path(out)
-    done = _done(folder, spec, resume)
+    folder, manifest = Path(out), _describe(spec)
+    done = _done(folder, manifest, resume)
     machine = nullcontext(partial(run_as_done, workers=workers)) if cluster is None else on_cluster(cluster)
     with machine as run, watch_tasks(progress, "sweep", "cells") as told:
-        _begin(folder, spec)
+        if not (folder / MANIFEST).exists():
+            (folder / "cells").mkdir(parents=True, exist_ok=True)
+            write_bytes(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
         left = [Task(cell, spec.runs, spec.seed, spec.options) for cell in spec.cells if cell.number not in done]
         for count, (number, rows) in enumerate(run(compute, left), start=len(done) + 1):
-            _write(_cell_file(folder, number), _csv(rows))
+            write_bytes(_cell_file(folder, number), as_csv(rows).encode())
             if told is not None:
                 told(count, len(spec.cells))
-    table = "".join(_read_cell(folder, cell.number, header=cell.number == 0) for cell in spec.cells)
-    _write(folder / RUNS, table)
-    tables = (RUNS, *_write_parquet(folder, table))
-    cells = len(spec.cells)
-    return Sweep(folder, cells, len(left), cells * spec.runs, count_certified(folder), tables)
+    first, *others = (_cell_file(folder, number).read_bytes() for number in range(len(spec.cells)))
+    table = first + b"".join(cell.partition(b"\n")[2] for cell in others)
+    write_bytes(folder / RUNS, table)
+    _write_parquet(folder, table)
+    return replace(load_sweep(folder), computed=len(left))
 
 
-def _done(folder: Path, spec: Spec, resume: bool) -> set[int]:
+def load_sweep(folder: str | Path) -> Sweep:
+    """A sweep that was done before.
+
+    Raises:
+        InputError: there is none in that folder, or it was not finished.
+    """
+    folder = Path(folder)
+    manifest = _read_manifest(folder)
+    if manifest is None:
+        raise InputError(f"{folder} holds no sweep; give the folder that midst sweep wrote")
+    if not (folder / RUNS).exists():
+        raise InputError(f"the sweep in {folder} was not finished; midst sweep goes on with it, with --resume")
+    with (folder / RUNS).open(encoding="utf-8", newline="") as file:
+        certified = sum(row["certified"] == "True" for row in csv.DictReader(file))
+    tables = tuple(name for name in (RUNS, PARQUET) if (folder / name).exists())
+    cells = len(manifest["cells"])
+    return Sweep(folder, cells, 0, cells * manifest["runs"], certified, tables)
+
+
+def _describe(spec: Spec) -> dict[str, Any]:
+    """The manifest of a sweep; its digest tells one sweep from another."""
+    cells = [
+        {name: value for name, value in vars(cell).items() if name not in ("kind", "options")} | {"graph": cell.graph}
+        for cell in spec.cells
+    ]
+    meant = {"runs": spec.runs, "seed": spec.seed, "options": spec.options, "cells": cells}
+    return {
+        "format": "midst-sweep",
+        "format_version": FORMAT,
+        "digest": hashlib.sha256(json.dumps(meant, sort_keys=True).encode()).hexdigest(),
+        "versions": {"midst": __version__, "numpy": np.__version__},
+    } | meant
+
+
+def _read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest in a folder; None where that holds no sweep."""
+    try:
+        found: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return found if found["format"] == "midst-sweep" and found.keys() >= {"runs", "cells"} else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _done(folder: Path, manifest: dict[str, Any], resume: bool) -> set[int]:
     """The cells that need not be computed."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder")
@@ -89,75 +136,30 @@ def _done(folder: Path, spec: Spec, resume: bool) -> set[int]:
         return set()
     if not any(folder.iterdir()):
         return set()
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        known = manifest["format"] == "midst-sweep"
-    except (OSError, ValueError, KeyError, TypeError):
-        known = False
-    if not known:
+    known = _read_manifest(folder)
+    if known is None:
         raise InputError(f"{folder} is not empty and holds no sweep; give another folder")
-    if manifest.get("format_version") != FORMAT or manifest.get("digest") != _digest(spec):
+    if known.get("format_version") != FORMAT or known.get("digest") != manifest["digest"]:
         raise InputError(f"{folder} holds another sweep; give another folder, or the spec it was begun with")
     if not resume:
         raise InputError(f"{folder} holds this sweep already; add --resume to go on with it")
-    return {cell.number for cell in spec.cells if _cell_file(folder, cell.number).exists()}
-
-
-def _begin(folder: Path, spec: Spec) -> None:
-    if (folder / "manifest.json").exists():
-        return
-    (folder / "cells").mkdir(parents=True, exist_ok=True)
-    manifest = {
-        "format": "midst-sweep",
-        "format_version": FORMAT,
-        "digest": _digest(spec),
-        "versions": {"midst": __version__, "numpy": np.__version__},
-        "runs": spec.runs,
-        "seed": spec.seed,
-        "options": spec.options,
-        "cells": list(described(spec)),
-    }
-    _write(folder / "manifest.json", json.dumps(manifest, indent=1, ensure_ascii=False))
-
-
-def _digest(spec: Spec) -> str:
-    """What tells one sweep from another."""
-    meant = {"runs": spec.runs, "seed": spec.seed, "options": spec.options, "cells": list(described(spec))}
-    return hashlib.sha256(json.dumps(meant, sort_keys=True).encode()).hexdigest()
+    return {number for number in range(len(manifest["cells"])) if _cell_file(folder, number).exists()}
 
 
 def _cell_file(folder: Path, number: int) -> Path:
     return folder / "cells" / f"{number:06d}.csv"
 
 
-def _read_cell(folder: Path, number: int, header: bool) -> str:
-    text = _cell_file(folder, number).read_text(encoding="utf-8")
-    return text if header else text.partition("\n")[2]
-
-
-def _csv(rows: list[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _write_parquet(folder: Path, table: str) -> list[str]:
+def _write_parquet(folder: Path, table: bytes) -> None:
     """The same table as Parquet, where pyarrow is installed."""
     try:
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError:
-        return []
-    words = dict.fromkeys(("graph", "method", "objective", "prior", "adversary"), pyarrow.string())
+        return
+    words = dict.fromkeys(WORDS, pyarrow.string())
     numbers = dict.fromkeys(("c", "theta", "mu", "sigma", "error", "bits"), pyarrow.float64())
     whole = dict.fromkeys(("arity", "certain"), pyarrow.int64())
     options = pyarrow.csv.ConvertOptions(column_types=words | numbers | whole)
-    columns = pyarrow.csv.read_csv(io.BytesIO(table.encode()), convert_options=options)
-    write_whole(folder / "runs.parquet", lambda file: pyarrow.parquet.write_table(columns, file), mode=0o644)
-    return ["runs.parquet"]
-
-
-def _write(path: Path, text: str) -> None:
-    write_whole(path, lambda file: file.write(text.encode()), mode=0o644)
+    columns = pyarrow.csv.read_csv(io.BytesIO(table), convert_options=options)
+    write_whole(folder / PARQUET, lambda file: pyarrow.parquet.write_table(columns, file), mode=0o644)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from midst.errors import InputError
 from midst.frames import read_frame
+from midst.studies.sweep.spec import DEFAULTS, WORDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,14 +24,9 @@ if TYPE_CHECKING:
 
 SweepPanel = Literal["rounds", "exposed", "bits"]
 
-RUNS = "runs.csv"
-SETTINGS = ("graph", "n", "method", "arity", "c", "theta", "mu", "sigma", "objective", "prior", "adversary")
+RUNS, PARQUET = "runs.csv", "runs.parquet"
 _OF_ITERATION, _OF_SEARCH = ("c", "theta", "mu", "sigma"), ("arity",)
-_WORDS = ("graph", "method", "objective", "prior", "adversary")
-_TYPES = dict.fromkeys(_WORDS, "str") | {
-    "arity": "Int64",
-    "certain": "Int64",
-}
+_TYPES = dict.fromkeys(WORDS, "str") | {"arity": "Int64", "certain": "Int64"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +67,7 @@ class CellSummary:
         told = {name: value for name, value in self.settings.items() if name != left_out}
         if told.get("adversary") == "none":
             told["adversary"] = "nobody listens"
-        return ", ".join(value if name in _WORDS else f"{name} {value}" for name, value in told.items()) or "all runs"
+        return ", ".join(value if name in WORDS else f"{name} {value}" for name, value in told.items()) or "all runs"
 
 
 @dataclass(frozen=True)
@@ -102,7 +96,7 @@ class Sweep:
         with (self.folder / RUNS).open(encoding="utf-8", newline="") as file:
             cells = [list(rows) for _, rows in groupby(csv.DictReader(file), key=lambda row: row["cell"])]
         firsts = [rows[0] for rows in cells]
-        varying = [name for name in SETTINGS if len({row[name] for row in firsts if _has_use(row, name)}) > 1]
+        varying = [name for name in DEFAULTS if len({row[name] for row in firsts if _has_use(row, name)}) > 1]
         return tuple(_summarise(rows, varying) for rows in cells)
 
     def to_pandas(self) -> DataFrame:
@@ -145,30 +139,6 @@ class Sweep:
         from midst.plots.sweeps import draw_sweep
 
         return draw_sweep(self.summary, ax=ax, of=of, width=width)
-
-
-def load_sweep(folder: str | Path) -> Sweep:
-    """A sweep that was done before.
-
-    Raises:
-        InputError: there is none in that folder, or it was not finished.
-    """
-    folder = Path(folder)
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        cells, runs = len(manifest["cells"]), int(manifest["runs"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{folder} holds no sweep; give the folder that midst sweep wrote") from None
-    if not (folder / RUNS).exists():
-        raise InputError(f"the sweep in {folder} was not finished; midst sweep goes on with it, with --resume")
-    tables = tuple(name for name in (RUNS, "runs.parquet") if (folder / name).exists())
-    return Sweep(folder, cells, 0, cells * runs, count_certified(folder), tables)
-
-
-def count_certified(folder: Path) -> int:
-    """How many of all runs ended with a proof."""
-    with (folder / RUNS).open(encoding="utf-8", newline="") as file:
-        return sum(row["certified"] == "True" for row in csv.DictReader(file))
 
 
 def _summarise(rows: Sequence[Mapping[str, str]], varying: Sequence[str]) -> CellSummary:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import itertools
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from midst import graphs
-from midst.errors import InputError, closest
+from midst.errors import InputError, closest, whole_number
 from midst.graphs.generators import expected_edges
 from midst.graphs.graph import physical_memory, show_bytes
 from midst.methods import METHODS, Consensus, Method, MethodName, Paper, Search, StopName, make_stop, rules_of
@@ -45,7 +45,7 @@ from midst.problems import Problem
 from midst.system import settle
 
 _RUN = ("stop", "tolerance", "limit", "iterations")
-_DEFAULTS = {
+DEFAULTS = {
     "graph": "rgg",
     "n": 15,
     "method": "consensus",
@@ -58,6 +58,8 @@ _DEFAULTS = {
     "prior": "normal:0,1",
     "adversary": "none",
 }
+WORDS = ("graph", "method", "objective", "prior", "adversary")  # the settings that are words by themselves
+_UNUSED = {"search": ("c", "theta", "mu", "sigma"), "paper": ("arity", "theta"), "consensus": ("arity",)}
 _BYTES_AN_EDGE = 200  # at the peak of building a graph and starting a run, both directions together
 _BYTES_A_NODE = 300
 _BYTES_A_ROW = 300  # of the table
@@ -105,9 +107,9 @@ class GridPoint:
         return " ".join([self.kind, *(f"{name}={value}" for name, value in self.options)])
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """Those of its method."""
-        return {name: getattr(self, name) for name in ("method", "arity", "c", "theta", "mu", "sigma")}
+    def settings(self) -> dict[str, Any]:
+        """Everything that was set, as the table has it."""
+        return {name: getattr(self, name) for name in DEFAULTS}
 
     def make_method(self, problem: Problem, options: Mapping[str, Any]) -> Method:
         """How its runs find their answers.
@@ -147,6 +149,11 @@ class GridPoint:
     def edges(self) -> float:
         """About how many edges its graph has in memory, which is estimated from them."""
         return expected_edges(self.kind, self.n, **dict(self.options))
+
+    @property
+    def memory(self) -> float:
+        """About how many bytes a run takes."""
+        return self.edges * _BYTES_AN_EDGE + self.n * _BYTES_A_NODE
 
 
 @dataclass(frozen=True)
@@ -188,13 +195,16 @@ def parse_spec(given: Mapping[str, Any]) -> Spec:
         InputError: a key is unknown, a list is empty, or a cell could not start.
     """
     _refuse_unknown(given, ("runs", "seed", "grid", *_RUN), "")
-    runs, seed = _whole("runs", given.get("runs", 100), 1), _whole("seed", given.get("seed", 1), 0)
+    runs, seed = whole_number("runs", given.get("runs", 100)), whole_number("seed", given.get("seed", 1), 0)
     grid = given.get("grid")
     if not isinstance(grid, dict) or not grid:
         raise InputError("the grid is empty; add a table [grid] with graph, n, c, …")
-    _refuse_unknown(grid, tuple(_DEFAULTS), "grid.")
-    axes = [_axis(name, grid.get(name, default)) for name, default in _DEFAULTS.items()]
-    every = [_cell(*values) for values in itertools.product(*axes)]
+    _refuse_unknown(grid, tuple(DEFAULTS), "grid.")
+    axes = {name: axis if isinstance(axis, list) else [axis] for name, axis in (DEFAULTS | grid).items()}
+    for name, axis in axes.items():
+        if not axis:
+            raise InputError(f"grid.{name} is an empty list: no cells; give at least one value")
+    every = [_cell(**dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
     different = {repr(cell): cell for cell in every}.values()
     cells = tuple(replace(cell, number=number) for number, cell in enumerate(different))
     spec = Spec(runs, seed, {name: given[name] for name in _RUN if name in given}, cells)
@@ -216,9 +226,8 @@ def check_memory(spec: Spec, at_once: int, available: float | None = None) -> No
         InputError: with the estimate.
     """
     available = available or physical_memory()
-    table = len(spec.cells) * spec.runs * _BYTES_A_ROW
-    largest = max(spec.cells, key=memory)
-    needed = table + at_once * memory(largest)
+    largest = max(spec.cells, key=lambda cell: cell.memory)
+    needed = len(spec.cells) * spec.runs * _BYTES_A_ROW + at_once * largest.memory
     if needed > _SHARE * available:
         what = f"{len(spec.cells):,} cells of {spec.runs:,} runs, {at_once} at once, the largest {largest.graph}"
         size = f"{largest.n:,} nodes and about {largest.edges:.2g} edges in memory"
@@ -228,56 +237,30 @@ def check_memory(spec: Spec, at_once: int, available: float | None = None) -> No
         )
 
 
-def memory(cell: GridPoint) -> float:
-    """About how many bytes a run of a cell takes."""
-    return cell.edges * _BYTES_AN_EDGE + cell.n * _BYTES_A_NODE
-
-
-def _axis(name: str, given: Any) -> list[Any]:
-    values = given if isinstance(given, list) else [given]
-    if not values:
-        raise InputError(f"grid.{name} is an empty list: no cells; give at least one value")
-    return values
-
-
-def _cell(
-    graph: Any, n: Any, method: Any, arity: Any, c: Any, theta: Any, mu: Any, sigma: Any, *names: Any
-) -> GridPoint:
+def _cell(graph: Any, **given: Any) -> GridPoint:
     """A cell without its number; what its method has no use for is left out."""
-    objective, prior, adversary = names
+    method, objective = given["method"], given["objective"]
     if method not in METHODS:
         near = closest(str(method), METHODS)
         raise InputError(f"grid.method must be search, in which nobody is exposed, consensus or paper{near}")
-    described = {"kind": graph} if isinstance(graph, str) else graph
-    if not isinstance(described, dict) or not isinstance(described.get("kind"), str):
+    options = {"kind": graph} if isinstance(graph, str) else dict(graph) if isinstance(graph, dict) else {}
+    kind = options.pop("kind", None)
+    if not isinstance(kind, str):
         raise InputError('grid.graph must be kinds such as "ring", or tables such as {kind = "rgg", radius = 0.4}')
-    options = tuple(sorted((name, value) for name, value in described.items() if name != "kind"))
-    if {"n", "rng"} & dict(options).keys():
+    if {"n", "rng"} & options.keys():
         raise InputError("grid.graph: n and seed are keys of their own")
-    for name, value in (("c", c), ("theta", theta), ("mu", mu), ("sigma", sigma)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+    for name in ("c", "theta", "mu", "sigma"):
+        if given[name] is not None and not _is_number(given[name]):
             raise InputError(f"grid.{name} must be numbers")
-    if objective not in (*LEVELS, "mean") and (isinstance(objective, bool) or not isinstance(objective, int | float)):
+    if objective not in (*LEVELS, "mean") and not _is_number(objective):
         near = closest(objective, (*LEVELS, "mean"))
         raise InputError(f"grid.objective must be {', '.join(LEVELS)}, mean, or a number for a quantile{near}")
-    if not isinstance(prior, str) or not isinstance(adversary, str):
+    if not isinstance(given["prior"], str) or not isinstance(given["adversary"], str):
         raise InputError("grid.prior and grid.adversary must be words, as for midst audit")
-    searches = method == "search"
-    return GridPoint(
-        number=0,
-        kind=described["kind"],
-        options=options,
-        n=_whole("grid.n", n, 2),
-        method=method,
-        arity=_whole("grid.arity", arity, 1) if searches else None,
-        c=None if searches else c,
-        theta=theta if method == "consensus" else None,
-        mu=None if searches else mu,
-        sigma=None if searches else sigma,
-        objective=objective,
-        prior=prior,
-        adversary=adversary,
-    )
+    whole_number("grid.n", given["n"], 2)
+    if method == "search":
+        whole_number("grid.arity", given["arity"])
+    return GridPoint(0, kind, tuple(sorted(options.items())), **given | dict.fromkeys(_UNUSED[method]))
 
 
 def _try(cell: GridPoint, options: Mapping[str, Any]) -> None:
@@ -306,11 +289,11 @@ def _try(cell: GridPoint, options: Mapping[str, Any]) -> None:
 
 def _check_options(options: Mapping[str, Any]) -> None:
     for name in ("limit", "iterations"):
-        _whole(name, options.get(name, 1), 1)
+        whole_number(name, options.get(name, 1))
     if options.get("stop", "exact") not in ("exact", "certified"):
         raise InputError("stop must be 'exact' or 'certified'")
     tolerance = options.get("tolerance", 1.0)
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < math.inf:
+    if not _is_number(tolerance) or not 0 < tolerance < math.inf:
         raise InputError("tolerance must be a positive number")
 
 
@@ -320,15 +303,5 @@ def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str
             raise InputError(f"unknown key {where}{name}; the keys are {', '.join(known)}{closest(name, known)}")
 
 
-def _whole(name: str, number: Any, least: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise InputError(f"{name} must be a whole number of at least {least}")
-    return number
-
-
-def described(spec: Spec) -> Iterator[dict[str, Any]]:
-    """The cells as plain values, for the manifest."""
-    for cell in spec.cells:
-        yield {name: value for name, value in vars(cell).items() if name not in ("kind", "options")} | {
-            "graph": cell.graph
-        }
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
