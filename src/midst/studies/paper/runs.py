@@ -23,6 +23,7 @@ import numpy as np
 from midst import graphs
 from midst.dp.mechanisms import Offset, privatise
 from midst.engines.ensemble import NEVER, solve_ensemble
+from midst.errors import whole_number
 from midst.graphs import Graph
 from midst.methods import Certified, Consensus, Exact, Method, Paper, Stop
 from midst.objectives import Quantile
