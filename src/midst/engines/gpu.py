@@ -112,8 +112,17 @@ def run(batch: Batch, device: Any, limit: int, stop: Stop) -> tuple[DeviceState,
         lists = None
         if not (complete and isinstance(batch.start, Sums)):
             lists = _list_neighbours(graphs[:1] if shared else graphs, len(terms.s), device)
-        state, stopped = _finish(there, lists, jnp.int32(limit - 1), stop=type(stop), complete=complete)
+        every = _every(stop, batch)
+        state, stopped = _finish(there, lists, jnp.int32(limit - 1), stop=type(stop), complete=complete, every=every)
         return state, np.asarray(stopped)
+
+
+def _every(stop: Stop, batch: Batch) -> int:
+    """How many iterations lie between two looks at where the runs stand; each look waits for the device."""
+    if not isinstance(stop, Exact):
+        return LOOK
+    sampled = np.unique(batch.diameter) + 1
+    return int(sampled[0]) if len(sampled) == 1 else 1
 
 
 def _once(part: Array) -> Array:
@@ -157,8 +166,10 @@ def _draw(start: ToDraw, lists: Any) -> tuple[Any, Any]:
     return S, R
 
 
-@partial(jax.jit, static_argnames=("stop", "complete"))
-def _finish(batch: Batch, lists: Any, final: Any, *, stop: type[Stop], complete: bool) -> tuple[DeviceState, Any]:
+@partial(jax.jit, static_argnames=("stop", "complete", "every"))
+def _finish(
+    batch: Batch, lists: Any, final: Any, *, stop: type[Stop], complete: bool, every: int
+) -> tuple[DeviceState, Any]:
     """See `run`; `final` is the iteration beyond which no run goes."""
     start: Any = batch.start
     S, R = (start.S, start.R) if isinstance(start, Sums) else _draw(start, lists)
@@ -167,10 +178,12 @@ def _finish(batch: Batch, lists: Any, final: Any, *, stop: type[Stop], complete:
     def sum_neighbours(x: Any) -> Any:
         if complete:
             return x.sum(axis=0) - x
-        rows = x.reshape(lists.shape[1], -1)
-        nothing, unroll = jnp.zeros_like(rows), min(_UNROLLED, len(lists))
-        padded = jnp.concatenate([rows, nothing[:1]])
-        return lax.scan(lambda a, near: (a + padded[near], None), nothing, lists, unroll=unroll)[0].reshape(x.shape)
+        rows, unroll = x.reshape(lists.shape[1], -1), min(_UNROLLED, len(lists))
+
+        def add(a: Any, near: Any) -> tuple[Any, None]:
+            return a + rows.at[near].get(mode="fill", fill_value=0.0), None
+
+        return lax.scan(add, jnp.zeros_like(rows), lists, unroll=unroll)[0].reshape(x.shape)
 
     def arrive(t: Any, S: Any, R: Any, before: DeviceState) -> DeviceState:
         """Iteration t, from its sums and what was gathered before it."""
@@ -178,23 +191,28 @@ def _finish(batch: Batch, lists: Any, final: Any, *, stop: type[Stop], complete:
         first = jnp.where((branch == 0) & (before.first_inside == NEVER), t, before.first_inside)
         lower = jnp.where(branch < 0, jnp.maximum(before.lower, x), before.lower)
         upper = jnp.where(branch > 0, jnp.minimum(before.upper, x), before.upper)
-        return DeviceState(S, R, x, first, lower, upper, *_find_end(t, x, before, batch, stop))
+        return DeviceState(S, R, x, first, lower, upper, *before[-3:])
+
+    def step(_: Any, now: tuple[Any, DeviceState]) -> tuple[Any, DeviceState]:
+        t, state = now
+        sums = next_sums(state.S, state.R, state.x, sum_neighbours(state.x), terms.cd, batch.c, batch.theta)
+        after, left = arrive(t + 1, *sums, state), t < jnp.minimum(state.last, final)
+        return t + 1, DeviceState(*(jnp.where(left, new, old) for new, old in zip(after, state, strict=True)))
+
+    def look(now: tuple[Any, DeviceState]) -> tuple[Any, DeviceState]:
+        t, state = now
+        return t, DeviceState(*state[:-3], *_find_end(t, state.x, state, batch, stop))
 
     def go_on(now: tuple[Any, DeviceState]) -> Any:
         t, state = now
         return (t < final) & (t < state.last).any()
 
-    def step(now: tuple[Any, DeviceState]) -> tuple[Any, DeviceState]:
-        t, state = now
-        sums = next_sums(state.S, state.R, state.x, sum_neighbours(state.x), terms.cd, batch.c, batch.theta)
-        after, left = arrive(t + 1, *sums, state), t < state.last
-        return t + 1, DeviceState(*(jnp.where(left, new, old) for new, old in zip(after, state, strict=True)))
-
     never, nothing = jnp.full(S.shape, NEVER, jnp.int32), jnp.zeros(runs)
     bounds = jnp.full(S.shape, -jnp.inf), jnp.full(S.shape, jnp.inf)
     blank = DeviceState(S, R, S, never, *bounds, jnp.full(runs, _NOT_YET), nothing, nothing)
     begun = jnp.int32(0), arrive(jnp.int32(0), S, R, blank)
-    state: DeviceState = lax.while_loop(go_on, step, begun)[1]
+    begun = look(lax.fori_loop(0, every - 1, step, begun) if stop is Exact else begun)
+    state: DeviceState = lax.while_loop(go_on, lambda now: look(lax.fori_loop(0, every, step, now)), begun)[1]
     return state._replace(last=jnp.minimum(state.last, final)), state.last <= final
 
 
