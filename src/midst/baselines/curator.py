@@ -22,12 +22,7 @@ _CHANGED = 2  # one value is another: one is taken away, and one is added
 
 
 def run_curator(problem: Problem, grid: PublicGrid, epsilon: float) -> Outcome:
-    """The median as a curator tells it.
-
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        epsilon: what the answer keeps to.
+    """The median as a curator tells it, to keep to ε.
 
     Raises:
         MissingExtra: OpenDP is not installed.

@@ -38,12 +38,7 @@ class PublicGrid:
         return np.asarray(-np.log2(self.mass[self._places(values)]))
 
     def bits_between(self, low: Array, high: Array) -> tuple[Array, Bools]:
-        """What is learnt of values of which only bounds are told, and whether these leave but one point.
-
-        Args:
-            low: each value lies above this.
-            high: and below this.
-        """
+        """What is learnt of values that lie above `low` and below `high`, and whether that leaves but one point."""
         first = np.searchsorted(self.points, low, side="right")
         last = np.searchsorted(self.points, high, side="left")  # one past it
         below = np.concatenate([[0.0], np.cumsum(self.mass)])
@@ -66,14 +61,7 @@ class PublicGrid:
 
 
 def make_grid(prior: Prior, low: float, high: float, resolution: float) -> PublicGrid:
-    """The grid of a resolution between public bounds, with the prior cut to them.
-
-    Args:
-        prior: of a value.
-        low: the lower bound.
-        high: the upper.
-        resolution: how far points lie apart.
-    """
+    """The grid of a resolution between public bounds, with the prior cut to them."""
     first, last = math.ceil(low / resolution - 1e-9), math.floor(high / resolution + 1e-9)
     numbers = np.arange(first, last + 1)
     ends = np.concatenate([[low], (numbers[:-1] + 0.5) * resolution, [high]])

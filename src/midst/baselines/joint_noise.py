@@ -34,13 +34,7 @@ _TINY = 1e-300
 
 
 def run_joint_noise(problem: Problem, grid: PublicGrid, promise: JointNoise, rng: np.random.Generator) -> Outcome:
-    """The median by a search with noise, one threshold a probe.
-
-    Args:
-        problem: whose values, with public bounds and a resolution.
-        grid: of the values.
-        promise: what the noise keeps to.
-        rng: where it comes from.
+    """The median by a search with noise, one threshold a probe; the problem has public bounds and a resolution.
 
     Raises:
         InputError: there are too few values for so much noise.
@@ -63,11 +57,7 @@ def run_joint_noise(problem: Problem, grid: PublicGrid, promise: JointNoise, rng
 def likelihood_of_totals(grid: PublicGrid, n: int, totals: Mapping[float, Sequence[int]], variance: float) -> Array:
     """How likely the totals are for each point that one of n values can be; up to a factor.
 
-    Args:
-        grid: of the values.
-        n: how many values there are.
-        totals: by threshold: what was told of how many values lie at or below it.
-        variance: of the noise on each.
+    Totals are by threshold: what was told of how many values lie at or below it, each with noise of this variance.
     """
     thresholds = sorted(totals)
     cell = np.searchsorted(np.array(thresholds) + grid.resolution / 2, grid.points)  # how many thresholds lie below

@@ -35,12 +35,7 @@ def _sketches() -> Any:
 
 
 def run_kll(problem: Problem, grid: PublicGrid, k: int = K) -> Outcome:
-    """The median of a merged sketch.
-
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        k: of the sketch: the more, the longer and the more exact.
+    """The median of a merged sketch: the larger its k, the longer and the more exact.
 
     Raises:
         MissingExtra: datasketches is not installed.

@@ -31,12 +31,7 @@ def _digests() -> Any:
 
 
 def run_tdigest(problem: Problem, grid: PublicGrid, centroids: int = CENTROIDS) -> Outcome:
-    """The median of a merged digest.
-
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        centroids: at most, in a digest: the more, the longer and the more exact.
+    """The median of a merged digest: the more centroids it may have, the longer and the more exact.
 
     Raises:
         MissingExtra: fastdigest is not installed.

@@ -15,11 +15,7 @@ KINDS = (".npz", ".safetensors")
 
 
 def read_arrays(path: Path, *, alone: bool = False) -> dict[str, Leaf]:
-    """The arrays of a file, by name.
-
-    Args:
-        path: the file.
-        alone: refuse one that others may read or write.
+    """The arrays of a file, by name; with `alone` one that others may read or write is refused.
 
     Raises:
         InputError: there is no such file, or it is of another kind.

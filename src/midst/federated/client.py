@@ -101,6 +101,7 @@ class Client:
         self.charter = charter if isinstance(charter, Charter) else read_charter(Path(charter))
         if self.charter.layout is None:
             raise InputError("the charter is about numbers; one about arrays is needed: midst charter new --arrays")
+        self._layout = self.charter.layout
         identity = key if isinstance(key, Identity) else load_identity(Path(key))
         number = check_identity(self.charter, name, identity)
         if prior is not None:
@@ -167,7 +168,7 @@ class Client:
             Aborted: the session has ended without it, and says because of whom.
             TimeoutError: it is not over yet.
         """
-        arrays = self._fit(update)
+        arrays = fit(flatten(update, self.name), self._layout, self.name, "the charter")
         wanted = self.rounds_done if round is None else round
         if wanted == self.rounds_done - 1 and round is not None:
             return self._result(update, self._last())
@@ -200,8 +201,7 @@ class Client:
         """
         if not self.rounds_done:
             raise InputError("no round is over yet; take part in one")
-        assert self.charter.layout is not None
-        return dict(zip((one.name for one in self.charter.layout.arrays), self._last().arrays, strict=True))
+        return dict(zip((one.name for one in self._layout.arrays), self._last().arrays, strict=True))
 
     def close(self) -> None:
         """Leave, to come back: neighbours are told, and wait; after the last round, stay as long as they need it."""
@@ -223,11 +223,6 @@ class Client:
         return f"<Client {self.name}: {self.rounds_done} of {self.charter.aggregates} rounds are over>"
 
     # Parts
-
-    def _fit(self, update: Update) -> list[Leaf]:
-        layout = self.charter.layout
-        assert layout is not None
-        return fit(flatten(update, self.name), layout, self.name, "the charter")
 
     def _offer(self, arrays: list[Leaf]) -> None:
         """Hand the update to the network's thread, and wait until it has it, or has another one for this round."""
@@ -258,8 +253,7 @@ class Client:
             return self._finished
         assert self._over is not None
         assert self._over.update is not None
-        assert self.charter.layout is not None
-        arrays = self.charter.layout.from_bytes(self._over.update)
+        arrays = self._layout.from_bytes(self._over.update)
         return Finished(self.charter.aggregates - 1, arrays, self._over.probes, self._over.digest)
 
     def _result(self, update: Update, over: Finished) -> Round:
@@ -293,21 +287,18 @@ class Client:
                 self._changed.notify_all()
 
     def _watch_totals(self, k: int, search: VectorSearch, totals: Numbers) -> None:
-        layout, goal, prior = self.charter.layout, self.charter.vector_goal, self._prior
-        assert layout is not None
-        assert prior is not None
+        assert self._prior is not None
         if k not in self._counts:
-            chunk = layout.chunks[k]
-            self._counts[k] = LeakageCount(prior, layout.formats[chunk.segment], goal, chunk.stop - chunk.start)
+            chunk, goal = self._layout.chunks[k], self.charter.vector_goal
+            of = self._layout.formats[chunk.segment]
+            self._counts[k] = LeakageCount(self._prior, of, goal, chunk.stop - chunk.start)
         self._counts[k].see(search, totals)
 
     def _add_up(self, over: Finished) -> VectorLeakage | None:
         """What a round gave away; nothing is said of one that another process began."""
-        layout = self.charter.layout
-        assert layout is not None
+        layout, found = self._layout, []
         if len(self._counts) < len(layout.chunks):
             return None
-        found = []
         for k, chunk in enumerate(layout.chunks):
             answer: Any = layout.formats[chunk.segment].offsets(layout.gather(over.arrays, chunk))
             found.append(self._counts[k].result(answer))

@@ -119,10 +119,7 @@ class NoisySearchState:
         return (Cells(0, (self.rules.bracket[0], *sorted(thresholds))),)
 
     def fold(self, totals: Sequence[int]) -> NoisySearchState:
-        """Where the search stands once the question's totals are known; whatever they are, it goes on.
-
-        Args:
-            totals: one a cell, modulo 2^64.
+        """Where the search stands once the totals, one a cell, are known; whatever they are, it goes on.
 
         Raises:
             Impossible: not as many totals as were asked for.

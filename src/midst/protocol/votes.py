@@ -22,7 +22,6 @@ Rules:
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -49,7 +48,7 @@ from midst.protocol.commitments import (
     prove_one_of,
     subtract,
 )
-from midst.protocol.hashes import hash_parts
+from midst.protocol.hashes import hash_parts, secret_blocks
 from midst.protocol.search import Cells, ClippedSum, KeySum, OwnValues, Question, contribution
 
 CellPlace = tuple[int, int, int]  # coordinate, and the ends of a bracket or cell
@@ -154,13 +153,7 @@ class Claims:
 
 
 def read_claims(question: Question, values: int, committed: Committed, points: Iterable[Point]) -> Claims:
-    """What commitments say, and what is to be proved of them.
-
-    Args:
-        question: what was asked.
-        values: how many the participant has.
-        committed: what it has committed to before.
-        points: what it commits to now.
+    """What the points say to which somebody with so many values commits now, and what is to be proved of them.
 
     Raises:
         Invalid: the cells of a bracket do not add up to what it has committed to before.
@@ -249,18 +242,7 @@ def make_vote(
     context: bytes,
     signer: int,
 ) -> OwnVote:
-    """One's own answer, with its proofs.
-
-    Args:
-        question: what is asked.
-        values: one's own; none of who weighs nothing.
-        committed: what one has committed to before.
-        opened: and by which blindings.
-        seed: what randomness derives from.
-        digest: of the charter.
-        context: of the step.
-        signer: one's own number.
-    """
+    """One's own answer, with its proofs, after one has committed to `committed` by the blindings `opened`."""
     draw = randomness(seed, context, contribution(question, values, 1))
     count = len(values.keys[0])
     points: list[Point] = []
@@ -312,12 +294,8 @@ def _whole(digits: Sequence[int], worth: Sequence[int]) -> int:
 
 def randomness(seed: bytes, context: bytes, answers: Sequence[int]) -> Draw:
     """Scalars that follow from a secret, and from what they are for."""
-    numbers = (each.to_bytes(max(16, -(-each.bit_length() // 8)), "big") for each in answers)
-    purpose = hash_parts(_RANDOM_LABEL, context, *numbers)
-    counter = iter(range(2**32))
-    return lambda: (
-        int.from_bytes(hmac.digest(seed, purpose + next(counter).to_bytes(4, "big"), "sha512"), "big") % ORDER
-    )
+    blocks = secret_blocks(seed, _RANDOM_LABEL, context, answers)
+    return lambda: int.from_bytes(next(blocks), "big") % ORDER
 
 
 # Masks modulo L
@@ -357,12 +335,7 @@ def commit_to_masks(masks: Mapping[int, Sequence[Blinded]]) -> bytes:
 
 
 def open_totals(weighted: Sequence[Sequence[Point]], masked: Sequence[Sequence[Blinded]]) -> tuple[int, ...] | None:
-    """The totals of everybody's numbers; None where one does not open what was committed to.
-
-    Args:
-        weighted: everybody's commitments, times what they count, one of each number.
-        masked: everybody's masked numbers and blindings.
-    """
+    """The totals of everybody's numbers; None where one does not open the commitments, each times what it counts."""
     totals = []
     for points, pairs in zip(zip(*weighted, strict=True), zip(*masked, strict=True), strict=True):
         number, blinding = (sum(each) % ORDER for each in zip(*pairs, strict=True))

@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -162,6 +163,19 @@ def find_dtype(name: str) -> np.dtype[Any]:
 def word_of(bits: int) -> np.dtype[Any]:
     """The smallest unsigned type with so many bits."""
     return np.dtype(next(f"uint{size}" for size in (8, 16, 32, 64) if bits <= size))
+
+
+def little(bits: int) -> np.dtype[Any]:
+    """The same as it is on the wire."""
+    return word_of(bits).newbyteorder("<")
+
+
+def split_bytes(raw: bytes | memoryview, kinds: Iterable[tuple[np.dtype[Any], int]]) -> Iterator[NDArray[Any]]:
+    """The arrays of these types and sizes that lie in bytes, one after the other."""
+    place = 0
+    for kind, size in kinds:
+        yield np.frombuffer(raw, kind, size, place)
+        place += size * kind.itemsize
 
 
 def _finfo(kind: np.dtype[Any]) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from midst.protocol.vectors.formats import Words, word_of
+from midst.protocol.vectors.formats import Words, little, split_bytes, word_of
 from midst.protocol.vectors.search import Numbers, Part, Question
 
 _PERSON = b"midst lanes v1"
@@ -32,12 +32,9 @@ def pack(numbers: Numbers, question: Question) -> bytes:
 
 
 def unpack(data: bytes | memoryview, question: Question) -> Numbers:
-    """And back; `data` has as many bytes as the question's numbers take."""
-    found, place = [], 0
-    for part in question:
-        found.append(_unpack(np.frombuffer(data, np.uint8, _bytes(part), place), part))
-        place += _bytes(part)
-    return found
+    """Inverse of `pack`; `data` has as many bytes as the question's numbers take."""
+    sizes = ((np.dtype(np.uint8), _bytes(part)) for part in question)
+    return list(map(_unpack, split_bytes(data, sizes), question))
 
 
 def add(numbers: Numbers, more: Numbers) -> None:
@@ -55,15 +52,7 @@ def cut(numbers: Numbers, question: Question) -> Numbers:
 
 
 def hide(numbers: Numbers, number: int, keys: Mapping[int, bytes], context: bytes, question: Question) -> Numbers:
-    """One participant's answers, behind its masks with all the others.
-
-    Args:
-        numbers: its answers.
-        number: its own.
-        keys: of its pairs, by the other's number.
-        context: of the step.
-        question: what is asked.
-    """
+    """One participant's answers, behind its masks with all the others; `keys` are by the other's number."""
     hidden = [each.copy() for each in numbers]
     for other, key in keys.items():
         for each, mask in zip(hidden, _stream(key, context, question), strict=True):
@@ -76,17 +65,17 @@ def hide(numbers: Numbers, number: int, keys: Mapping[int, bytes], context: byte
 
 def _stream(key: bytes, context: bytes, question: Question) -> Numbers:
     """The numbers of a pair for a step, the same at both ends."""
+    kinds = [(little(part.bits), part.size) for part in question]
+    once = hashlib.blake2b(context, key=key, person=_PERSON, digest_size=32).digest()
+    stream = key_stream(once, sum(size * word.itemsize for word, size in kinds))
+    return [each.astype(each.dtype.newbyteorder("="), copy=False) for each in split_bytes(stream, kinds)]
+
+
+def key_stream(key: bytes, count: int) -> bytes:
+    """So many bytes of AES-256 in counter mode, under a key that is used once."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    words = [word_of(part.bits) for part in question]
-    sizes = [part.size * word.itemsize for part, word in zip(question, words, strict=True)]
-    once = hashlib.blake2b(context, key=key, person=_PERSON, digest_size=32).digest()
-    stream = Cipher(algorithms.AES(once), modes.CTR(bytes(16))).encryptor().update(bytes(sum(sizes)))
-    found, place = [], 0
-    for part, word, size in zip(question, words, sizes, strict=True):
-        found.append(np.frombuffer(stream, word.newbyteorder("<"), part.size, place).astype(word, copy=False))
-        place += size
-    return found
+    return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(count))
 
 
 def _bytes(part: Part) -> int:

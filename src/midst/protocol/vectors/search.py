@@ -105,15 +105,7 @@ class Bracket:
     """
 
     def __init__(self, coordinates: int, bits: int, goal: Goal, rank: int, *, keep: bool) -> None:
-        """Nothing is known.
-
-        Args:
-            coordinates: how many.
-            bits: of an offset.
-            goal: what is agreed on.
-            rank: of what is looked for.
-            keep: whether it is enough to tell the values up to the rank from the others.
-        """
+        """Nothing is known; with `keep` it is enough to tell the values up to the rank from the others."""
         word, small = word_of(bits), word_of(goal.count_bits)
         self._goal, self._bits, self._keep = goal, bits, keep
         self.lanes: Lanes = np.arange(coordinates)
@@ -137,12 +129,7 @@ class Bracket:
         return tuple(part for part in parts if part.size) or None
 
     def answers(self, own: Words, weight: int) -> Numbers:
-        """What one client answers.
-
-        Args:
-            own: its offsets, of all coordinates.
-            weight: its own.
-        """
+        """What one client answers, of whose offsets of all coordinates `own` are."""
         mine = own if len(self.lanes) == len(own) else own[self.lanes]
         if self.counted.all():
             return [self._counts(mine, self.prefix, weight)]
@@ -224,14 +211,7 @@ class VectorSearch:
     """
 
     def __init__(self, coordinates: int, bits: int, most: int, goal: Goal) -> None:
-        """Ready to ask.
-
-        Args:
-            coordinates: how many.
-            bits: of an offset.
-            most: the largest offset.
-            goal: what is to be found.
-        """
+        """Ready to ask about so many coordinates, of offsets of so many bits and none above `most`."""
         self._count, self._bits, self._most, self._goal = coordinates, bits, most, goal
         self._cuts: list[Bracket] = []  # what brackets have found
         self._wanted = _brackets(goal)
@@ -250,7 +230,8 @@ class VectorSearch:
     def answers(self, own: Words, weight: int = 1) -> Numbers:
         """What one client answers; `own` are its offsets of these coordinates."""
         if self.bracket is not None:
-            return self.bracket.answers(self._distances(own) if self._is_around else own, weight)
+            asked = distances(own, self._cuts[0].found, self._bits) if self._is_around else own
+            return self.bracket.answers(asked, weight)
         kept = own if self._goal.trim == 0 else np.where(self._is_kept(own), own, own.dtype.type(0))
         return [kept.astype(word_of(self._sum_bits)) * word_of(self._sum_bits).type(weight)]
 
@@ -293,32 +274,36 @@ class VectorSearch:
         """Whether it is asked by how far a value is from the median, which is known."""
         return self._goal.statistic == "mean around median" and bool(self._cuts)
 
-    def _distances(self, own: Words) -> Words:
-        """Twice how far offsets are from the median's, less 1 where they are below it: all different, and in order."""
-        word = word_of(self._bits + 1)
-        own, median = own.astype(word), self._cuts[0].found.astype(word)
-        below = own < median
-        return np.asarray((np.where(below, median - own, own - median) << word.type(1)) - below)
-
     def _is_kept(self, own: Words) -> Bools:
         """Which of one's offsets the mean is taken over; with ties at a cut, whether they are kept or not."""
+        low, high = self._cuts
         if self._goal.statistic == "trimmed mean":
-            low, high = self._cuts
             return np.asarray(((own > low.found) | ((own == low.found) & (low.tied > 0))) & (own <= high.found))
-        return np.asarray(self._distances(own) <= self._cuts[1].found)
+        return np.asarray(distances(own, low.found, self._bits) <= high.found)
 
     def _without_ties(self, total: Words) -> Words:
         """The sum of what is kept: less what was tied at a cut, and is not."""
         if self._goal.trim == 0:
             return total
+        low, high = self._cuts
+        over = high.over.astype(np.uint64)
         if self._goal.statistic == "trimmed mean":
-            low, high = self._cuts
-            taken = low.found * low.tied.astype(np.uint64) + high.found * high.over.astype(np.uint64)
-            return np.asarray(total - taken)
-        median, cut = self._cuts[0].found.astype(np.uint64), self._cuts[1]
-        far = cut.found.astype(np.uint64)
-        at = np.where(far % 2, median - (far + 1) // 2, median + far // 2)
-        return np.asarray(total - at * cut.over.astype(np.uint64))
+            return np.asarray(total - (low.found * low.tied.astype(np.uint64) + high.found * over))
+        return np.asarray(total - at_distance(high.found.astype(np.uint64), low.found) * over)
+
+
+def distances(offsets: Words, median: Words, bits: int) -> Words:
+    """Twice how far offsets are from the median's, less 1 where they are below it: all different, and in order."""
+    word = word_of(bits + 1)
+    offsets, median = offsets.astype(word), median.astype(word)
+    below = offsets < median
+    return np.asarray((np.where(below, median - offsets, offsets - median) << word.type(1)) - below)
+
+
+def at_distance(far: Words, median: Words) -> Words:
+    """Inverse of `distances`."""
+    one, median = far.dtype.type(1), median.astype(far.dtype)
+    return np.asarray(np.where(far & one, median - ((far + one) >> one), median + (far >> one)))
 
 
 def _brackets(goal: Goal) -> list[tuple[int, bool]]:
