@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from midst.privacy.priors import Prior
-from midst.types import Array, Bools, Ints
+from midst.types import Array, Bools
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +35,8 @@ class PublicGrid:
 
     def bits_of_values(self, values: Array) -> Array:
         """What is learnt of values that are told: −log2 of the mass of each."""
-        return np.asarray(-np.log2(self.mass[self._places(values)]))
+        places = np.rint((values - self.points[0]) / self.resolution).astype(np.int64)
+        return np.asarray(-np.log2(self.mass[places]))
 
     def bits_between(self, low: Array, high: Array) -> tuple[Array, Bools]:
         """What is learnt of values that lie above `low` and below `high`, and whether that leaves but one point."""
@@ -55,9 +56,6 @@ class PublicGrid:
         posterior = joint / joint.sum()
         held = posterior > 0
         return max(float(np.sum(posterior[held] * np.log2(posterior[held] / self.mass[held]))), 0.0)
-
-    def _places(self, values: Array) -> Ints:
-        return np.asarray(np.rint((values - self.points[0]) / self.resolution), np.int64)
 
 
 def make_grid(prior: Prior, low: float, high: float, resolution: float) -> PublicGrid:

@@ -26,10 +26,10 @@ from midst.engines.searching import search_with_noise
 from midst.net.sizes import sent_in_search
 from midst.problems import Problem
 from midst.protocol.noise import JointNoise, skellam
+from midst.protocol.noisy_search import signed
 from midst.solving import noisy_rules_of
 from midst.types import Array, Ints
 
-_HALF, _WHOLE = 1 << 63, 1 << 64  # totals are told modulo the latter
 _TINY = 1e-300
 
 
@@ -47,7 +47,7 @@ def run_joint_noise(problem: Problem, grid: PublicGrid, promise: JointNoise, rng
     for step in steps:
         (cells,) = step.question
         for edge, total in zip(cells.edges[1:], step.totals, strict=True):
-            totals.setdefault(problem.keys.value(edge), []).append((total + _HALF) % _WHOLE - _HALF)
+            totals.setdefault(problem.keys.value(edge), []).append(signed(total))
     rounds = (len(steps) + 2) * problem.graph.diameter()
     carried = sent_in_search(problem.graph, [len(step.totals) for step in steps])
     bits = grid.bits(likelihood_of_totals(grid, problem.graph.n, totals, float(rules.added)))

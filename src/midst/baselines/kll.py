@@ -19,7 +19,7 @@ from midst.algorithms import Message
 from midst.baselines.grid import PublicGrid
 from midst.baselines.outcome import Outcome, Stopwatch
 from midst.baselines.tree import Gather, Upward, gather
-from midst.errors import MissingExtra
+from midst.errors import load_extra
 from midst.problems import Problem
 from midst.types import Array, Bools
 
@@ -27,11 +27,7 @@ K = 200  # of the sketch: an error of 1.3% of the ranks
 
 
 def _sketches() -> Any:
-    try:
-        import datasketches
-    except ImportError:
-        raise MissingExtra("datasketches", "compare") from None
-    return datasketches.kll_doubles_sketch
+    return load_extra("datasketches", "compare").kll_doubles_sketch
 
 
 def run_kll(problem: Problem, grid: PublicGrid, k: int = K) -> Outcome:

@@ -73,7 +73,7 @@ def add_up(answers: Sequence[Numbers], question: Question) -> Numbers:
 
 def search_sorted(offsets: Words, bits: int, most: int, goal: Goal) -> Found:
     """The same as `drive` by putting offsets in order, where all clients weigh one."""
-    the_sum: Question = (Part(offsets.shape[1], whole_bytes((most * goal.total).bit_length())),)
+    the_sum: Question = (Part(offsets.shape[1], goal.sum_bits(most)),)
     if goal.statistic == "mean" or (goal.statistic != "quantile" and goal.trim == 0):
         return Found(_sum(offsets), [the_sum])
     rows = sort_rows(offsets)

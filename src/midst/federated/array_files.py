@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from midst.errors import InputError, MissingExtra
+from midst.errors import InputError, load_extra
 from midst.federated.updates import Leaf
 from midst.files import check_alone, write_whole
 
@@ -62,8 +62,4 @@ def check_kind(path: Path) -> None:
 
 
 def _safetensors() -> Any:
-    try:
-        from safetensors import numpy
-    except ImportError:
-        raise MissingExtra("safetensors", "federated") from None
-    return numpy
+    return load_extra("safetensors.numpy", "federated")

@@ -124,12 +124,14 @@ class Client:
         except BaseException:
             self._file.close()
             raise
-        self._over = session if isinstance(session, Answer) else None
         self._finished: Finished | None = None
         if isinstance(session, Session):
             self._begin(session, tell)
         else:
             self._file.close()
+            assert session.update is not None
+            arrays = self._layout.from_bytes(session.update)
+            self._finished = Finished(self.charter.aggregates - 1, arrays, session.probes, session.digest)
 
     def _begin(self, session: Session, tell: Tell) -> None:
         vectors = session.exchange.vectors
@@ -148,8 +150,6 @@ class Client:
     @property
     def rounds_done(self) -> int:
         """How many rounds of the session are over."""
-        if self._over is not None:
-            return self.charter.aggregates
         return 0 if self._finished is None else self._finished.round + 1
 
     def aggregate(self, update: Update, round: int | None = None, *, timeout: float | None = None) -> Round:
@@ -171,7 +171,7 @@ class Client:
         arrays = fit(flatten(update, self.name), self._layout, self.name, "the charter")
         wanted = self.rounds_done if round is None else round
         if wanted == self.rounds_done - 1 and round is not None:
-            return self._result(update, self._last())
+            return self._result(update)
         if wanted != self.rounds_done or wanted >= self.charter.aggregates:
             raise InputError(
                 f"round {wanted} of a session of {self.charter.aggregates}, of which {self.rounds_done} are over; "
@@ -191,7 +191,7 @@ class Client:
                 self._changed.wait(left)
         if self._ledger is not None and self._leakage is not None:
             self._ledger.add(Entry(bits=self._leakage.bits * self._leakage.coordinates), self._prior)
-        return self._result(update, self._last())
+        return self._result(update)
 
     def last_arrays(self) -> dict[str, Leaf]:
         """The aggregate of the last round that is over, by the names of its arrays.
@@ -199,9 +199,9 @@ class Client:
         Raises:
             InputError: there is none.
         """
-        if not self.rounds_done:
+        if self._finished is None:
             raise InputError("no round is over yet; take part in one")
-        return dict(zip((one.name for one in self._layout.arrays), self._last().arrays, strict=True))
+        return dict(zip((one.name for one in self._layout.arrays), self._finished.arrays, strict=True))
 
     def close(self) -> None:
         """Leave, to come back: neighbours are told, and wait; after the last round, stay as long as they need it."""
@@ -248,16 +248,9 @@ class Client:
             said = f"this round had begun with another update of {self.name}, and goes on with that one"
             warnings.warn(said, MidstWarning, stacklevel=3)
 
-    def _last(self) -> Finished:
-        if self._finished is not None:
-            return self._finished
-        assert self._over is not None
-        assert self._over.update is not None
-        arrays = self._layout.from_bytes(self._over.update)
-        return Finished(self.charter.aggregates - 1, arrays, self._over.probes, self._over.digest)
-
-    def _result(self, update: Update, over: Finished) -> Round:
-        order = self.last_arrays()
+    def _result(self, update: Update) -> Round:
+        order, over = self.last_arrays(), self._finished
+        assert over is not None
         value = rebuild(update, iter([order[name] for name in flatten(update, self.name)]))
         sent, received = self._transport.sent, self._transport.received
         return Round(value, over.round, over.steps, over.digest, sent, received, self._leakage)

@@ -69,7 +69,8 @@ class Notes:
     """
 
     def __init__(self, session: bytes, number: int, count: int, chunks: int, notary: Notary) -> None:
-        self._number, self._count, self._chunks = number, count, chunks  # of participants, and of an update
+        """None is here, of so many participants about so many chunks of an update."""
+        self._number, self._count, self._chunks = number, count, chunks
         self._signers = Signers(session, number, notary)
         self._held: dict[About, dict[int, Statement]] = {}
         self.round = 0

@@ -261,12 +261,14 @@ class TreeSums:
 
     def _lacking_notes(self) -> list[int]:
         """Whose notes are not here."""
-        if not self._pairs:
-            return self._notes.missing(ANNOUNCED)
-        if not self._round_context:
-            return self._notes.missing(About(b"B", self.rounds_done, 0))
-        over = [k for k, each in self._chunks.items() if each.search.over]
-        return sorted({signer for k in over for signer in self._notes.missing(self._awaited_of(k))})
+        over = [self._awaited_of(k) for k, each in self._chunks.items() if each.search.over]
+        awaited = [self._beginning] if self.gathering else over
+        return sorted({signer for on in awaited for signer in self._notes.missing(on)})
+
+    @property
+    def _beginning(self) -> About:
+        """Which notes are awaited before a round has begun."""
+        return About(b"B", self.rounds_done, 0) if self._pairs else ANNOUNCED
 
     def _awaited_of(self, k: int) -> About:
         """Which notes a chunk waits for whose answer is there."""
@@ -425,13 +427,11 @@ class TreeSums:
         return kept
 
     def _due(self) -> Iterator[Event]:
-        if not self._pairs:
-            yield from self._complete(ANNOUNCED)
-        elif self._own is None:
+        if self._pairs and self._own is None:
             if self._offered is not None:
                 yield Event("U", 0, (self._offered,))
-        elif not self._round_context:
-            yield from self._complete(About(b"B", self.rounds_done, 0))
+        elif self.gathering:
+            yield from self._complete(self._beginning)
         else:
             for k, each in self._chunks.items():
                 if each.search.over:

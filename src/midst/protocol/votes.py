@@ -301,21 +301,16 @@ def randomness(seed: bytes, context: bytes, answers: Sequence[int]) -> Draw:
 # Masks modulo L
 
 
-def pair_scalars(key: bytes, context: bytes, count: int) -> list[Blinded]:
-    """A pair's masks for a step, of number and blinding, the same at both ends."""
-    drawn = [
-        int.from_bytes(hashlib.blake2b(context + k.to_bytes(4, "big"), key=key, person=_MASK_PERSON).digest(), "big")
-        for k in range(2 * count)
-    ]
-    return [(u % ORDER, v % ORDER) for u, v in zip(drawn[::2], drawn[1::2], strict=True)]
-
-
 def own_masks(number: int, pairs: Mapping[int, bytes], context: bytes, count: int) -> dict[int, list[Blinded]]:
-    """One's masks with each of the others: the lower number adds."""
-    return {
-        other: [(u, v) if number < other else (-u % ORDER, -v % ORDER) for u, v in pair_scalars(key, context, count)]
-        for other, key in pairs.items()
-    }
+    """One's masks for a step with each of the others, of number and blinding: the lower number adds."""
+    contexts = [context + k.to_bytes(4, "big") for k in range(2 * count)]
+    masks = {}
+    for other, key in pairs.items():
+        sign = 1 if number < other else -1
+        drawn = (hashlib.blake2b(each, key=key, person=_MASK_PERSON).digest() for each in contexts)
+        scalars = [sign * int.from_bytes(each, "big") % ORDER for each in drawn]
+        masks[other] = list(zip(scalars[::2], scalars[1::2], strict=True))
+    return masks
 
 
 def mask(plain: Sequence[Blinded], weights: Sequence[int], masks: Iterable[Sequence[Blinded]]) -> tuple[Blinded, ...]:
@@ -351,13 +346,7 @@ def cancel(one: Sequence[Point], other: Sequence[Point]) -> bool:
 
 
 def explain(weighted: Sequence[Point], masked: Sequence[Blinded], said: Mapping[int, Sequence[Point]]) -> bool:
-    """Whether a participant's masked numbers are what it committed to, and its masks: if not, it lies.
-
-    Args:
-        weighted: its commitments, times what they count.
-        masked: its numbers and blindings.
-        said: its commitments to its masks with each of the others.
-    """
+    """Whether a participant's masked numbers are what it committed to, and `said` of its masks: if not, it lies."""
     masks = zip(*said.values(), strict=True)
     explained = (add((point, *each)) for point, each in zip(weighted, masks, strict=True))
     return all(point == commit(*pair) for point, pair in zip(explained, masked, strict=True))

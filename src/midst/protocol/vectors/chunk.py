@@ -158,4 +158,4 @@ def _sums(layout: Layout, goal: Goal) -> set[int]:
     """How many bits sums over everybody's offsets have, where any are asked for."""
     if goal.statistic == "quantile":
         return set()
-    return {whole_bytes((each.most * goal.total).bit_length()) for each in layout.formats}
+    return {goal.sum_bits(each.most) for each in layout.formats}

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from midst.protocol.vectors.formats import Words, little, split_bytes, word_of
+from midst.protocol.vectors.formats import Words, little, modulo, split_bytes, word_of
 from midst.protocol.vectors.search import Numbers, Part, Question
 
 _PERSON = b"midst lanes v1"
@@ -45,10 +45,7 @@ def add(numbers: Numbers, more: Numbers) -> None:
 
 def cut(numbers: Numbers, question: Question) -> Numbers:
     """Without the bits that do not count."""
-    return [
-        each & each.dtype.type((1 << part.bits) - 1) if part.bits < 8 * each.itemsize else each
-        for each, part in zip(numbers, question, strict=True)
-    ]
+    return [modulo(each, part.bits) for each, part in zip(numbers, question, strict=True)]
 
 
 def hide(numbers: Numbers, number: int, keys: Mapping[int, bytes], context: bytes, question: Question) -> Numbers:
@@ -86,7 +83,7 @@ def _pack(numbers: Words, part: Part) -> bytes:
     if part.bits < 8:  # as many to a byte as fit, the first in the lowest bits
         each = 8 // part.bits
         padded = np.zeros(-(-part.size // each) * each, np.uint8)
-        padded[: part.size] = numbers & np.uint8((1 << part.bits) - 1)
+        padded[: part.size] = modulo(numbers, part.bits)
         rows = padded.reshape(-1, each)
         packed = rows[:, 0].copy()
         for k in range(1, each):
@@ -101,7 +98,7 @@ def _unpack(data: Words, part: Part) -> Words:
         each = 8 // part.bits
         rows = np.empty((len(data), each), np.uint8)
         for k in range(each):
-            rows[:, k] = (data >> np.uint8(k * part.bits)) & np.uint8((1 << part.bits) - 1)
+            rows[:, k] = modulo(data >> np.uint8(k * part.bits), part.bits)
         return rows.reshape(-1)[: part.size]
     word = word_of(part.bits)
     wide = np.zeros((part.size, word.itemsize), np.uint8)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.protocol.search import Impossible
-from midst.protocol.vectors.formats import Words, word_of
+from midst.protocol.vectors.formats import Words, modulo, word_of
 from midst.types import Bools
 
 Lanes = NDArray[np.intp]  # which coordinates
@@ -73,8 +73,7 @@ class Goal:
         adds_up = self.statistic in ("trimmed mean", "mean around median")
         if adds_up and not self.alike:
             raise InputError(f"a {self.statistic} counts every client once; leave weights out")
-        left = self.total - (2 if self.statistic == "trimmed mean" else 1) * self.trim
-        if adds_up and (self.trim < 0 or left < 1):
+        if adds_up and (self.trim < 0 or self.kept < 1):
             raise InputError(f"trim leaves none of {self.total} clients; try {floor((self.total - 1) / 2)} or less")
 
     @property
@@ -87,6 +86,10 @@ class Goal:
         """Of a number that holds any total of a probe: a power of two, which packs well."""
         needed = self.total.bit_length()
         return next(size for size in (2, 4, 8, 16, 32, 64) if needed <= size)
+
+    def sum_bits(self, most: int) -> int:
+        """Of a number that holds any sum over everybody's offsets, of which none is above `most`."""
+        return whole_bytes((most * self.total).bit_length())
 
 
 class Bracket:
@@ -107,7 +110,7 @@ class Bracket:
     def __init__(self, coordinates: int, bits: int, goal: Goal, rank: int, *, keep: bool) -> None:
         """Nothing is known; with `keep` it is enough to tell the values up to the rank from the others."""
         word, small = word_of(bits), word_of(goal.count_bits)
-        self._goal, self._bits, self._keep = goal, bits, keep
+        self._goal, self._keep = goal, keep
         self.lanes: Lanes = np.arange(coordinates)
         self.left = bits
         self.prefix: Words = np.zeros(coordinates, word)
@@ -147,7 +150,7 @@ class Bracket:
     def _rest(self, mine: Words, prefix: Words, weight: int) -> Words:
         """What follows on the prefix, where an offset begins with it."""
         inside = (mine >> mine.dtype.type(self.left)) == prefix
-        rest = mine & mine.dtype.type((1 << self.left) - 1)
+        rest = modulo(mine, self.left)
         return np.asarray((rest * (inside & (weight > 0))).astype(word_of(whole_bytes(self.left))))
 
     def fold(self, totals: Numbers) -> None:
@@ -205,7 +208,6 @@ class VectorSearch:
     """The search of some coordinates, whatever is to be found: one bracket after the other, and perhaps a sum.
 
     Attributes:
-        steps: questions answered so far.
         bracket: where the search by bits stands; None where a sum is asked, and at the end.
         answer: in the end, offsets of values; or, where a mean is taken, what the offsets kept add up to.
     """
@@ -215,7 +217,6 @@ class VectorSearch:
         self._count, self._bits, self._most, self._goal = coordinates, bits, most, goal
         self._cuts: list[Bracket] = []  # what brackets have found
         self._wanted = _brackets(goal)
-        self.steps = 0
         self.bracket: Bracket | None = None
         self.answer: Words | None = None
         self._go_on()
@@ -225,7 +226,9 @@ class VectorSearch:
         """What is asked now; None once the answer is there."""
         if self.answer is not None:
             return None
-        return self.bracket.question if self.bracket is not None else (Part(self._count, self._sum_bits),)
+        if self.bracket is not None:
+            return self.bracket.question
+        return (Part(self._count, self._goal.sum_bits(self._most)),)
 
     def answers(self, own: Words, weight: int = 1) -> Numbers:
         """What one client answers; `own` are its offsets of these coordinates."""
@@ -233,7 +236,8 @@ class VectorSearch:
             asked = distances(own, self._cuts[0].found, self._bits) if self._is_around else own
             return self.bracket.answers(asked, weight)
         kept = own if self._goal.trim == 0 else np.where(self._is_kept(own), own, own.dtype.type(0))
-        return [kept.astype(word_of(self._sum_bits)) * word_of(self._sum_bits).type(weight)]
+        word = word_of(self._goal.sum_bits(self._most))
+        return [kept.astype(word) * word.type(weight)]
 
     def fold(self, totals: Numbers) -> None:
         """The next question, from the totals of this one.
@@ -241,7 +245,6 @@ class VectorSearch:
         Raises:
             Impossible: no values have these totals.
         """
-        self.steps += 1
         if self.bracket is None:
             self.answer = self._without_ties(totals[0].astype(np.uint64))
             if (self.answer > np.uint64(self._most * self._goal.kept)).any():
@@ -262,10 +265,6 @@ class VectorSearch:
             self.bracket = Bracket(self._count, self._bits + self._is_around, self._goal, rank, keep=keep)
         elif self._goal.statistic == "quantile":
             self.answer = self._cuts[0].found
-
-    @property
-    def _sum_bits(self) -> int:
-        return whole_bytes((self._most * self._goal.total).bit_length())
 
     # Means of some of the values
 

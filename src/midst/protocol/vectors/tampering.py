@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from midst.protocol.vectors.formats import Words, little, split_bytes
+from midst.protocol.vectors.formats import Words, little, modulo, split_bytes
 from midst.protocol.vectors.lanes import key_stream, unpack
 from midst.protocol.vectors.search import Question
 from midst.types import Ints
@@ -45,7 +45,7 @@ def add_combined(parts: Iterable[Combined]) -> Combined:
     found: Combined = {}
     for part in parts:
         for bits, sums in part.items():
-            found[bits] = _modulo(found.get(bits, np.zeros(SUMS, np.uint64)) + sums, bits)
+            found[bits] = modulo(found.get(bits, np.zeros(SUMS, np.uint64)) + sums, bits)
     return found
 
 
@@ -79,7 +79,7 @@ def _sums(numbers: Words, bits: int, seed: bytes) -> Words:
     found = np.zeros(SUMS, np.uint64)
     for k in range(-(-bits // 8)):
         found += _sums_of_bytes(np.ascontiguousarray(planes[:, k]), drawn).astype(np.uint64) << np.uint64(8 * k)
-    return _modulo(found, bits)
+    return modulo(found, bits)
 
 
 def _sums_of_bytes(numbers: Words, drawn: Words) -> Ints:
@@ -95,7 +95,3 @@ def _random_bits(seed: bytes, bits: int, count: int) -> Words:
     key = hashlib.blake2b(_LABEL + seed + bytes([bits]), digest_size=32).digest()
     stream = np.frombuffer(key_stream(key, -(-count // 8)), np.uint8)
     return np.unpackbits(stream)[:count].astype(np.float32)
-
-
-def _modulo(sums: Words, bits: int) -> Words:
-    return sums & np.uint64((1 << bits) - 1) if bits < 64 else sums
