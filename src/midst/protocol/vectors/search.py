@@ -159,19 +159,17 @@ class Bracket:
         Raises:
             Impossible: no values have these totals.
         """
-        told, counted = iter(totals), self.counted
+        counted = self.counted
         alone = ~counted
         done = alone.copy()
         if alone.any():
             low = totals[-1].astype(self.found.dtype)
-            if (
-                totals[-1] >> totals[-1].dtype.type(self.left) if self.left < 8 * totals[-1].itemsize else low[:0]
-            ).any():
+            if (totals[-1] != modulo(totals[-1], self.left)).any():
                 raise Impossible("the only value of a bracket lies outside it")
             self.found[self.lanes[alone]] = (self.prefix[alone] << low.dtype.type(self.left)) | low
         self.left -= 1
         if counted.any():
-            done[counted] = self._halve(self.lanes[counted], counted, next(told))
+            done[counted] = self._halve(self.lanes[counted], counted, totals[0])
         going = ~done
         self.lanes, self.prefix = self.lanes[going], self.prefix[going]
         self.rank, self.inside = self.rank[going], self.inside[going]
