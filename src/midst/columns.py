@@ -46,7 +46,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from midst.errors import InputError, MissingExtra, closest
+from midst.errors import InputError, closest, load_extra
 from midst.files import check_alone
 from midst.types import Array
 
@@ -347,15 +347,10 @@ def parse_rows(
     missing: Missing | None = None,
     dialect: Dialect = _USUAL,
 ) -> list[list[float]]:
-    """The rows of numbers in some lines.
+    """The rows of numbers in some lines; `ragged` ones may have different lengths.
 
-    Args:
-        lines: the text.
-        name: to call it in an error.
-        ragged: whether rows may have different lengths.
-        missing: NaN where a number is missing, if it is "drop"; an error that says so, if it is "refuse"; None where
-            a missing number is nothing to speak of.
-        dialect: how numbers are written.
+    Where a number is missing there is NaN if `missing` is "drop", an error that says so if it is "refuse", and the
+    error for a number that is not finite if it is None.
 
     Raises:
         InputError: there are none, or a line is not m finite numbers.
@@ -423,7 +418,7 @@ def _refuse_commas(row: Sequence[str], names: Sequence[str], line: int, source: 
     """Refuse a number with a comma in any column, chosen or not: if that is a decimal one, 1.234 may mean 1234."""
     for cell, name in zip(row, names, strict=True):
         if "," in cell and _LIKE_A_NUMBER.fullmatch(cell.strip()):
-            label = f"column {_quote(name)}" if _is_word(name) else ""
+            label = _label(name) if _is_word(name) else ""
             raise InputError(f"{source.at(f'line {line}', label)}: a comma in a number; {_SEPARATED}")
 
 
@@ -443,12 +438,12 @@ def _records(data: bytes, sep: str, source: _Source) -> Iterator[tuple[int, list
 
 
 def _read_parquet(path: str, columns: Sequence[str], alone: bool, source: _Source) -> Columns:
-    pyarrow, parts = _load_pyarrow(), None
+    pyarrow, parquet, parts = load_extra("pyarrow", "parquet"), load_extra("pyarrow.parquet", "parquet"), None
     if source.dialect != _USUAL:
         raise InputError(f"{source.what}: a Parquet file needs no --csv; leave it out")
     data = _load(path, alone, "file")
     with suppress(pyarrow.ArrowException, OSError):
-        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
+        file = parquet.ParquetFile(pyarrow.BufferReader(data))
         picks = _choose(list(file.schema_arrow.names), columns, source)
         table = file.read(columns=[pick.name for pick in picks])
         # By index: asked for "a", pyarrow also brings a column called "a.b".
@@ -456,14 +451,6 @@ def _read_parquet(path: str, columns: Sequence[str], alone: bool, source: _Sourc
     if parts is None:
         raise InputError(f"{source.what}: not a Parquet file, or a damaged one")
     return _join(parts, source)
-
-
-def _load_pyarrow() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("pyarrow", "parquet") from None
-    return pyarrow
 
 
 def _name(path: str) -> str:
@@ -564,7 +551,7 @@ def _find_table(data: Any, source: _Source) -> tuple[Any, tuple[list[str], Calla
 
 
 def _import_arrow(data: Any, source: _Source) -> Any:
-    pyarrow = _load_pyarrow()
+    pyarrow = load_extra("pyarrow", "parquet")
     with suppress(Exception):  # of whatever library it is
         made = pyarrow.chunked_array(data if hasattr(data, "__arrow_c_stream__") else [pyarrow.array(data)])
         return pyarrow.Table.from_struct_array(made) if pyarrow.types.is_struct(made.type) else made

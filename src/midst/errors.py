@@ -19,6 +19,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,18 @@ class MissingExtra(MidstError, ImportError):  # noqa: N818
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} is not installed; try: {_installing(extra)}")
+
+
+def load_extra(module: str, extra: str) -> Any:
+    """A module of an optional dependency.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra(module.partition(".")[0], extra) from None
 
 
 def _installing(extra: str) -> str:

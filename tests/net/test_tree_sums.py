@@ -322,7 +322,7 @@ def test_who_adds_to_its_counts_puts_a_coordinate_anywhere_beyond_the_others(mon
     ask, liars = ChunkSearch._ask, []
 
     def dishonest(self):
-        if self._masking.number == 4 and not liars:  # its first chunk
+        if self._number == 4 and not liars:  # its first chunk
             liars.append(self)
             truth = self.search.answers
             self.search.answers = lambda own: lie_about(truth(own), own, self.search.bracket)
@@ -366,7 +366,7 @@ def test_a_relay_that_alters_sums_and_its_own_words_is_named_alone(monkeypatch):
     def dishonest(self, children):
         found = honest(self, children)
         bracket = self.search.bracket
-        if self._masking.number == 1 and not lies and not bracket.counted.any():
+        if self._number == 1 and not lies and not bracket.counted.any():
             lies.append(self)  # the rest of an answer: any will do, so that no total is impossible
             return flip(found)
         return found

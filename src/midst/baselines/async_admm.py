@@ -51,14 +51,7 @@ class Gossiped(NamedTuple):
 
 
 def gossip(problem: Problem, wake_ups: int, rng: np.random.Generator, rounds: int | None = None) -> Gossiped:
-    """Wake up so many edges, one after the other, each as likely as any.
-
-    Args:
-        problem: whose values.
-        wake_ups: at most.
-        rng: which edges.
-        rounds: at most; any number if not given.
-    """
+    """Wake up edges, one after the other, each as likely as any: so many, or as many as these rounds have."""
     graph = problem.graph
     once = graph.source < graph.target
     edges = np.column_stack([graph.source[once], graph.target[once]])
@@ -87,13 +80,8 @@ def run_async_admm(
 ) -> Outcome:
     """The median by asynchronous ADMM, up to the best moment to stop at.
 
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        rounds: at most.
-        wake_ups: at most, whichever comes first.
-        tolerance: within which every x is to stay, in the units of the data.
-        rng: which edges wake up.
+    There are so many rounds or wake-ups at most, whichever comes first. The tolerance, within which every x is to stay,
+    is in the units of the data.
     """
     watch = Stopwatch()
     ran = gossip(problem, wake_ups, rng, rounds)

@@ -14,7 +14,7 @@ from typing import Any
 
 from midst.baselines.grid import PublicGrid
 from midst.baselines.outcome import Outcome, Stopwatch
-from midst.errors import MissingExtra
+from midst.errors import load_extra
 from midst.net.sizes import FRAME_HEAD, NUMBER
 from midst.problems import Problem
 
@@ -22,20 +22,12 @@ _CHANGED = 2  # one value is another: one is taken away, and one is added
 
 
 def run_curator(problem: Problem, grid: PublicGrid, epsilon: float) -> Outcome:
-    """The median as a curator tells it.
-
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        epsilon: what the answer keeps to.
+    """The median as a curator tells it, to keep to ε.
 
     Raises:
         MissingExtra: OpenDP is not installed.
     """
-    try:
-        import opendp.prelude as opendp
-    except ImportError:
-        raise MissingExtra("opendp", "dp") from None
+    opendp = load_extra("opendp.prelude", "dp")
     watch = Stopwatch()
     opendp.enable_features("contrib")
     rows = opendp.vector_domain(opendp.atom_domain(T=float, nan=False), size=problem.graph.n)

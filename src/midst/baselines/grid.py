@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from midst.privacy.priors import Prior
-from midst.types import Array, Bools, Ints
+from midst.types import Array, Bools
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,15 +35,11 @@ class PublicGrid:
 
     def bits_of_values(self, values: Array) -> Array:
         """What is learnt of values that are told: −log2 of the mass of each."""
-        return np.asarray(-np.log2(self.mass[self._places(values)]))
+        places = np.rint((values - self.points[0]) / self.resolution).astype(np.int64)
+        return np.asarray(-np.log2(self.mass[places]))
 
     def bits_between(self, low: Array, high: Array) -> tuple[Array, Bools]:
-        """What is learnt of values of which only bounds are told, and whether these leave but one point.
-
-        Args:
-            low: each value lies above this.
-            high: and below this.
-        """
+        """What is learnt of values that lie above `low` and below `high`, and whether that leaves but one point."""
         first = np.searchsorted(self.points, low, side="right")
         last = np.searchsorted(self.points, high, side="left")  # one past it
         below = np.concatenate([[0.0], np.cumsum(self.mass)])
@@ -61,19 +57,9 @@ class PublicGrid:
         held = posterior > 0
         return max(float(np.sum(posterior[held] * np.log2(posterior[held] / self.mass[held]))), 0.0)
 
-    def _places(self, values: Array) -> Ints:
-        return np.asarray(np.rint((values - self.points[0]) / self.resolution), np.int64)
-
 
 def make_grid(prior: Prior, low: float, high: float, resolution: float) -> PublicGrid:
-    """The grid of a resolution between public bounds, with the prior cut to them.
-
-    Args:
-        prior: of a value.
-        low: the lower bound.
-        high: the upper.
-        resolution: how far points lie apart.
-    """
+    """The grid of a resolution between public bounds, with the prior cut to them."""
     first, last = math.ceil(low / resolution - 1e-9), math.floor(high / resolution + 1e-9)
     numbers = np.arange(first, last + 1)
     ends = np.concatenate([[low], (numbers[:-1] + 0.5) * resolution, [high]])

@@ -26,21 +26,15 @@ from midst.engines.searching import search_with_noise
 from midst.net.sizes import sent_in_search
 from midst.problems import Problem
 from midst.protocol.noise import JointNoise, skellam
+from midst.protocol.noisy_search import signed
 from midst.solving import noisy_rules_of
 from midst.types import Array, Ints
 
-_HALF, _WHOLE = 1 << 63, 1 << 64  # totals are told modulo the latter
 _TINY = 1e-300
 
 
 def run_joint_noise(problem: Problem, grid: PublicGrid, promise: JointNoise, rng: np.random.Generator) -> Outcome:
-    """The median by a search with noise, one threshold a probe.
-
-    Args:
-        problem: whose values, with public bounds and a resolution.
-        grid: of the values.
-        promise: what the noise keeps to.
-        rng: where it comes from.
+    """The median by a search with noise, one threshold a probe; the problem has public bounds and a resolution.
 
     Raises:
         InputError: there are too few values for so much noise.
@@ -53,7 +47,7 @@ def run_joint_noise(problem: Problem, grid: PublicGrid, promise: JointNoise, rng
     for step in steps:
         (cells,) = step.question
         for edge, total in zip(cells.edges[1:], step.totals, strict=True):
-            totals.setdefault(problem.keys.value(edge), []).append((total + _HALF) % _WHOLE - _HALF)
+            totals.setdefault(problem.keys.value(edge), []).append(signed(total))
     rounds = (len(steps) + 2) * problem.graph.diameter()
     carried = sent_in_search(problem.graph, [len(step.totals) for step in steps])
     bits = grid.bits(likelihood_of_totals(grid, problem.graph.n, totals, float(rules.added)))
@@ -63,11 +57,7 @@ def run_joint_noise(problem: Problem, grid: PublicGrid, promise: JointNoise, rng
 def likelihood_of_totals(grid: PublicGrid, n: int, totals: Mapping[float, Sequence[int]], variance: float) -> Array:
     """How likely the totals are for each point that one of n values can be; up to a factor.
 
-    Args:
-        grid: of the values.
-        n: how many values there are.
-        totals: by threshold: what was told of how many values lie at or below it.
-        variance: of the noise on each.
+    Totals are by threshold: what was told of how many values lie at or below it, each with noise of this variance.
     """
     thresholds = sorted(totals)
     cell = np.searchsorted(np.array(thresholds) + grid.resolution / 2, grid.points)  # how many thresholds lie below

@@ -19,7 +19,7 @@ from midst.algorithms import Message
 from midst.baselines.grid import PublicGrid
 from midst.baselines.outcome import Outcome, Stopwatch
 from midst.baselines.tree import Gather, Upward, gather
-from midst.errors import MissingExtra
+from midst.errors import load_extra
 from midst.problems import Problem
 from midst.types import Array, Bools
 
@@ -27,20 +27,11 @@ K = 200  # of the sketch: an error of 1.3% of the ranks
 
 
 def _sketches() -> Any:
-    try:
-        import datasketches
-    except ImportError:
-        raise MissingExtra("datasketches", "compare") from None
-    return datasketches.kll_doubles_sketch
+    return load_extra("datasketches", "compare").kll_doubles_sketch
 
 
 def run_kll(problem: Problem, grid: PublicGrid, k: int = K) -> Outcome:
-    """The median of a merged sketch.
-
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        k: of the sketch: the more, the longer and the more exact.
+    """The median of a merged sketch: the larger its k, the longer and the more exact.
 
     Raises:
         MissingExtra: datasketches is not installed.

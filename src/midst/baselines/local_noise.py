@@ -22,14 +22,7 @@ from midst.types import Array
 def run_local_noise(
     problem: Problem, grid: PublicGrid, mechanism: LaplaceNoise | GaussianNoise, rng: np.random.Generator
 ) -> Outcome:
-    """The median of noised values.
-
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        mechanism: the noise.
-        rng: where it comes from.
-    """
+    """The median of values with the mechanism's noise on them."""
     low, high = (float(end) for end in mechanism.bounds)
     watch = Stopwatch()
     noised = privatise(problem, mechanism, rng)

@@ -40,12 +40,9 @@ class PartyFailed(Exception):  # noqa: N818
 
 
 def run_secret_sharing(problem: Problem, resolution: Fraction, floor: float) -> Outcome:
-    """The median by MPyC.
+    """The median by MPyC of values that are multiples of the resolution, within public bounds.
 
-    Args:
-        problem: whose values, multiples of the resolution within public bounds.
-        resolution: public.
-        floor: bits that the answer alone gives away.
+    The floor, in bits, is what the answer alone gives away.
 
     Raises:
         MissingExtra: MPyC is not installed.

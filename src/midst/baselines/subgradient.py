@@ -67,13 +67,9 @@ def read_bounds(graph: Graph, scale: float, messages: Array) -> tuple[Array, Arr
 
 
 def run_subgradient(problem: Problem, grid: PublicGrid, rounds: int, tolerance: float) -> Outcome:
-    """The median by subgradient steps, up to the best moment to stop at.
+    """The median by subgradient steps, up to the best moment to stop at, after so many rounds at most.
 
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        rounds: at most.
-        tolerance: within which every x is to stay, in the units of the data.
+    The tolerance, within which every x is to stay, is in the units of the data.
     """
     watch = Stopwatch()
     x = send_all(problem, rounds)

@@ -15,7 +15,7 @@ from midst.algorithms import Message
 from midst.baselines.grid import PublicGrid
 from midst.baselines.outcome import Outcome, Stopwatch
 from midst.baselines.tree import Gather, Upward, gather
-from midst.errors import MissingExtra
+from midst.errors import load_extra
 from midst.problems import Problem
 from midst.types import Array
 
@@ -23,20 +23,11 @@ CENTROIDS = 100
 
 
 def _digests() -> Any:
-    try:
-        from fastdigest import TDigest
-    except ImportError:
-        raise MissingExtra("fastdigest", "compare") from None
-    return TDigest
+    return load_extra("fastdigest", "compare").TDigest
 
 
 def run_tdigest(problem: Problem, grid: PublicGrid, centroids: int = CENTROIDS) -> Outcome:
-    """The median of a merged digest.
-
-    Args:
-        problem: whose values, on the grid.
-        grid: of the values.
-        centroids: at most, in a digest: the more, the longer and the more exact.
+    """The median of a merged digest: the more centroids it may have, the longer and the more exact.
 
     Raises:
         MissingExtra: fastdigest is not installed.

@@ -103,12 +103,7 @@ class Upward(NamedTuple):
 
 
 def gather(problem: Problem, how: Gather) -> Upward:
-    """Gather what all nodes bring, and tell everybody the whole.
-
-    Args:
-        problem: whose values.
-        how: what is made of them.
-    """
+    """Gather what all nodes bring, and tell everybody the whole."""
     tree = make_tree(problem.graph)
     rounds = 2 * tree.depth
     ran = run_algorithm(problem, how, rounds)

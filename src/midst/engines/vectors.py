@@ -17,7 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from midst.protocol.vectors.formats import Words, word_of
-from midst.protocol.vectors.search import Goal, Numbers, Part, Question, VectorSearch, whole_bytes
+from midst.protocol.vectors.search import (
+    Goal,
+    Numbers,
+    Part,
+    Question,
+    VectorSearch,
+    at_distance,
+    distances,
+    whole_bytes,
+)
 from midst.types import Ints
 
 _MOST_IN_NETWORK = 256  # clients; with more, NumPy's own sort is as fast
@@ -42,15 +51,9 @@ Watch = Callable[[VectorSearch, Numbers], None]
 def drive(
     offsets: Words, bits: int, most: int, goal: Goal, weights: Sequence[int], watch: Watch | None = None
 ) -> Found:
-    """The search as clients go about it.
+    """The search as clients go about it; `watch` is called before every step, with what is told in it.
 
-    Args:
-        offsets: of all clients, (clients, coordinates).
-        bits: of an offset.
-        most: the largest that may be.
-        goal: what is to be found.
-        weights: of the clients.
-        watch: called before every step, with what is told in it.
+    The offsets are those of all clients, (clients, coordinates), of so many bits and none above `most`.
     """
     search, questions = VectorSearch(offsets.shape[1], bits, most, goal), []
     while (question := search.question) is not None:
@@ -69,15 +72,8 @@ def add_up(answers: Sequence[Numbers], question: Question) -> Numbers:
 
 
 def search_sorted(offsets: Words, bits: int, most: int, goal: Goal) -> Found:
-    """The same by putting offsets in order, where all clients weigh one.
-
-    Args:
-        offsets: of all clients, (clients, coordinates).
-        bits: of an offset.
-        most: the largest that may be.
-        goal: what is to be found.
-    """
-    the_sum: Question = (Part(offsets.shape[1], whole_bytes((most * goal.total).bit_length())),)
+    """The same as `drive` by putting offsets in order, where all clients weigh one."""
+    the_sum: Question = (Part(offsets.shape[1], goal.sum_bits(most)),)
     if goal.statistic == "mean" or (goal.statistic != "quantile" and goal.trim == 0):
         return Found(_sum(offsets), [the_sum])
     rows = sort_rows(offsets)
@@ -87,12 +83,10 @@ def search_sorted(offsets: Words, bits: int, most: int, goal: Goal) -> Found:
         last = goal.total - goal.trim
         asked = _asked_of_cut(rows, goal.trim, bits, goal) + _asked_of_cut(rows, last, bits, goal)
         return Found(_sum(rows[goal.trim : last]), [*asked, the_sum])
-    median = rows[goal.rank - 1].astype(word_of(bits + 1))
-    one, below = median.dtype.type(1), offsets < median
-    nearest = sort_rows((np.where(below, median - offsets, offsets - median) << one) - below)
+    median = rows[goal.rank - 1]
+    nearest = sort_rows(distances(offsets, median, bits))
     asked = _asked_of_one(rows, goal.rank, bits, goal) + _asked_of_cut(nearest, goal.kept, bits + 1, goal)
-    kept = [np.where(far & one, median - ((far + one) >> one), median + (far >> one)) for far in nearest[: goal.kept]]
-    return Found(_sum(kept), [*asked, the_sum])
+    return Found(_sum([at_distance(far, median) for far in nearest[: goal.kept]]), [*asked, the_sum])
 
 
 def sort_rows(offsets: Words) -> list[Words]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, NamedTuple, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from midst import graphs
 from midst.engines.vectors import Found, drive, search_sorted
 from midst.errors import InputError
-from midst.federated.updates import Leaf, Update, align, count_clients, rebuild
+from midst.federated.updates import Update, align, count_clients, rebuild
 from midst.graphs import Graph
 from midst.graphs.spanning import Tree, spanning_tree
 from midst.objectives import ENDS, Quantile
@@ -33,7 +33,7 @@ from midst.privacy.vectors import LeakageCount, VectorLeakage, add_up_leakage, c
 from midst.problems import names_of
 from midst.progress import watch_tasks
 from midst.protocol.vectors.lanes import packed_bytes
-from midst.protocol.vectors.layout import Chunk, Layout
+from midst.protocol.vectors.layout import Chunk
 from midst.protocol.vectors.search import Goal
 from midst.rows import Report
 from midst.system import RNG, streams
@@ -216,22 +216,35 @@ def _aggregate(
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
     layout, clients = align(updates, options.get("bounds"), options.get("resolution"))
     layout.check_goal(goal)
-    if options.get("prior") is not None:
+    prior = options.get("prior")
+    if prior is not None:
         check_leakage(goal)
     tree = _tree(options.get("graph"), len(updates), options.get("rng"))
     answer = layout.empty()
-    done = _Chunks(layout, clients, goal, weights, options.get("prior"))
     finished, results = 0, []
+
+    def search(chunk: Chunk) -> tuple[Found, VectorLeakage | None]:
+        """As clients go about it where that is needed, else what is as good and faster."""
+        of = layout.formats[chunk.segment]
+        offsets = np.stack([of.offsets(layout.gather(arrays, chunk)) for arrays in clients])
+        if prior is not None:
+            count = LeakageCount(prior, of, goal, offsets.shape[1])
+            found = drive(offsets, of.bits, of.most, goal, weights, count.see)
+            return found, count.result(found.answer)
+        if goal.alike:
+            return search_sorted(offsets, of.bits, of.most, goal), None
+        return drive(offsets, of.bits, of.most, goal, weights), None
+
     watching = watch_tasks(options.get("progress"), "aggregate", "coordinates")
     with watching as progress, ThreadPoolExecutor(options.get("workers") or cores()) as pool:
-        for chunk, result in zip(layout.chunks, pool.map(done.search, layout.chunks), strict=True):
-            layout.scatter(answer, chunk, layout.read(chunk, result.found.answer, goal))
-            results.append(result)
+        for chunk, (found, leakage) in zip(layout.chunks, pool.map(search, layout.chunks), strict=True):
+            layout.scatter(answer, chunk, layout.read(chunk, found.answer, goal))
+            results.append((found.questions, leakage))
             finished += chunk.stop - chunk.start
             if progress is not None:
                 progress(finished, layout.coordinates)
-    sizes = [sum(map(packed_bytes, result.found.questions)) for result in results]
-    steps, each = max(len(result.found.questions) for result in results), sum(sizes)
+    steps = max(len(questions) for questions, _ in results)
+    each = sum(packed_bytes(question) for questions, _ in results for question in questions)
     return Aggregate(
         value=rebuild(updates[0], iter(answer)),
         objective=title,
@@ -241,38 +254,8 @@ def _aggregate(
         rounds=steps * 2 * tree.depth,
         vector_bytes=each,
         sent=(each * float(np.mean(tree.vectors_sent)), each * max(tree.vectors_sent)),
-        leakage=add_up_leakage([found for result in results if (found := result.leakage) is not None]),
+        leakage=add_up_leakage([leakage for _, leakage in results if leakage is not None]),
     )
-
-
-class _Searched(NamedTuple):
-    """What came of a chunk."""
-
-    found: Found
-    leakage: VectorLeakage | None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Chunks:
-    """The chunks of all clients' updates."""
-
-    layout: Layout
-    clients: list[list[Leaf]]
-    goal: Goal
-    weights: tuple[int, ...]
-    prior: Prior | None
-
-    def search(self, chunk: Chunk) -> _Searched:
-        """The search of a chunk: as clients go about it where that is needed, else what is as good and faster."""
-        of, goal = self.layout.formats[chunk.segment], self.goal
-        offsets = np.stack([of.offsets(self.layout.gather(arrays, chunk)) for arrays in self.clients])
-        if self.prior is not None:
-            count = LeakageCount(self.prior, of, goal, offsets.shape[1])
-            found = drive(offsets, of.bits, of.most, goal, self.weights, count.see)
-            return _Searched(found, count.result(found.answer))
-        if not goal.alike:
-            return _Searched(drive(offsets, of.bits, of.most, goal, self.weights), None)
-        return _Searched(search_sorted(offsets, of.bits, of.most, goal), None)
 
 
 def _tree(graph: Graph | str | None, clients: int, rng: RNG) -> Tree:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from midst.errors import InputError, MissingExtra
+from midst.errors import InputError, load_extra
 from midst.federated.updates import Leaf
 from midst.files import check_alone, write_whole
 
@@ -15,11 +15,7 @@ KINDS = (".npz", ".safetensors")
 
 
 def read_arrays(path: Path, *, alone: bool = False) -> dict[str, Leaf]:
-    """The arrays of a file, by name.
-
-    Args:
-        path: the file.
-        alone: refuse one that others may read or write.
+    """The arrays of a file, by name; with `alone` one that others may read or write is refused.
 
     Raises:
         InputError: there is no such file, or it is of another kind.
@@ -66,8 +62,4 @@ def check_kind(path: Path) -> None:
 
 
 def _safetensors() -> Any:
-    try:
-        from safetensors import numpy
-    except ImportError:
-        raise MissingExtra("safetensors", "federated") from None
-    return numpy
+    return load_extra("safetensors.numpy", "federated")

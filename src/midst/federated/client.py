@@ -101,6 +101,7 @@ class Client:
         self.charter = charter if isinstance(charter, Charter) else read_charter(Path(charter))
         if self.charter.layout is None:
             raise InputError("the charter is about numbers; one about arrays is needed: midst charter new --arrays")
+        self._layout = self.charter.layout
         identity = key if isinstance(key, Identity) else load_identity(Path(key))
         number = check_identity(self.charter, name, identity)
         if prior is not None:
@@ -123,12 +124,14 @@ class Client:
         except BaseException:
             self._file.close()
             raise
-        self._over = session if isinstance(session, Answer) else None
         self._finished: Finished | None = None
         if isinstance(session, Session):
             self._begin(session, tell)
         else:
             self._file.close()
+            assert session.update is not None
+            arrays = self._layout.from_bytes(session.update)
+            self._finished = Finished(self.charter.aggregates - 1, arrays, session.probes, session.digest)
 
     def _begin(self, session: Session, tell: Tell) -> None:
         vectors = session.exchange.vectors
@@ -147,8 +150,6 @@ class Client:
     @property
     def rounds_done(self) -> int:
         """How many rounds of the session are over."""
-        if self._over is not None:
-            return self.charter.aggregates
         return 0 if self._finished is None else self._finished.round + 1
 
     def aggregate(self, update: Update, round: int | None = None, *, timeout: float | None = None) -> Round:
@@ -167,10 +168,10 @@ class Client:
             Aborted: the session has ended without it, and says because of whom.
             TimeoutError: it is not over yet.
         """
-        arrays = self._fit(update)
+        arrays = fit(flatten(update, self.name), self._layout, self.name, "the charter")
         wanted = self.rounds_done if round is None else round
         if wanted == self.rounds_done - 1 and round is not None:
-            return self._result(update, self._last())
+            return self._result(update)
         if wanted != self.rounds_done or wanted >= self.charter.aggregates:
             raise InputError(
                 f"round {wanted} of a session of {self.charter.aggregates}, of which {self.rounds_done} are over; "
@@ -190,7 +191,7 @@ class Client:
                 self._changed.wait(left)
         if self._ledger is not None and self._leakage is not None:
             self._ledger.add(Entry(bits=self._leakage.bits * self._leakage.coordinates), self._prior)
-        return self._result(update, self._last())
+        return self._result(update)
 
     def last_arrays(self) -> dict[str, Leaf]:
         """The aggregate of the last round that is over, by the names of its arrays.
@@ -198,10 +199,9 @@ class Client:
         Raises:
             InputError: there is none.
         """
-        if not self.rounds_done:
+        if self._finished is None:
             raise InputError("no round is over yet; take part in one")
-        assert self.charter.layout is not None
-        return dict(zip((one.name for one in self.charter.layout.arrays), self._last().arrays, strict=True))
+        return dict(zip((one.name for one in self._layout.arrays), self._finished.arrays, strict=True))
 
     def close(self) -> None:
         """Leave, to come back: neighbours are told, and wait; after the last round, stay as long as they need it."""
@@ -223,11 +223,6 @@ class Client:
         return f"<Client {self.name}: {self.rounds_done} of {self.charter.aggregates} rounds are over>"
 
     # Parts
-
-    def _fit(self, update: Update) -> list[Leaf]:
-        layout = self.charter.layout
-        assert layout is not None
-        return fit(flatten(update, self.name), layout, self.name, "the charter")
 
     def _offer(self, arrays: list[Leaf]) -> None:
         """Hand the update to the network's thread, and wait until it has it, or has another one for this round."""
@@ -253,17 +248,9 @@ class Client:
             said = f"this round had begun with another update of {self.name}, and goes on with that one"
             warnings.warn(said, MidstWarning, stacklevel=3)
 
-    def _last(self) -> Finished:
-        if self._finished is not None:
-            return self._finished
-        assert self._over is not None
-        assert self._over.update is not None
-        assert self.charter.layout is not None
-        arrays = self.charter.layout.from_bytes(self._over.update)
-        return Finished(self.charter.aggregates - 1, arrays, self._over.probes, self._over.digest)
-
-    def _result(self, update: Update, over: Finished) -> Round:
-        order = self.last_arrays()
+    def _result(self, update: Update) -> Round:
+        order, over = self.last_arrays(), self._finished
+        assert over is not None
         value = rebuild(update, iter([order[name] for name in flatten(update, self.name)]))
         sent, received = self._transport.sent, self._transport.received
         return Round(value, over.round, over.steps, over.digest, sent, received, self._leakage)
@@ -293,21 +280,18 @@ class Client:
                 self._changed.notify_all()
 
     def _watch_totals(self, k: int, search: VectorSearch, totals: Numbers) -> None:
-        layout, goal, prior = self.charter.layout, self.charter.vector_goal, self._prior
-        assert layout is not None
-        assert prior is not None
+        assert self._prior is not None
         if k not in self._counts:
-            chunk = layout.chunks[k]
-            self._counts[k] = LeakageCount(prior, layout.formats[chunk.segment], goal, chunk.stop - chunk.start)
+            chunk, goal = self._layout.chunks[k], self.charter.vector_goal
+            of = self._layout.formats[chunk.segment]
+            self._counts[k] = LeakageCount(self._prior, of, goal, chunk.stop - chunk.start)
         self._counts[k].see(search, totals)
 
     def _add_up(self, over: Finished) -> VectorLeakage | None:
         """What a round gave away; nothing is said of one that another process began."""
-        layout = self.charter.layout
-        assert layout is not None
+        layout, found = self._layout, []
         if len(self._counts) < len(layout.chunks):
             return None
-        found = []
         for k, chunk in enumerate(layout.chunks):
             answer: Any = layout.formats[chunk.segment].offsets(layout.gather(over.arrays, chunk))
             found.append(self._counts[k].result(answer))

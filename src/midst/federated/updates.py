@@ -24,11 +24,7 @@ Leaf = NDArray[Any]
 
 
 def flatten(update: Update, whose: str) -> dict[str, Leaf]:
-    """The arrays of an update by their names, in order.
-
-    Args:
-        update: of one client.
-        whose: what to call it in an error.
+    """The arrays of an update by their names, in order; `whose` names the client in an error.
 
     Raises:
         InputError: a part of it is no array of real numbers, or two have one name.
@@ -59,11 +55,7 @@ def specs_of(arrays: Mapping[str, Leaf]) -> tuple[ArraySpec, ...]:
 def fit(arrays: Mapping[str, Leaf], layout: Layout, whose: str, than: str) -> list[Leaf]:
     """An update's arrays in the order of a layout, checked against it.
 
-    Args:
-        arrays: of one client.
-        layout: what all agreed on.
-        whose: what to call the client in an error.
-        than: and what has the layout.
+    In an error `whose` names the client, and `than` what has the layout.
 
     Raises:
         InputError: names, shapes or types differ; or a number is not finite, or outside the bounds.

@@ -69,15 +69,7 @@ class Notes:
     """
 
     def __init__(self, session: bytes, number: int, count: int, chunks: int, notary: Notary) -> None:
-        """None is here.
-
-        Args:
-            session: what marks it.
-            number: of this participant.
-            count: of all.
-            chunks: of an update.
-            notary: signs, and knows whose signature is whose.
-        """
+        """None is here, of so many participants about so many chunks of an update."""
         self._number, self._count, self._chunks = number, count, chunks
         self._signers = Signers(session, number, notary)
         self._held: dict[About, dict[int, Statement]] = {}

@@ -23,7 +23,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 from numpy.typing import NDArray
 
 from midst.graphs.spanning import spanning_tree
@@ -36,8 +35,8 @@ from midst.protocol.course import announcement_fault
 from midst.protocol.masks import derive_seed, public_key
 from midst.protocol.participant import Distrust
 from midst.protocol.statements import HASH_BYTES, Malformed, Statement, announce, pair_keys
-from midst.protocol.vectors.chunk import NO_VECTORS, ChunkSearch, Masking, next_in_chain, vector_hash
-from midst.protocol.vectors.formats import Words
+from midst.protocol.vectors.chunk import NO_VECTORS, ChunkSearch, next_in_chain, vector_hash
+from midst.protocol.vectors.formats import Words, split_bytes
 from midst.protocol.vectors.layout import Layout
 from midst.protocol.vectors.search import Numbers, VectorSearch
 from midst.protocol.vectors.tampering import Combined, add_combined, decode_combined, encode_combined, same
@@ -125,13 +124,7 @@ class TreeSums:
     search = None
 
     def __init__(self, setup: Setup, opening: Opening, settled: bytes = b"") -> None:
-        """Ready to announce itself; or, after rounds that are over, to go on.
-
-        Args:
-            setup: who, and by which charter.
-            opening: what was drawn for the session.
-            settled: what was kept of earlier rounds.
-        """
+        """Ready to announce itself; or, after rounds that are over, of which `settled` is kept, to go on."""
         charter = setup.charter
         assert charter.layout is not None
         self._setup, self._opening, self._number = setup, opening, setup.number
@@ -268,12 +261,14 @@ class TreeSums:
 
     def _lacking_notes(self) -> list[int]:
         """Whose notes are not here."""
-        if not self._pairs:
-            return self._notes.missing(ANNOUNCED)
-        if not self._round_context:
-            return self._notes.missing(About(b"B", self.rounds_done, 0))
-        over = [k for k, each in self._chunks.items() if each.search.over]
-        return sorted({signer for k in over for signer in self._notes.missing(self._awaited_of(k))})
+        over = [self._awaited_of(k) for k, each in self._chunks.items() if each.search.over]
+        awaited = [self._beginning] if self.gathering else over
+        return sorted({signer for on in awaited for signer in self._notes.missing(on)})
+
+    @property
+    def _beginning(self) -> About:
+        """Which notes are awaited before a round has begun."""
+        return About(b"B", self.rounds_done, 0) if self._pairs else ANNOUNCED
 
     def _awaited_of(self, k: int) -> About:
         """Which notes a chunk waits for whose answer is there."""
@@ -297,7 +292,7 @@ class TreeSums:
         vectors = set(want.vectors) if want.round == self.rounds_done else ()
         for k, each in self._chunks.items():
             if j in self._children and (k, each.search.step - 1) in vectors:
-                frames += filter(None, [self._last_totals(k, each)])
+                frames += self._last_totals(k, each)
             if j == self._parent and (k, each.search.step) in vectors and each.sent is not None:
                 frames.append(self._sum_frame(k, each))
         return frames
@@ -306,7 +301,7 @@ class TreeSums:
         """Notes, the totals that a child may lack, and the sums that the parent waits for."""
         frames = self._setup.codec.encode(self._notes.everything())
         if j in self._children:
-            frames += [frame for k, each in self._chunks.items() if (frame := self._last_totals(k, each)) is not None]
+            frames += [frame for k, each in self._chunks.items() for frame in self._last_totals(k, each)]
         else:
             frames += [self._sum_frame(k, each) for k, each in self._chunks.items() if each.sent is not None]
         return frames
@@ -400,7 +395,7 @@ class TreeSums:
         return msgspec.msgpack.encode(inputs)
 
     def unpack(self, record: bytes) -> list[Event]:
-        """And back."""
+        """Inverse of `pack`."""
         return msgspec.msgpack.decode(record, type=list[Event])
 
     def step(self, inputs: Sequence[Event]) -> None:
@@ -432,13 +427,11 @@ class TreeSums:
         return kept
 
     def _due(self) -> Iterator[Event]:
-        if not self._pairs:
-            yield from self._complete(ANNOUNCED)
-        elif self._own is None:
+        if self._pairs and self._own is None:
             if self._offered is not None:
                 yield Event("U", 0, (self._offered,))
-        elif not self._round_context:
-            yield from self._complete(About(b"B", self.rounds_done, 0))
+        elif self.gathering:
+            yield from self._complete(self._beginning)
         else:
             for k, each in self._chunks.items():
                 if each.search.over:
@@ -469,11 +462,8 @@ class TreeSums:
 
     def _begin_with(self, raw: bytes) -> None:
         """Our own update is on disk: say that there is one."""
-        self._own, place = [], 0
-        for chunk in self._layout.chunks:
-            word, size = self._layout.formats[chunk.segment].word, chunk.stop - chunk.start
-            self._own.append(np.frombuffer(raw, word, size, place))
-            place += size * word.itemsize
+        formats, chunks = self._layout.formats, self._layout.chunks
+        self._own = list(split_bytes(raw, ((formats[each.segment].word, each.stop - each.start) for each in chunks)))
         self._offered = None
         seed = derive_seed(self._opening.secret)
         known_by = hashlib.blake2b(self._transcript + raw, key=seed, digest_size=HASH_BYTES).digest()
@@ -491,11 +481,10 @@ class TreeSums:
         assert self._own is not None
         chunk = self._layout.chunks[k]
         begins = hashlib.sha256(self._round_context + k.to_bytes(4, "little")).digest()
-        masking = Masking(self._number, self._pairs)
-        search = ChunkSearch(self._layout.search(chunk, self._goal), self._own[k], masking, begins)
-        each = self._chunks[k] = _UnderWay(search)
-        for j in self._children:
-            each.chains[j] = NO_VECTORS
+        search = self._layout.search(chunk, self._goal)
+        each = _UnderWay(ChunkSearch(search, self._own[k], self._number, self._pairs, begins))
+        each.chains = dict.fromkeys(self._children, NO_VECTORS)
+        self._chunks[k] = each
         self._sum_up(k, each)
         for j, said in self._early.pop((self.rounds_done, k), {}).items():
             with suppress(Malformed):  # its sender will be asked for the right one, and waited for by name
@@ -521,9 +510,8 @@ class TreeSums:
             self.watched(k, each.search.search, each.search.read(totals))
         each.search.fold(sent, totals)
         each.sums, each.sent, each.totals = {}, None, None
-        frame = self._last_totals(k, each)
-        if self._begun and frame is not None:
-            self._outbox += [(j, frame) for j in self._children]
+        if self._begun:
+            self._outbox += [(j, frame) for frame in self._last_totals(k, each) for j in self._children]
         if not each.search.over:
             self._sum_up(k, each)
             return
@@ -624,12 +612,12 @@ class TreeSums:
         search = each.search
         return self._setup.codec.encode_vector(True, self.rounds_done, k, search.step, search.context, each.sent)
 
-    def _last_totals(self, k: int, each: _UnderWay) -> bytes | None:
+    def _last_totals(self, k: int, each: _UnderWay) -> list[bytes]:
+        """The frame with the newest totals, for those children that may lack them; none before there are any."""
         last = each.search.last_totals()
         if last is None or not self._children:
-            return None
-        step, context, totals = last
-        return self._setup.codec.encode_vector(False, self.rounds_done, k, step, context, totals)
+            return []
+        return [self._setup.codec.encode_vector(False, self.rounds_done, k, *last)]
 
 
 def _notes_of(event: Event) -> list[Statement]:

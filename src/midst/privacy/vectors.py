@@ -27,7 +27,6 @@ from midst.types import Array
 
 _LOOKED_AT = 1024  # coordinates at most, of one chunk
 _NARROW = 1e-9  # of the prior's scale
-_FIGURES = "bits", "floor"
 
 
 @dataclass(frozen=True)
@@ -67,13 +66,7 @@ class LeakageCount:
     """Counts what the search of a chunk gives away, step by step."""
 
     def __init__(self, prior: Prior, of: Format, goal: Goal, coordinates: int) -> None:
-        """Nothing is told yet.
-
-        Args:
-            prior: of a number.
-            of: how numbers are told apart.
-            goal: what is looked for: a rank, of clients that weigh one each.
-            coordinates: in the chunk.
+        """Nothing is told yet of so many coordinates.
 
         Raises:
             InputError: the formula is not for this goal, or the prior not for these bounds.
@@ -108,11 +101,7 @@ class LeakageCount:
             self._tied[places] = np.where(up, inside - zeros, zeros)
 
     def result(self, answer: Words) -> VectorLeakage:
-        """What was given away in all.
-
-        Args:
-            answer: the offsets found.
-        """
+        """What was given away in all, where these offsets were found."""
         n, rank, most = self._goal.total, self._goal.rank, np.uint64(self._format.most)
         at, one = answer[self._sample].astype(np.uint64), np.uint64(1)
         self._bits += self._cell(self._tied, at, at)
@@ -147,6 +136,7 @@ def add_up_leakage(chunks: Sequence[VectorLeakage]) -> VectorLeakage | None:
     """That of several chunks together; None of none."""
     if not chunks:
         return None
-    sizes = np.array([each.coordinates for each in chunks], float)
-    bits, floor = (float(np.average([getattr(each, name) for each in chunks], weights=sizes)) for name in _FIGURES)
-    return VectorLeakage(bits, floor, sum(each.looked_at for each in chunks), sum(each.coordinates for each in chunks))
+    sizes = [each.coordinates for each in chunks]
+    bits = float(np.average([each.bits for each in chunks], weights=sizes))
+    floor = float(np.average([each.floor for each in chunks], weights=sizes))
+    return VectorLeakage(bits, floor, sum(each.looked_at for each in chunks), sum(sizes))

@@ -87,14 +87,7 @@ class Prover:
     """The test above for one problem, in working units, cheap enough to be asked in every iteration."""
 
     def __init__(self, objective: Quantile | Mean, whole_weights: Ints, s: Array, tolerance: Array) -> None:
-        """Prepare the test.
-
-        Args:
-            objective: what is sought.
-            whole_weights: the weights, in units.
-            s: the values in working units.
-            tolerance: ε in working units, one number or one a coordinate.
-        """
+        """Prepare the test; ε is one number or one a coordinate, and like the values in working units."""
         self._tolerance = tolerance
         self._whole_weights = whole_weights
         self._weights = whole_weights / whole_weights.sum()
@@ -128,15 +121,7 @@ class OwnProver:
     """The test above for an objective of somebody's own, in the units of the data."""
 
     def __init__(self, objective: OwnObjective, s: Array, w: Array, tolerance: Array, total: int) -> None:
-        """Prepare the test.
-
-        Args:
-            objective: what is sought.
-            s: what all nodes hold.
-            w: their weights.
-            tolerance: ε, one number or one a coordinate.
-            total: the total weight, in units.
-        """
+        """Prepare the test for what all nodes hold; ε is one number or one a coordinate."""
         self._objective, self._s, self._w = objective, s, w
         self._tolerance, self._total = tolerance, total
 
@@ -164,12 +149,7 @@ class Closeness:
     """
 
     def __init__(self, diameter: int, tolerance: Array) -> None:
-        """Before iteration 0.
-
-        Args:
-            diameter: a bound on it.
-            tolerance: how far apart x may be, one number or one a coordinate.
-        """
+        """Before iteration 0; the tolerance is one number or one a coordinate."""
         self._diameter, self._tolerance = diameter, tolerance
         self._sampled: tuple[int, Array, Array] | None = None
         self.low = self.high = np.full(np.shape(tolerance), np.nan)

@@ -87,7 +87,7 @@ def encode_scalars(scalars: Iterable[int]) -> bytes:
 
 
 def decode_scalars(raw: bytes) -> list[int]:
-    """And back.
+    """Inverse of `encode_scalars`.
 
     Raises:
         Invalid: one is not below L.

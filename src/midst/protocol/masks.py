@@ -36,12 +36,8 @@ def public_key(secret: bytes) -> bytes:
 
 def hides(key: bytes) -> bool:
     """Whether a public key is none of those with which any secret gives the same shared one."""
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-
     try:
-        X25519PrivateKey.from_private_bytes(bytes([8]) + bytes(30) + bytes([64])).exchange(
-            X25519PublicKey.from_public_bytes(key)
-        )
+        _exchange(bytes([8]) + bytes(30) + bytes([64]), key)
     except ValueError:
         return False
     return True
@@ -57,12 +53,17 @@ def pair_key(secret: bytes, theirs: bytes, charter: bytes, lower: bytes, higher:
         lower: number, instance and public key of the one with the lower number, as bytes of fixed length.
         higher: likewise of the other.
     """
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-    shared = X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(theirs))
+    shared = _exchange(secret, theirs)
     return HKDF(SHA256(), 32, salt=charter, info=_LABEL + lower + higher).derive(shared)
+
+
+def _exchange(secret: bytes, theirs: bytes) -> bytes:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+    return X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(theirs))
 
 
 def derive_seed(secret: bytes) -> bytes:

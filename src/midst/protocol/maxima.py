@@ -84,12 +84,9 @@ class StopRule:
         return is_sampled(round - 1, self.diameter)  # a round's messages carry the x of the iteration before it
 
     def merge(self, maxima: Maxima, own: Sequence[Array], heard: Iterable[Maxima]) -> Maxima:
-        """The maxima after hearing a round's messages.
+        """The maxima after hearing the neighbours' in a round.
 
-        Args:
-            maxima: the largest x, −x and residual heard of so far.
-            own: where an epoch begins, this node's own, of the iteration before the round.
-            heard: the neighbours' maxima.
+        Where an epoch begins, they are this node's `own`, of the iteration before the round.
         """
         if own:
             return tuple(own)

@@ -97,11 +97,7 @@ class Node:
         return np.shape(self.terms.cd)
 
     def begin(self, z: Sequence[Array]) -> tuple[State, dict[int, Message]]:
-        """Round 0: each neighbour is told its z_{i|j}(0).
-
-        Args:
-            z: the drawn z(0), one a neighbour.
-        """
+        """Round 0: each neighbour is told its z_{i|j}(0), of which `z` has one a neighbour."""
         if len(z) != len(self.neighbours):
             raise InputError(f"node {self.id}: z(0) has {len(z)} numbers for {len(self.neighbours)} neighbours")
         for number in z:

@@ -17,16 +17,16 @@ Rules:
 
 from __future__ import annotations
 
-import hmac
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from math import ceil, inf, isqrt, sqrt
 
 from midst.errors import InputError, closest
-from midst.protocol.hashes import hash_parts
+from midst.protocol.hashes import secret_blocks
 
 DrawBytes = Callable[[int], bytes]  # so many bytes that nobody else can guess
 
@@ -198,44 +198,19 @@ def share_of(variance: Fraction, participants: int, colluders: int) -> Fraction:
 
 
 def noise_bytes(seed: bytes, context: bytes, answers: Sequence[int]) -> DrawBytes:
-    """Bytes that follow from a secret and from what their noise is for.
-
-    Args:
-        seed: see `derive_seed` in `masks.py`.
-        context: of the step.
-        answers: one's own, before the noise.
-    """
-    purpose = hash_parts(_LABEL, context, *(each.to_bytes(16, "big") for each in answers))
-    counter = iter(range(2**32))
-
-    def draw(count: int) -> bytes:
-        blocks = -(-count // 64)
-        stream = (hmac.digest(seed, purpose + next(counter).to_bytes(4, "big"), "sha512") for _ in range(blocks))
-        return b"".join(stream)[:count]
-
-    return draw
+    """Bytes that follow from a secret (`masks.derive_seed`), the step, and one's own answers before the noise."""
+    blocks = secret_blocks(seed, _LABEL, context, answers)
+    return lambda count: b"".join(islice(blocks, -(-count // 64)))[:count]
 
 
 def add_noise(answers: Sequence[int], share: Fraction, seed: bytes, context: bytes) -> list[int]:
-    """One's answers to a question with one's share of noise on each: signed numbers, to be masked.
-
-    Args:
-        answers: without noise.
-        share: its variance.
-        seed: see `derive_seed` in `masks.py`.
-        context: of the step.
-    """
+    """One's answers to a question with noise of variance `share` on each: signed numbers, to be masked."""
     draw = noise_bytes(seed, context, answers)
     return [answer + skellam(share, draw) for answer in answers]
 
 
 def skellam(variance: Fraction, draw: DrawBytes) -> int:
-    """One Skellam number of mean 0.
-
-    Args:
-        variance: from 0 to `MOST_SHARE`.
-        draw: where 17 random bytes come from.
-    """
+    """One Skellam number of mean 0 and a variance from 0 to `MOST_SHARE`, from 17 random bytes."""
     raw = draw(_BITS // 8 + 1)
     size = bisect_right(_thresholds(variance), int.from_bytes(raw[:-1], "big"))
     return -size if raw[-1] & 1 else size

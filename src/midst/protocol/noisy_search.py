@@ -119,10 +119,7 @@ class NoisySearchState:
         return (Cells(0, (self.rules.bracket[0], *sorted(thresholds))),)
 
     def fold(self, totals: Sequence[int]) -> NoisySearchState:
-        """Where the search stands once the question's totals are known; whatever they are, it goes on.
-
-        Args:
-            totals: one a cell, modulo 2^64.
+        """Where the search stands once the totals, one a cell, are known; whatever they are, it goes on.
 
         Raises:
             Impossible: not as many totals as were asked for.
@@ -131,7 +128,7 @@ class NoisySearchState:
         (cells,) = self.question
         if len(totals) != cells.numbers:
             raise Impossible(f"{len(totals)} totals for a question of {cells.numbers}")
-        running = accumulate(map(_signed, totals))
+        running = accumulate(map(signed, totals))
         counted = list(zip(cells.edges[1:], running, strict=True))
         pairs = zip(self.brackets, self.rules.ranks, strict=True)
         narrowed = tuple(_narrow(bracket, rank, counted) for bracket, rank in pairs)
@@ -167,7 +164,7 @@ def _narrow(bracket: tuple[int, int], rank: int, counted: Sequence[tuple[int, in
     return (inside[-1][0] if inside else a), b
 
 
-def _signed(total: int) -> int:
+def signed(total: int) -> int:
     """A number modulo 2^64 as the one nearest to 0."""
     return (total + SIGN) % MODULUS - SIGN
 

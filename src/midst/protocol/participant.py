@@ -233,6 +233,12 @@ class Participant:
 
     # Parts
 
+    @property
+    def _course(self) -> Course:
+        """How the search went, once everybody has announced itself."""
+        assert self.course is not None
+        return self.course
+
     def _agree(self, announcements: Sequence[Statement]) -> Course:
         """Everybody's session key is known: the keys of the pairs, and where the search begins."""
         number, everybody = self._holding.number, range(len(announcements))
@@ -250,11 +256,10 @@ class Participant:
 
     def _read(self, statements: Sequence[Statement]) -> None:
         """What everybody has shown by its statement of this step."""
-        assert self.course is not None
         for each in statements:
             try:
                 shown = self._shown[each.signer] if self._shown else Shown({})
-                shown = self.course.read(each, shown)
+                shown = self._course.read(each, shown)
             except Invalid as error:
                 evidence = self._show_course(each.signer)
                 raise Distrust("broken protocol", (each.signer,), f"signed {error}", evidence) from None
@@ -262,21 +267,19 @@ class Participant:
                 self._shown[each.signer] = shown
 
     def _add_up(self, contributions: Sequence[Statement]) -> Course:
-        assert self.course is not None
         if not self._agreement.verify:
-            totals = add_up((each.numbers for each in contributions), self.course.widths)
-            course = self.course.fold(totals)
+            totals, sealed = add_up((each.numbers for each in contributions), self._course.widths), b""
         else:
-            shown = self._shown
+            shown, sealed = self._shown, seal(contributions)
             opened = open_totals([each.weighted for each in shown], [each.masked for each in shown])
             if opened is None:
-                return self.course.dispute(seal(contributions))
+                return self._course.dispute(sealed)
             # A liar's sum may be anything; none is so large.
-            most = (MODULUS**width - 1 for width in self.course.widths)
-            totals = split(map(min, opened, most), self.course.widths)
-            course = self.course.fold(totals, seal(contributions))
+            most = (MODULUS**width - 1 for width in self._course.widths)
+            totals = split(map(min, opened, most), self._course.widths)
+        course = self._course.fold(totals, sealed)
         if not isinstance(course.search.rules, NoisyRules):
-            self._answered.append((self._plain, join(totals, self.course.widths)))
+            self._answered.append((self._plain, join(totals, self._course.widths)))
         return course
 
     def _name_pair(self, disputes: Sequence[Statement]) -> None:
@@ -289,13 +292,12 @@ class Participant:
 
     def _contribution(self) -> bytes:
         """One's own answer to the question, behind masks; with what proves it, where that was agreed."""
-        assert self.course is not None
-        question, number = self.course.question, self._holding.number
+        question, number = self._course.question, self._holding.number
         assert question is not None
         weight = self._agreement.weights[number]
         self._plain = contribution(question, self._own_values, weight)
         if not self._agreement.verify:
-            numbers = hide(self._with_noise(), number, self._pairs, self.course.context, self.course.widths)
+            numbers = hide(self._with_noise(), number, self._pairs, self._course.context, self._course.widths)
             return struct.pack(f"<{len(numbers)}Q", *numbers)
         own = self._vote(question)
         self._opened |= own.opened
@@ -304,34 +306,30 @@ class Participant:
 
     def _with_noise(self) -> list[int]:
         """One's own answer with one's share of noise, where that was agreed."""
-        assert self.course is not None
-        rules, seed = self.course.search.rules, derive_seed(self._holding.secret)
+        rules, seed = self._course.search.rules, derive_seed(self._holding.secret)
         if not isinstance(rules, NoisyRules):
             return self._plain
         from midst.protocol.noise import add_noise
 
-        return add_noise(self._plain, rules.share, seed, self.course.context)
+        return add_noise(self._plain, rules.share, seed, self._course.context)
 
     def _vote(self, question: Question) -> OwnVote:
-        assert self.course is not None
         number, digest = self._holding.number, self._agreement.digest
         committed, seed = self._shown[number].committed, derive_seed(self._holding.secret)
-        return make_vote(question, self._own_values, committed, self._opened, seed, digest, self.course.asked, number)
+        return make_vote(question, self._own_values, committed, self._opened, seed, digest, self._course.asked, number)
 
     @property
     def _own_values(self) -> OwnValues:
         """One's own values, as the question is about them; none of who weighs nothing."""
-        assert self.course is not None
         if self._values is None:
             counts = self._agreement.weights[self._holding.number] > 0
             keys = [each if counts else each[:0] for each in self._holding.keys]
-            self._values = OwnValues.of(self.course.search.rules, keys)
-        return self.course.search.own_values(self._values)
+            self._values = OwnValues.of(self._course.search.rules, keys)
+        return self._course.search.own_values(self._values)
 
     def _masks(self) -> dict[int, list[tuple[int, int]]]:
         """One's masks with each of the others for the question, disputed or not."""
-        assert self.course is not None
-        return own_masks(self._holding.number, self._pairs, self.course.asked, self.course.numbers)
+        return own_masks(self._holding.number, self._pairs, self._course.asked, self._course.numbers)
 
     def _show(self, statements: Sequence[Statement]) -> Evidence:
         """What these statements show alone."""
@@ -341,16 +339,10 @@ class Participant:
 
     def _show_course(self, signer: int) -> Evidence:
         """What all statements of a signer show, one after the other."""
-        assert self.course is not None
         said = [statement for step in range(self.step + 1) if (statement := self.held(step, signer)) is not None]
-        course = self.course
-        return replace(
-            self._show(said),
-            tags=course.tags,
-            opening=course.search.rules.opening,
-            totals=course.totals,
-            seals=course.seals,
-        )
+        course, shown = self._course, self._show(said)
+        opening = course.search.rules.opening
+        return replace(shown, tags=course.tags, opening=opening, totals=course.totals, seals=course.seals)
 
     def _certificate(self, number: int) -> bytes:
         announced = self.held(0, number)

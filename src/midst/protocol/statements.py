@@ -133,14 +133,7 @@ def check_form(body: bytes, participants: int) -> None:
 
 
 def longest_statement(rules: AnyRules, participants: int, pooled: bool, verify: bool) -> int:
-    """Bytes of the longest contribution or dispute.
-
-    Args:
-        rules: of the search, whatever number of values everybody has.
-        participants: how many there are.
-        pooled: whether they bring lists.
-        verify: whether they prove their votes.
-    """
+    """Bytes of the longest contribution or dispute, whatever number of values everybody has."""
     head, most_values = _HEAD.size + HASH_BYTES, 32 if pooled else 1  # digits of how many values there may be
     if isinstance(rules, NoisyRules):
         return head + 8 * rules.most_numbers
@@ -177,13 +170,6 @@ class Signers:
     """Whose signature is whose, as far as participants have announced themselves."""
 
     def __init__(self, digest: bytes, number: int, notary: Notary) -> None:
-        """Nobody is known but oneself.
-
-        Args:
-            digest: of the charter.
-            number: one's own.
-            notary: signs for it, and knows the charter's certificates.
-        """
         self._digest, self._number, self._notary = digest, number, notary
         self._verifiers: dict[int, Verifier] = {}
 
@@ -241,14 +227,7 @@ class Agreement:
 
 
 def pair_keys(secret: bytes, number: int, announcements: Sequence[Statement], digest: bytes) -> dict[int, bytes]:
-    """The keys of one's pairs, by the other's number.
-
-    Args:
-        secret: one's own, of the session.
-        number: one's own.
-        announcements: everybody's, in order; no key in them is one that hides nothing.
-        digest: of the charter.
-    """
+    """The keys of one's pairs, by the other's number; no key in the announcements is one that hides nothing."""
     found = {}
     for other, announced in enumerate(announcements):
         if other != number:

@@ -22,7 +22,6 @@ Rules:
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -49,7 +48,7 @@ from midst.protocol.commitments import (
     prove_one_of,
     subtract,
 )
-from midst.protocol.hashes import hash_parts
+from midst.protocol.hashes import hash_parts, secret_blocks
 from midst.protocol.search import Cells, ClippedSum, KeySum, OwnValues, Question, contribution
 
 CellPlace = tuple[int, int, int]  # coordinate, and the ends of a bracket or cell
@@ -154,13 +153,7 @@ class Claims:
 
 
 def read_claims(question: Question, values: int, committed: Committed, points: Iterable[Point]) -> Claims:
-    """What commitments say, and what is to be proved of them.
-
-    Args:
-        question: what was asked.
-        values: how many the participant has.
-        committed: what it has committed to before.
-        points: what it commits to now.
+    """What the points say to which somebody with so many values commits now, and what is to be proved of them.
 
     Raises:
         Invalid: the cells of a bracket do not add up to what it has committed to before.
@@ -249,18 +242,7 @@ def make_vote(
     context: bytes,
     signer: int,
 ) -> OwnVote:
-    """One's own answer, with its proofs.
-
-    Args:
-        question: what is asked.
-        values: one's own; none of who weighs nothing.
-        committed: what one has committed to before.
-        opened: and by which blindings.
-        seed: what randomness derives from.
-        digest: of the charter.
-        context: of the step.
-        signer: one's own number.
-    """
+    """One's own answer, with its proofs, after one has committed to `committed` by the blindings `opened`."""
     draw = randomness(seed, context, contribution(question, values, 1))
     count = len(values.keys[0])
     points: list[Point] = []
@@ -312,32 +294,23 @@ def _whole(digits: Sequence[int], worth: Sequence[int]) -> int:
 
 def randomness(seed: bytes, context: bytes, answers: Sequence[int]) -> Draw:
     """Scalars that follow from a secret, and from what they are for."""
-    numbers = (each.to_bytes(max(16, -(-each.bit_length() // 8)), "big") for each in answers)
-    purpose = hash_parts(_RANDOM_LABEL, context, *numbers)
-    counter = iter(range(2**32))
-    return lambda: (
-        int.from_bytes(hmac.digest(seed, purpose + next(counter).to_bytes(4, "big"), "sha512"), "big") % ORDER
-    )
+    blocks = secret_blocks(seed, _RANDOM_LABEL, context, answers)
+    return lambda: int.from_bytes(next(blocks), "big") % ORDER
 
 
 # Masks modulo L
 
 
-def pair_scalars(key: bytes, context: bytes, count: int) -> list[Blinded]:
-    """A pair's masks for a step, of number and blinding, the same at both ends."""
-    drawn = [
-        int.from_bytes(hashlib.blake2b(context + k.to_bytes(4, "big"), key=key, person=_MASK_PERSON).digest(), "big")
-        for k in range(2 * count)
-    ]
-    return [(u % ORDER, v % ORDER) for u, v in zip(drawn[::2], drawn[1::2], strict=True)]
-
-
 def own_masks(number: int, pairs: Mapping[int, bytes], context: bytes, count: int) -> dict[int, list[Blinded]]:
-    """One's masks with each of the others: the lower number adds."""
-    return {
-        other: [(u, v) if number < other else (-u % ORDER, -v % ORDER) for u, v in pair_scalars(key, context, count)]
-        for other, key in pairs.items()
-    }
+    """One's masks for a step with each of the others, of number and blinding: the lower number adds."""
+    contexts = [context + k.to_bytes(4, "big") for k in range(2 * count)]
+    masks = {}
+    for other, key in pairs.items():
+        sign = 1 if number < other else -1
+        drawn = (hashlib.blake2b(each, key=key, person=_MASK_PERSON).digest() for each in contexts)
+        scalars = [sign * int.from_bytes(each, "big") % ORDER for each in drawn]
+        masks[other] = list(zip(scalars[::2], scalars[1::2], strict=True))
+    return masks
 
 
 def mask(plain: Sequence[Blinded], weights: Sequence[int], masks: Iterable[Sequence[Blinded]]) -> tuple[Blinded, ...]:
@@ -357,12 +330,7 @@ def commit_to_masks(masks: Mapping[int, Sequence[Blinded]]) -> bytes:
 
 
 def open_totals(weighted: Sequence[Sequence[Point]], masked: Sequence[Sequence[Blinded]]) -> tuple[int, ...] | None:
-    """The totals of everybody's numbers; None where one does not open what was committed to.
-
-    Args:
-        weighted: everybody's commitments, times what they count, one of each number.
-        masked: everybody's masked numbers and blindings.
-    """
+    """The totals of everybody's numbers; None where one does not open the commitments, each times what it counts."""
     totals = []
     for points, pairs in zip(zip(*weighted, strict=True), zip(*masked, strict=True), strict=True):
         number, blinding = (sum(each) % ORDER for each in zip(*pairs, strict=True))
@@ -378,13 +346,7 @@ def cancel(one: Sequence[Point], other: Sequence[Point]) -> bool:
 
 
 def explain(weighted: Sequence[Point], masked: Sequence[Blinded], said: Mapping[int, Sequence[Point]]) -> bool:
-    """Whether a participant's masked numbers are what it committed to, and its masks: if not, it lies.
-
-    Args:
-        weighted: its commitments, times what they count.
-        masked: its numbers and blindings.
-        said: its commitments to its masks with each of the others.
-    """
+    """Whether a participant's masked numbers are what it committed to, and `said` of its masks: if not, it lies."""
     masks = zip(*said.values(), strict=True)
     explained = (add((point, *each)) for point, each in zip(weighted, masks, strict=True))
     return all(point == commit(*pair) for point, pair in zip(explained, masked, strict=True))

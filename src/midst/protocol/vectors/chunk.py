@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from midst.protocol.search import Impossible
 from midst.protocol.vectors.formats import Words
@@ -24,14 +24,6 @@ from midst.protocol.vectors.search import Goal, Numbers, Question, VectorSearch,
 from midst.protocol.vectors.tampering import Combined, combine, most_combined
 
 NO_VECTORS = bytes(32)  # the chain of none
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Masking:
-    """What hides a client's contributions: its number, and the keys of its pairs by the other's."""
-
-    number: int
-    pairs: Mapping[int, bytes]
 
 
 class ChunkSearch:
@@ -46,20 +38,15 @@ class ChunkSearch:
         impossible: why no values have the totals that were told, where none have; then nothing more is asked.
     """
 
-    def __init__(self, search: VectorSearch, own: Words, masking: Masking, transcript: bytes) -> None:
-        """The first question.
-
-        Args:
-            search: before its first question.
-            own: this client's offsets of the chunk.
-            masking: what hides them.
-            transcript: the hash of all that was agreed before.
-        """
+    def __init__(
+        self, search: VectorSearch, own: Words, number: int, pairs: Mapping[int, bytes], transcript: bytes
+    ) -> None:
+        """The first question, for the client with this number and these offsets; pairs are by the other's number."""
         self.search, self.transcript = search, transcript
         self.questions: list[Question] = []
         self.context, self.own = b"", b""
         self.impossible: Impossible | None = None
-        self._offsets, self._masking = own, masking
+        self._offsets, self._number, self._pairs = own, number, pairs
         self._contributed: list[bytes] = []
         self._sent: list[bytes] = []
         self._totals: list[bytes] = []
@@ -98,12 +85,7 @@ class ChunkSearch:
         return unpack(totals, self.search.question)
 
     def fold(self, sent: bytes, totals: bytes) -> None:
-        """The next question.
-
-        Args:
-            sent: what was sent up for this one.
-            totals: what came down.
-        """
+        """The next question, from what was sent up for this one, and the totals that came down."""
         question = self.search.question
         assert question is not None
         self._contributed.append(self.own)
@@ -119,12 +101,7 @@ class ChunkSearch:
 
     def chains(self) -> tuple[bytes, bytes]:
         """The ends of the chains of what was contributed, and of what was sent up."""
-        contributed, sent = NO_VECTORS, NO_VECTORS
-        for each in self._contributed:
-            contributed = next_in_chain(contributed, vector_hash(each))
-        for each in self._sent:
-            sent = next_in_chain(sent, vector_hash(each))
-        return contributed, sent
+        return _chain(self._contributed), _chain(self._sent)
 
     def combined(self, seed: bytes) -> tuple[Combined, Combined, Combined]:
         """Random sums over what was contributed, what was sent up, and the totals."""
@@ -145,8 +122,7 @@ class ChunkSearch:
             return
         self.context = hashlib.sha256(self.transcript + _question_bytes(question)).digest()
         plain = self.search.answers(self._offsets)
-        hidden = hide(plain, self._masking.number, self._masking.pairs, self.context, question)
-        self.own = pack(hidden, question)
+        self.own = pack(hide(plain, self._number, self._pairs, self.context, question), question)
 
 
 def vector_hash(vector: bytes) -> bytes:
@@ -157,6 +133,10 @@ def vector_hash(vector: bytes) -> bytes:
 def next_in_chain(chain: bytes, one: bytes) -> bytes:
     """The chain with one more vector, by its hash."""
     return hashlib.sha256(chain + one).digest()
+
+
+def _chain(vectors: Iterable[bytes]) -> bytes:
+    return reduce(next_in_chain, map(vector_hash, vectors), NO_VECTORS)
 
 
 def _question_bytes(question: Question) -> bytes:
@@ -178,4 +158,4 @@ def _sums(layout: Layout, goal: Goal) -> set[int]:
     """How many bits sums over everybody's offsets have, where any are asked for."""
     if goal.statistic == "quantile":
         return set()
-    return {whole_bytes((each.most * goal.total).bit_length()) for each in layout.formats}
+    return {goal.sum_bits(each.most) for each in layout.formats}

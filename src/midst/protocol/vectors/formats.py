@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,8 +69,7 @@ class Format:
         if self._grid is not None:
             assert self.bounds is not None
             return self._grid.key(self.bounds[0]) - SIGN, self._grid.key(self.bounds[1]) - SIGN
-        info = np.iinfo(self.kind) if self.kind.kind in "iu" else _finfo(self.kind)
-        low, high = self.bounds or (info.min, info.max)
+        low, high = self.bounds or (_info(self.kind).min, _info(self.kind).max)
         ends = np.array([_as_type(low, self.kind), _as_type(high, self.kind)], self.kind)
         lowest, highest = _keys(ends).tolist()
         return lowest, highest
@@ -164,7 +164,27 @@ def word_of(bits: int) -> np.dtype[Any]:
     return np.dtype(next(f"uint{size}" for size in (8, 16, 32, 64) if bits <= size))
 
 
-def _finfo(kind: np.dtype[Any]) -> Any:
+def little(bits: int) -> np.dtype[Any]:
+    """The same as it is on the wire."""
+    return word_of(bits).newbyteorder("<")
+
+
+def modulo(numbers: Words, bits: int) -> Words:
+    """Without the bits that do not count."""
+    return numbers & numbers.dtype.type((1 << bits) - 1) if bits < 8 * numbers.itemsize else numbers
+
+
+def split_bytes(raw: bytes | memoryview, kinds: Iterable[tuple[np.dtype[Any], int]]) -> Iterator[NDArray[Any]]:
+    """The arrays of these types and sizes that lie in bytes, one after the other."""
+    place = 0
+    for kind, size in kinds:
+        yield np.frombuffer(raw, kind, size, place)
+        place += size * kind.itemsize
+
+
+def _info(kind: np.dtype[Any]) -> Any:
+    if kind.kind in "iu":
+        return np.iinfo(kind)
     if kind.kind == "f":
         return np.finfo(kind)
     from ml_dtypes import finfo
@@ -174,10 +194,9 @@ def _finfo(kind: np.dtype[Any]) -> Any:
 
 def _as_type(number: float, kind: np.dtype[Any]) -> Any:
     """A bound as clients would clip to it: who clips a float32 to 0.3 gets a little more than 0.3."""
+    info = _info(kind)
     if kind.kind in "iu":
-        info = np.iinfo(kind)
         return kind.type(min(max(int(number), info.min), info.max))
-    info = _finfo(kind)
     return kind.type(min(max(number, float(info.min)), float(info.max)))
 
 

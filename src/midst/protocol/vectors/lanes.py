@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from midst.protocol.vectors.formats import Words, word_of
+from midst.protocol.vectors.formats import Words, little, modulo, split_bytes, word_of
 from midst.protocol.vectors.search import Numbers, Part, Question
 
 _PERSON = b"midst lanes v1"
@@ -32,12 +32,9 @@ def pack(numbers: Numbers, question: Question) -> bytes:
 
 
 def unpack(data: bytes | memoryview, question: Question) -> Numbers:
-    """And back; `data` has as many bytes as the question's numbers take."""
-    found, place = [], 0
-    for part in question:
-        found.append(_unpack(np.frombuffer(data, np.uint8, _bytes(part), place), part))
-        place += _bytes(part)
-    return found
+    """Inverse of `pack`; `data` has as many bytes as the question's numbers take."""
+    sizes = ((np.dtype(np.uint8), _bytes(part)) for part in question)
+    return list(map(_unpack, split_bytes(data, sizes), question))
 
 
 def add(numbers: Numbers, more: Numbers) -> None:
@@ -48,22 +45,11 @@ def add(numbers: Numbers, more: Numbers) -> None:
 
 def cut(numbers: Numbers, question: Question) -> Numbers:
     """Without the bits that do not count."""
-    return [
-        each & each.dtype.type((1 << part.bits) - 1) if part.bits < 8 * each.itemsize else each
-        for each, part in zip(numbers, question, strict=True)
-    ]
+    return [modulo(each, part.bits) for each, part in zip(numbers, question, strict=True)]
 
 
 def hide(numbers: Numbers, number: int, keys: Mapping[int, bytes], context: bytes, question: Question) -> Numbers:
-    """One participant's answers, behind its masks with all the others.
-
-    Args:
-        numbers: its answers.
-        number: its own.
-        keys: of its pairs, by the other's number.
-        context: of the step.
-        question: what is asked.
-    """
+    """One participant's answers, behind its masks with all the others; `keys` are by the other's number."""
     hidden = [each.copy() for each in numbers]
     for other, key in keys.items():
         for each, mask in zip(hidden, _stream(key, context, question), strict=True):
@@ -76,17 +62,17 @@ def hide(numbers: Numbers, number: int, keys: Mapping[int, bytes], context: byte
 
 def _stream(key: bytes, context: bytes, question: Question) -> Numbers:
     """The numbers of a pair for a step, the same at both ends."""
+    kinds = [(little(part.bits), part.size) for part in question]
+    once = hashlib.blake2b(context, key=key, person=_PERSON, digest_size=32).digest()
+    stream = key_stream(once, sum(size * word.itemsize for word, size in kinds))
+    return [each.astype(each.dtype.newbyteorder("="), copy=False) for each in split_bytes(stream, kinds)]
+
+
+def key_stream(key: bytes, count: int) -> bytes:
+    """So many bytes of AES-256 in counter mode, under a key that is used once."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    words = [word_of(part.bits) for part in question]
-    sizes = [part.size * word.itemsize for part, word in zip(question, words, strict=True)]
-    once = hashlib.blake2b(context, key=key, person=_PERSON, digest_size=32).digest()
-    stream = Cipher(algorithms.AES(once), modes.CTR(bytes(16))).encryptor().update(bytes(sum(sizes)))
-    found, place = [], 0
-    for part, word, size in zip(question, words, sizes, strict=True):
-        found.append(np.frombuffer(stream, word.newbyteorder("<"), part.size, place).astype(word, copy=False))
-        place += size
-    return found
+    return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(count))
 
 
 def _bytes(part: Part) -> int:
@@ -97,7 +83,7 @@ def _pack(numbers: Words, part: Part) -> bytes:
     if part.bits < 8:  # as many to a byte as fit, the first in the lowest bits
         each = 8 // part.bits
         padded = np.zeros(-(-part.size // each) * each, np.uint8)
-        padded[: part.size] = numbers & np.uint8((1 << part.bits) - 1)
+        padded[: part.size] = modulo(numbers, part.bits)
         rows = padded.reshape(-1, each)
         packed = rows[:, 0].copy()
         for k in range(1, each):
@@ -112,7 +98,7 @@ def _unpack(data: Words, part: Part) -> Words:
         each = 8 // part.bits
         rows = np.empty((len(data), each), np.uint8)
         for k in range(each):
-            rows[:, k] = (data >> np.uint8(k * part.bits)) & np.uint8((1 << part.bits) - 1)
+            rows[:, k] = modulo(data >> np.uint8(k * part.bits), part.bits)
         return rows.reshape(-1)[: part.size]
     word = word_of(part.bits)
     wide = np.zeros((part.size, word.itemsize), np.uint8)

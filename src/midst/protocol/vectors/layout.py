@@ -10,7 +10,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.protocol.vectors.formats import Format, Words
+from midst.protocol.vectors.formats import Format, Words, split_bytes
 from midst.protocol.vectors.search import Goal, VectorSearch
 
 CHUNK = 1 << 17  # coordinates
@@ -126,22 +126,24 @@ class Layout:
 
     def gather(self, arrays: Sequence[NDArray[Any]], chunk: Chunk) -> NDArray[Any]:
         """The numbers of a chunk."""
-        parts, before = [], 0
-        for k in self.members[chunk.segment]:
-            first, last = max(chunk.start - before, 0), min(chunk.stop - before, self.arrays[k].size)
-            if first < last:
-                parts.append(_flat(arrays[k])[first:last])
-            before += self.arrays[k].size
+        parts = [_flat(arrays[k])[piece] for k, piece in self._pieces(chunk)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def scatter(self, arrays: Sequence[NDArray[Any]], chunk: Chunk, values: NDArray[Any]) -> None:
         """Put the numbers of a chunk where they belong."""
-        before, here = 0, 0
+        here = 0
+        for k, piece in self._pieces(chunk):
+            size = piece.stop - piece.start
+            arrays[k].reshape(-1)[piece] = values[here : here + size]
+            here += size
+
+    def _pieces(self, chunk: Chunk) -> Iterator[tuple[int, slice]]:
+        """Of which arrays a chunk is made, and of which of their numbers."""
+        before = 0
         for k in self.members[chunk.segment]:
             first, last = max(chunk.start - before, 0), min(chunk.stop - before, self.arrays[k].size)
             if first < last:
-                arrays[k].reshape(-1)[first:last] = values[here : here + last - first]
-                here += last - first
+                yield k, slice(first, last)
             before += self.arrays[k].size
 
     def empty(self) -> list[NDArray[Any]]:
@@ -151,10 +153,9 @@ class Layout:
 
     def from_bytes(self, raw: bytes) -> list[NDArray[Any]]:
         """Arrays from their bytes, one after the other."""
-        found, place = self.empty(), 0
-        for each in found:
-            each[...] = np.frombuffer(raw, each.dtype, each.size, place).reshape(each.shape)
-            place += each.nbytes
+        found = self.empty()
+        for each, numbers in zip(found, split_bytes(raw, [(each.dtype, each.size) for each in found]), strict=True):
+            each[...] = numbers.reshape(each.shape)
         return found
 
     def read(self, chunk: Chunk, answer: Words, goal: Goal) -> NDArray[Any]:

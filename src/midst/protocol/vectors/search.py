@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.protocol.search import Impossible
-from midst.protocol.vectors.formats import Words, word_of
+from midst.protocol.vectors.formats import Words, modulo, word_of
 from midst.types import Bools
 
 Lanes = NDArray[np.intp]  # which coordinates
@@ -73,8 +73,7 @@ class Goal:
         adds_up = self.statistic in ("trimmed mean", "mean around median")
         if adds_up and not self.alike:
             raise InputError(f"a {self.statistic} counts every client once; leave weights out")
-        left = self.total - (2 if self.statistic == "trimmed mean" else 1) * self.trim
-        if adds_up and (self.trim < 0 or left < 1):
+        if adds_up and (self.trim < 0 or self.kept < 1):
             raise InputError(f"trim leaves none of {self.total} clients; try {floor((self.total - 1) / 2)} or less")
 
     @property
@@ -87,6 +86,10 @@ class Goal:
         """Of a number that holds any total of a probe: a power of two, which packs well."""
         needed = self.total.bit_length()
         return next(size for size in (2, 4, 8, 16, 32, 64) if needed <= size)
+
+    def sum_bits(self, most: int) -> int:
+        """Of a number that holds any sum over everybody's offsets, of which none is above `most`."""
+        return whole_bytes((most * self.total).bit_length())
 
 
 class Bracket:
@@ -105,17 +108,9 @@ class Bracket:
     """
 
     def __init__(self, coordinates: int, bits: int, goal: Goal, rank: int, *, keep: bool) -> None:
-        """Nothing is known.
-
-        Args:
-            coordinates: how many.
-            bits: of an offset.
-            goal: what is agreed on.
-            rank: of what is looked for.
-            keep: whether it is enough to tell the values up to the rank from the others.
-        """
+        """Nothing is known; with `keep` it is enough to tell the values up to the rank from the others."""
         word, small = word_of(bits), word_of(goal.count_bits)
-        self._goal, self._bits, self._keep = goal, bits, keep
+        self._goal, self._keep = goal, keep
         self.lanes: Lanes = np.arange(coordinates)
         self.left = bits
         self.prefix: Words = np.zeros(coordinates, word)
@@ -137,12 +132,7 @@ class Bracket:
         return tuple(part for part in parts if part.size) or None
 
     def answers(self, own: Words, weight: int) -> Numbers:
-        """What one client answers.
-
-        Args:
-            own: its offsets, of all coordinates.
-            weight: its own.
-        """
+        """What one client answers, of whose offsets of all coordinates `own` are."""
         mine = own if len(self.lanes) == len(own) else own[self.lanes]
         if self.counted.all():
             return [self._counts(mine, self.prefix, weight)]
@@ -160,7 +150,7 @@ class Bracket:
     def _rest(self, mine: Words, prefix: Words, weight: int) -> Words:
         """What follows on the prefix, where an offset begins with it."""
         inside = (mine >> mine.dtype.type(self.left)) == prefix
-        rest = mine & mine.dtype.type((1 << self.left) - 1)
+        rest = modulo(mine, self.left)
         return np.asarray((rest * (inside & (weight > 0))).astype(word_of(whole_bytes(self.left))))
 
     def fold(self, totals: Numbers) -> None:
@@ -169,19 +159,17 @@ class Bracket:
         Raises:
             Impossible: no values have these totals.
         """
-        told, counted = iter(totals), self.counted
+        counted = self.counted
         alone = ~counted
         done = alone.copy()
         if alone.any():
             low = totals[-1].astype(self.found.dtype)
-            if (
-                totals[-1] >> totals[-1].dtype.type(self.left) if self.left < 8 * totals[-1].itemsize else low[:0]
-            ).any():
+            if (totals[-1] != modulo(totals[-1], self.left)).any():
                 raise Impossible("the only value of a bracket lies outside it")
             self.found[self.lanes[alone]] = (self.prefix[alone] << low.dtype.type(self.left)) | low
         self.left -= 1
         if counted.any():
-            done[counted] = self._halve(self.lanes[counted], counted, next(told))
+            done[counted] = self._halve(self.lanes[counted], counted, totals[0])
         going = ~done
         self.lanes, self.prefix = self.lanes[going], self.prefix[going]
         self.rank, self.inside = self.rank[going], self.inside[going]
@@ -218,24 +206,15 @@ class VectorSearch:
     """The search of some coordinates, whatever is to be found: one bracket after the other, and perhaps a sum.
 
     Attributes:
-        steps: questions answered so far.
         bracket: where the search by bits stands; None where a sum is asked, and at the end.
         answer: in the end, offsets of values; or, where a mean is taken, what the offsets kept add up to.
     """
 
     def __init__(self, coordinates: int, bits: int, most: int, goal: Goal) -> None:
-        """Ready to ask.
-
-        Args:
-            coordinates: how many.
-            bits: of an offset.
-            most: the largest offset.
-            goal: what is to be found.
-        """
+        """Ready to ask about so many coordinates, of offsets of so many bits and none above `most`."""
         self._count, self._bits, self._most, self._goal = coordinates, bits, most, goal
         self._cuts: list[Bracket] = []  # what brackets have found
         self._wanted = _brackets(goal)
-        self.steps = 0
         self.bracket: Bracket | None = None
         self.answer: Words | None = None
         self._go_on()
@@ -245,14 +224,18 @@ class VectorSearch:
         """What is asked now; None once the answer is there."""
         if self.answer is not None:
             return None
-        return self.bracket.question if self.bracket is not None else (Part(self._count, self._sum_bits),)
+        if self.bracket is not None:
+            return self.bracket.question
+        return (Part(self._count, self._goal.sum_bits(self._most)),)
 
     def answers(self, own: Words, weight: int = 1) -> Numbers:
         """What one client answers; `own` are its offsets of these coordinates."""
         if self.bracket is not None:
-            return self.bracket.answers(self._distances(own) if self._is_around else own, weight)
+            asked = distances(own, self._cuts[0].found, self._bits) if self._is_around else own
+            return self.bracket.answers(asked, weight)
         kept = own if self._goal.trim == 0 else np.where(self._is_kept(own), own, own.dtype.type(0))
-        return [kept.astype(word_of(self._sum_bits)) * word_of(self._sum_bits).type(weight)]
+        word = word_of(self._goal.sum_bits(self._most))
+        return [kept.astype(word) * word.type(weight)]
 
     def fold(self, totals: Numbers) -> None:
         """The next question, from the totals of this one.
@@ -260,7 +243,6 @@ class VectorSearch:
         Raises:
             Impossible: no values have these totals.
         """
-        self.steps += 1
         if self.bracket is None:
             self.answer = self._without_ties(totals[0].astype(np.uint64))
             if (self.answer > np.uint64(self._most * self._goal.kept)).any():
@@ -282,10 +264,6 @@ class VectorSearch:
         elif self._goal.statistic == "quantile":
             self.answer = self._cuts[0].found
 
-    @property
-    def _sum_bits(self) -> int:
-        return whole_bytes((self._most * self._goal.total).bit_length())
-
     # Means of some of the values
 
     @property
@@ -293,32 +271,36 @@ class VectorSearch:
         """Whether it is asked by how far a value is from the median, which is known."""
         return self._goal.statistic == "mean around median" and bool(self._cuts)
 
-    def _distances(self, own: Words) -> Words:
-        """Twice how far offsets are from the median's, less 1 where they are below it: all different, and in order."""
-        word = word_of(self._bits + 1)
-        own, median = own.astype(word), self._cuts[0].found.astype(word)
-        below = own < median
-        return np.asarray((np.where(below, median - own, own - median) << word.type(1)) - below)
-
     def _is_kept(self, own: Words) -> Bools:
         """Which of one's offsets the mean is taken over; with ties at a cut, whether they are kept or not."""
+        low, high = self._cuts
         if self._goal.statistic == "trimmed mean":
-            low, high = self._cuts
             return np.asarray(((own > low.found) | ((own == low.found) & (low.tied > 0))) & (own <= high.found))
-        return np.asarray(self._distances(own) <= self._cuts[1].found)
+        return np.asarray(distances(own, low.found, self._bits) <= high.found)
 
     def _without_ties(self, total: Words) -> Words:
         """The sum of what is kept: less what was tied at a cut, and is not."""
         if self._goal.trim == 0:
             return total
+        low, high = self._cuts
+        over = high.over.astype(np.uint64)
         if self._goal.statistic == "trimmed mean":
-            low, high = self._cuts
-            taken = low.found * low.tied.astype(np.uint64) + high.found * high.over.astype(np.uint64)
-            return np.asarray(total - taken)
-        median, cut = self._cuts[0].found.astype(np.uint64), self._cuts[1]
-        far = cut.found.astype(np.uint64)
-        at = np.where(far % 2, median - (far + 1) // 2, median + far // 2)
-        return np.asarray(total - at * cut.over.astype(np.uint64))
+            return np.asarray(total - (low.found * low.tied.astype(np.uint64) + high.found * over))
+        return np.asarray(total - at_distance(high.found.astype(np.uint64), low.found) * over)
+
+
+def distances(offsets: Words, median: Words, bits: int) -> Words:
+    """Twice how far offsets are from the median's, less 1 where they are below it: all different, and in order."""
+    word = word_of(bits + 1)
+    offsets, median = offsets.astype(word), median.astype(word)
+    below = offsets < median
+    return np.asarray((np.where(below, median - offsets, offsets - median) << word.type(1)) - below)
+
+
+def at_distance(far: Words, median: Words) -> Words:
+    """Inverse of `distances`."""
+    one, median = far.dtype.type(1), median.astype(far.dtype)
+    return np.asarray(np.where(far & one, median - ((far + one) >> one), median + (far >> one)))
 
 
 def _brackets(goal: Goal) -> list[tuple[int, bool]]:

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from midst.protocol.vectors.formats import Words
-from midst.protocol.vectors.lanes import unpack
+from midst.protocol.vectors.formats import Words, little, modulo, split_bytes
+from midst.protocol.vectors.lanes import key_stream, unpack
 from midst.protocol.vectors.search import Question
 from midst.types import Ints
 
@@ -32,13 +32,7 @@ Combined = dict[int, Words]  # by bits, the sums over all numbers of so many
 
 
 def combine(vectors: Sequence[bytes], questions: Sequence[Question], seed: bytes) -> Combined:
-    """The random sums over some vectors.
-
-    Args:
-        vectors: as packed, one a question.
-        questions: what they answer.
-        seed: from which the sums are drawn.
-    """
+    """The random sums, drawn from a seed, over some packed vectors, one a question."""
     rows: dict[int, list[Words]] = {}
     for vector, question in zip(vectors, questions, strict=True):
         for part, numbers in zip(question, unpack(vector, question), strict=True):
@@ -51,7 +45,7 @@ def add_combined(parts: Iterable[Combined]) -> Combined:
     found: Combined = {}
     for part in parts:
         for bits, sums in part.items():
-            found[bits] = _modulo(found.get(bits, np.zeros(SUMS, np.uint64)) + sums, bits)
+            found[bits] = modulo(found.get(bits, np.zeros(SUMS, np.uint64)) + sums, bits)
     return found
 
 
@@ -62,25 +56,21 @@ def same(one: Combined, other: Combined) -> bool:
 
 def encode_combined(combined: Combined) -> bytes:
     """Sums as bytes."""
-    return b"".join(sums.astype(_little(bits)).tobytes() for bits, sums in sorted(combined.items()))
+    return b"".join(sums.astype(little(bits)).tobytes() for bits, sums in sorted(combined.items()))
 
 
 def decode_combined(raw: bytes, questions: Iterable[Question]) -> Combined | None:
-    """And back; None where these are no sums over answers to such questions."""
+    """Inverse of `encode_combined`; None where these are no sums over answers to such questions."""
     widths = sorted({part.bits for question in questions for part in question})
-    sizes = [SUMS * np.dtype(_little(bits)).itemsize for bits in widths]
-    if len(raw) != sum(sizes):
+    if len(raw) != most_combined(widths):
         return None
-    found, place = {}, 0
-    for bits, size in zip(widths, sizes, strict=True):
-        found[bits] = np.frombuffer(raw, _little(bits), SUMS, place).astype(np.uint64)
-        place += size
-    return found
+    sums = split_bytes(raw, ((little(bits), SUMS) for bits in widths))
+    return {bits: each.astype(np.uint64) for bits, each in zip(widths, sums, strict=True)}
 
 
 def most_combined(bits: Iterable[int]) -> int:
     """Bytes of sums over numbers of these bits."""
-    return sum(SUMS * np.dtype(_little(each)).itemsize for each in set(bits))
+    return sum(SUMS * little(each).itemsize for each in set(bits))
 
 
 def _sums(numbers: Words, bits: int, seed: bytes) -> Words:
@@ -89,7 +79,7 @@ def _sums(numbers: Words, bits: int, seed: bytes) -> Words:
     found = np.zeros(SUMS, np.uint64)
     for k in range(-(-bits // 8)):
         found += _sums_of_bytes(np.ascontiguousarray(planes[:, k]), drawn).astype(np.uint64) << np.uint64(8 * k)
-    return _modulo(found, bits)
+    return modulo(found, bits)
 
 
 def _sums_of_bytes(numbers: Words, drawn: Words) -> Ints:
@@ -102,16 +92,6 @@ def _sums_of_bytes(numbers: Words, drawn: Words) -> Ints:
 
 
 def _random_bits(seed: bytes, bits: int, count: int) -> Words:
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
     key = hashlib.blake2b(_LABEL + seed + bytes([bits]), digest_size=32).digest()
-    stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(-(-count // 8)))
-    return np.unpackbits(np.frombuffer(stream, np.uint8))[:count].astype(np.float32)
-
-
-def _modulo(sums: Words, bits: int) -> Words:
-    return sums & np.uint64((1 << bits) - 1) if bits < 64 else sums
-
-
-def _little(bits: int) -> str:
-    return next(f"<u{size}" for size in (1, 2, 4, 8) if bits <= 8 * size)
+    stream = np.frombuffer(key_stream(key, -(-count // 8)), np.uint8)
+    return np.unpackbits(stream)[:count].astype(np.float32)
