@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from midst.errors import InputError
+from midst.rows import as_text
 
 if TYPE_CHECKING:
     from midst.net.charter import Charter
@@ -30,9 +34,6 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
     checked by the certificates that the charter names: exit code 0 if all have signed this answer. Of evidence it is
     found anew who signed what nobody honest signs: exit code 0 if it shows that. Else 2, with what is wrong.
     """
-    import json
-
-    from midst.errors import InputError
     from midst.net.charter_files import read_charter
     from midst.net.evidence import EvidenceFile
     from midst.net.results import read_result
@@ -46,8 +47,7 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
         click.echo(json.dumps({"session": charter.session, "objective": charter.title, **told}))
         return
     rows.append(("session", f"{charter.session}, charter {charter.digest.hex()}"))
-    width = max(len(head) for head, _ in rows)
-    click.echo("\n".join(f"{head:>{width}}  {text}" for head, text in rows))
+    click.echo(as_text(rows))
 
 
 def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:
