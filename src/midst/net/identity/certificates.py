@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from midst.errors import InputError
-from midst.files import check_alone
+from midst.files import read_at_most
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -32,7 +32,7 @@ WARN_BEFORE = timedelta(days=30)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _SIGNATURE = 64  # bytes
 _REMEMBERED = 512  # certificates: of each neighbour and signer, some are read again and again
-_LARGEST = 64 * 1024  # bytes of a file that holds one key or one certificate
+LARGEST = 64 * 1024  # bytes of a file that holds one key or one certificate
 
 
 class CertificateFault(NamedTuple):
@@ -75,7 +75,7 @@ def read_certificate(path: str | Path) -> bytes:
     Raises:
         InputError: the file cannot be read, or holds no certificate, or more than one.
     """
-    return parse_certificate(read_small(Path(path), "a certificate"), str(path))
+    return parse_certificate(read_at_most(path, LARGEST, "too large for a certificate"), str(path))
 
 
 def parse_certificate(text: bytes, where: str) -> bytes:
@@ -240,23 +240,6 @@ def _is_signed(key: bytes, data: bytes, signature: bytes) -> bool:
     except BadSignatureError:
         return False
     return True
-
-
-# Parts, of keys too
-
-
-def read_small(path: Path, what: str, *, alone: bool = False) -> bytes:
-    """A file of reasonable size; one that its owner alone may touch, if so asked."""
-    try:
-        with path.open("rb") as file:
-            if alone:
-                check_alone(file.fileno(), path, "key")
-            text = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    if len(text) > _LARGEST:
-        raise InputError(f"{path}: too large for {what}")
-    return text
 
 
 def _day(when: datetime) -> str:
