@@ -666,6 +666,8 @@ def _disclosed_by_arrays(charter: Charter) -> list[str]:
 
 
 def _disclosed_by_iteration(charter: Charter) -> list[str]:
+    from midst.net.charter import few
+
     lines = [
         "Everybody: every few rounds the largest and the smallest x (not whose)"
         + (", and how far neighbours are from agreement." if charter.stop == "certified" else "."),
@@ -685,8 +687,7 @@ def _disclosed_by_iteration(charter: Charter) -> list[str]:
             "Your neighbours: in a round in which your value falls inside your interval, x is your value itself."
         )
     if lonely := [name for name in charter.names if len(charter.neighbours(name)) == 1]:
-        shown = ", ".join(lonely[:8]) + (f" and {len(lonely) - 8} more" if len(lonely) > 8 else "")
-        lines.append(f"One neighbour alone is all the neighbours of: {shown}. Give them a second one.")
+        lines.append(f"One neighbour alone is all the neighbours of: {few(lonely)}. Give them a second one.")
     return lines
 
 

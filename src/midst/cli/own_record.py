@@ -83,12 +83,9 @@ class OwnRecord:
 
 
 def trace_of(charter: Charter, search: SearchState | None, sizes: list[int]) -> Trace:
-    """What a search has made public so far, as the audit reads it.
+    """What a search, if there was one, has made public so far, as the audit reads it.
 
-    Args:
-        charter: what all agreed on.
-        search: where it stands; None where there was none.
-        sizes: how many values each participant has.
+    `sizes` are how many values each participant has.
     """
     n, probes, answer = len(sizes), [], None
     if search is not None:
@@ -131,10 +128,7 @@ def told_by(
 ) -> tuple[SearchState | None, list[int]]:
     """What a search without noise had told at its end, and how many values each participant has; None for nothing.
 
-    Args:
-        charter: what all agreed on.
-        ending: how it ended.
-        exchange: where it stood then; None where it was over already.
+    There is no exchange where the session was over already.
     """
     search, sizes = None if exchange is None else exchange.search, [1] * len(charter.names)
     if isinstance(ending, Answer):

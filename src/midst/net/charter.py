@@ -62,14 +62,8 @@ _MOST_AGGREGATES = 60_000
 _MANY = 10**6  # values a participant, where the number does not matter, or the most numbers are wanted
 _LONGEST = 30 * 86_400.0  # seconds
 _OF_CONSENSUS = {"c": None, "theta": 0.5, "mu": None, "sigma": None, "scale": None, "tolerance": 1e-6}
-_OF_SEARCH = {
-    "pooled": False,
-    "statistics": (),
-    "columns": (),
-    "noise": None,
-    "arrays": (),
-    "aggregates": 1,
-}  # arity, spacing and resolution are of the exact finish too
+_OF_SEARCH = {"pooled": False, "statistics": (), "columns": (), "noise": None, "arrays": (), "aggregates": 1}
+# besides arity, spacing and resolution, which are of the exact finish too
 _NO_ENDS = "bounds must be two finite numbers, the lower first"
 _WIDEST = 1000  # in scales: how far from 0 a value may lie where there are no bounds
 
@@ -302,7 +296,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """
         if name not in self._numbers:
             near = closest(name, self.names)
-            raise InputError(f"{_shown(name)} is no participant; the charter has {_few(self.names)}{near}")
+            raise InputError(f"{_shown(name)} is no participant; the charter has {few(self.names)}{near}")
         return self._numbers[name]
 
     @cached_property
@@ -421,31 +415,20 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.keys.ends
 
     def search_rules(self, list_sizes: Sequence[int], thresholds: tuple[tuple[int, ...], ...] = ()) -> Rules:
-        """The rules of the search that finds the answer, or finishes an iteration.
+        """The rules of the search that finds the answer, where participants have so many values each.
 
-        Args:
-            list_sizes: how many values each participant has.
-            thresholds: of the first probe, a tuple of keys a coordinate, where an iteration has found them.
+        An iteration gives the thresholds of the first probe, a tuple of keys a coordinate.
         """
         if self.statistics:
             return self.plan(sum(list_sizes)).rules(Search(self.arity, self.spacing), self.keys, self._brackets)
         total = sum(weight * count for weight, count in zip(self._weights, list_sizes, strict=True))
         units = {weight for weight in self._weights if weight > 0}
-        return search_rules(
-            Search(self.arity, self.spacing),
-            self.goal,
-            self.keys,
-            self._brackets,
-            total,
-            units.pop() if len(units) == 1 else None,
-            thresholds,
-        )
+        unit = units.pop() if len(units) == 1 else None
+        method = Search(self.arity, self.spacing)
+        return search_rules(method, self.goal, self.keys, self._brackets, total, unit, thresholds)
 
     def noisy_rules(self, list_sizes: Sequence[int]) -> NoisyRules:
-        """The rules of the search with noise.
-
-        Args:
-            list_sizes: how many values each participant has.
+        """The rules of the search with noise, where participants have so many values each.
 
         Raises:
             InputError: a search with noise cannot find this, or nobody would be left to add any.
@@ -486,10 +469,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return next(self.disclosure.refusals(self.wanted, list_sizes), None) if self.statistics else None
 
     def problem(self, values: ArrayLike | None = None) -> Problem:
-        """The problem that is to be solved.
-
-        Args:
-            values: one, or one row, a participant; all in the middle of the range if not given.
+        """The problem that is to be solved, of one value or row a participant; all in the middle if not given.
 
         Raises:
             InputError: the values are not such values, or not within the bounds.
@@ -537,11 +517,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.verify
 
     def agreement(self, opening: tuple[tuple[int, ...], ...] = ()) -> Agreement:
-        """What all agreed on about the search.
-
-        Args:
-            opening: the thresholds of its first probe, where an iteration has found them.
-        """
+        """What all agreed on about the search; an iteration gives the thresholds of its first probe."""
         make_rules = partial(self.search_rules, thresholds=opening) if self.noise is None else self.noisy_rules
         return Agreement(self.digest, self._weights, self.has_lists, make_rules, self.is_verified, self.refusal)
 
@@ -617,9 +593,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                     continue
                 entry = split_address(entry) if key == "address" else entry
                 if entry in first:
-                    raise InputError(
-                        f"participants: {first[entry]} and {one.name} have the same {key}; they must differ"
-                    )
+                    both = f"{first[entry]} and {one.name}"
+                    raise InputError(f"participants: {both} have the same {key}; they must differ")
                 first[entry] = one.name
         if self.method == "search":
             _under("participants", lambda: require_participants(len(self.participants)))
@@ -633,7 +608,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             for end in (a, b):
                 if end not in self._numbers:
                     near = closest(end, self.names)
-                    raise InputError(f"{edge}: {_shown(end)} is no participant; there are {_few(self.names)}{near}")
+                    raise InputError(f"{edge}: {_shown(end)} is no participant; there are {few(self.names)}{near}")
             if a == b:
                 raise InputError(f"{edge} joins a participant to itself; leave it out")
             if frozenset((a, b)) in seen:
@@ -760,8 +735,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _check_size(self) -> None:
         """Refuses noise that nobody could add, or too much for the values, where it is known how many there are."""
         self.noisy_rules([1] * len(self.participants))
-        refused = None if self.pooled else self.refusal([1] * len(self.participants))
-        if refused is not None:
+        if not self.pooled and (refused := self.refusal([1] * len(self.participants))) is not None:
             raise InputError(refused)
 
     def _check_search(self) -> None:
@@ -847,9 +821,7 @@ def strangers(charter: Charter, name: str, identity: Identity) -> tuple[str, ...
 def split_address(address: str, *, to_bind: bool = False) -> tuple[str, int]:
     """Host and port of "host:port"; an IPv6 address stands in brackets, "[::1]:7001".
 
-    Args:
-        address: in words.
-        to_bind: 0.0.0.0 and [::] will do: all addresses of this host.
+    To bind, 0.0.0.0 and [::] will do: all addresses of this host.
 
     Raises:
         InputError: it is not an address that others can dial, or that can be bound.
@@ -884,7 +856,8 @@ def _shown(name: str) -> str:
     return name if len(name) <= 64 and name.isascii() and name.isprintable() and name else ascii(name[:64])
 
 
-def _few(names: Iterable[str]) -> str:
+def few(names: Iterable[str]) -> str:
+    """Names in words, the first eight of many."""
     listed = list(names)
     return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
 

@@ -79,9 +79,7 @@ class Party:
 def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
     """Throw-away keys and a charter for a graph, in a folder that is removed afterwards.
 
-    Args:
-        graph: who talks to whom.
-        settings: further keys of the charter, which checks them.
+    `settings` are further keys of the charter, which checks them.
 
     Raises:
         InputError: this machine cannot hold so many, or the charter is none.

@@ -28,7 +28,7 @@ from typing import Any
 
 from midst.errors import Aborted
 from midst.net.answer import Answer
-from midst.net.charter import differing
+from midst.net.charter import differing, few
 from midst.net.gossip import pack_bits
 from midst.net.records import Broken, Ended, Inputs, Met, encode_record
 from midst.net.session import Session, name_together, settle
@@ -132,8 +132,7 @@ class Standing:
     @property
     def names(self) -> str:
         """For whom it waits, in words."""
-        named = [f"{name} ({remark})" if remark else name for name, remark in list(self.waiting.items())[:8]]
-        return ", ".join(named) + (f" and {len(self.waiting) - 8} more" if len(self.waiting) > 8 else "")
+        return few(f"{name} ({remark})" if remark else name for name, remark in self.waiting.items())
 
 
 class Peer:

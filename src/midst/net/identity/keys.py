@@ -199,10 +199,8 @@ def trust(
 ) -> tuple[Trusted, ...]:
     """Puts certificates into trusted/ of a folder of keys, each named after its common name: all of them, or none.
 
-    Args:
-        certificates: in DER, each with what to call it in an error.
-        folder: where one's own key is.
-        replace: also in place of another certificate of the same name.
+    Each comes with what to call it in an error, in DER; the folder is where one's own key is. `replace` takes one also
+    in place of another certificate of the same name.
 
     Raises:
         InputError: another one of its name is trusted already or given too.

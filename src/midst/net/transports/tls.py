@@ -77,12 +77,7 @@ class TlsTransport:
     """Frames over mutual TLS; see the head of this file."""
 
     def __init__(self, endpoint: Endpoint, *, clock: Callable[[], float] = time.time) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            endpoint: whose.
-            clock: seconds since 1970.
-        """
+        """Nothing is opened yet; the clock gives seconds since 1970."""
         self.clock = clock
         self.sent = 0
         self.received = 0
@@ -238,13 +233,7 @@ class Link(asyncio.BufferedProtocol):
     """One connection, from TCP to frames."""
 
     def __init__(self, owner: TlsTransport, context: ssl.SSLContext, dialled: int | None) -> None:
-        """Before the connection is there.
-
-        Args:
-            owner: the transport it belongs to.
-            context: for TLS.
-            dialled: the neighbour that was dialled; None for a connection that came in.
-        """
+        """Before the connection is there; `dialled` is None for one that came in."""
         self._owner = owner
         self.dialled = dialled
         self._arriving, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
