@@ -17,6 +17,7 @@ import click
 from midst.cli.options import DEFINITION_HELP, DEFINITIONS, offer_graphs, offer_names, parse_bounds, read_graph
 from midst.errors import InputError, closest
 from midst.net.identity.certificates import check_name, describe, expiry_warning, read_certificate
+from midst.net.identity.keys import load_identity
 from midst.rows import as_text
 
 if TYPE_CHECKING:
@@ -216,7 +217,6 @@ def check(file: Path, name: str | None, key: Path | None) -> None:
     from midst.cli.noise import require_promise
     from midst.net.charter import check_identity, strangers
     from midst.net.charter_files import read_charter
-    from midst.net.identity.keys import load_identity
 
     if (name is None) != (key is None):
         raise InputError("give --name and --key together, or neither")
@@ -618,17 +618,15 @@ def _held_to(charter: Charter) -> str:
     return f"with k {'values of liars' if charter.has_lists else 'liars'} the answer is within k ranks of the true one"
 
 
-def _disclosed_by_statistics(charter: Charter) -> list[str]:
+def _disclosed_by_statistics(charter: Charter) -> Iterator[str]:
     """What statistics tell besides counts."""
     kinds = {each.kind for each in charter.wanted}
-    lines = []
     if any(each.needs_sums for each in charter.wanted):
-        lines.append("Everybody: the sums over all values that means and variances follow from.")
+        yield "Everybody: the sums over all values that means and variances follow from."
     if kinds & {"trimmed", "winsorised"}:
-        lines.append("Everybody: the two values at the ends of a trimmed or winsorised mean.")
+        yield "Everybody: the two values at the ends of a trimmed or winsorised mean."
     if "mad" in kinds:
-        lines.append("Everybody: the median, and how many values lie how far from it.")
-    return lines
+        yield "Everybody: the median, and how many values lie how far from it."
 
 
 def _disclosed_with_noise(promise: JointNoise) -> list[str]:
@@ -648,47 +646,41 @@ def _disclosed_with_noise(promise: JointNoise) -> list[str]:
     ]
 
 
-def _disclosed_by_arrays(charter: Charter) -> list[str]:
-    lines = [
-        "Everybody: the aggregate of every round.",
+def _disclosed_by_arrays(charter: Charter) -> Iterator[str]:
+    yield "Everybody: the aggregate of every round."
+    yield (
         "Everybody: of every number how many participants' begin with the same bits as the aggregate's, bit by bit;"
-        " a coalition knows the same of the others together. Nobody's own part, and not whose number it is.",
-    ]
+        " a coalition knows the same of the others together. Nobody's own part, and not whose number it is."
+    )
     if charter.objective == "mean around median":
-        lines.append("Everybody: the median, and how many numbers lie how far from it.")
-    return [
-        *lines,
-        _RECORDED,
+        yield "Everybody: the median, and how many numbers lie how far from it."
+    yield _RECORDED
+    yield (
         "Who alters a sum on its way is named, alone or with a neighbour. What somebody contributes is not proved: one"
-        " that breaks the rules can put the aggregate anywhere, as it could put a mean.",
-        "Each further round tells more about what you train on. Keep account with midst ledger.",
-    ]
+        " that breaks the rules can put the aggregate anywhere, as it could put a mean."
+    )
+    yield "Each further round tells more about what you train on. Keep account with midst ledger."
 
 
-def _disclosed_by_iteration(charter: Charter) -> list[str]:
+def _disclosed_by_iteration(charter: Charter) -> Iterator[str]:
     from midst.net.charter import few
 
-    lines = [
-        "Everybody: every few rounds the largest and the smallest x (not whose)"
-        + (", and how far neighbours are from agreement." if charter.stop == "certified" else "."),
-        "Your neighbours: the start numbers z(0) of your common edge, and your number x in every round.",
-    ]
+    apart = ", and how far neighbours are from agreement" if charter.stop == "certified" else ""
+    yield f"Everybody: every few rounds the largest and the smallest x (not whose){apart}."
+    yield "Your neighbours: the start numbers z(0) of your common edge, and your number x in every round."
     if charter.objective == "mean":
-        lines.append(
+        yield (
             "All your neighbours together, should they pool what they know: your value. What hides it from fewer is"
             " z(0) on your edges with the others, of standard deviation sigma."
         )
     else:
-        lines.append(
+        yield (
             "All your neighbours together, should they pool what they know: in every round on which side of your x"
             " your value lies, which closes in on it."
         )
-        lines.append(
-            "Your neighbours: in a round in which your value falls inside your interval, x is your value itself."
-        )
+        yield "Your neighbours: in a round in which your value falls inside your interval, x is your value itself."
     if lonely := [name for name in charter.names if len(charter.neighbours(name)) == 1]:
-        lines.append(f"One neighbour alone is all the neighbours of: {few(lonely)}. Give them a second one.")
-    return lines
+        yield f"One neighbour alone is all the neighbours of: {few(lonely)}. Give them a second one."
 
 
 def _to_dict(charter: Charter) -> dict[str, Any]:

@@ -11,7 +11,9 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import stat
 from collections.abc import Callable, Container, Iterator
 from dataclasses import asdict, dataclass, field
@@ -27,8 +29,6 @@ from midst.net.identity.certificates import describe, expiry_warning, fingerprin
 from midst.net.identity.keys import Identity, load_identity
 
 if TYPE_CHECKING:
-    import asyncio
-
     from midst.net.charter import Charter
     from midst.net.transports.transport import Transport
 
@@ -78,8 +78,6 @@ def command(charter_file: Path, name: str, key_file: Path, wait: float, as_json:
 
 def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Iterator[Line]:
     """All checks, as they are made."""
-    from asyncio import run
-
     from midst.cli.charter import UNVERIFIED, expectations
     from midst.cli.noise import accuracy, require_promise
     from midst.net.charter import check_identity
@@ -117,7 +115,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
         yield Line("warning", "neighbours", "not called, since they would refuse this certificate")
         return
     yield from _check_trusted(charter, name, identity, now, charter_file, inside)
-    yield from run(_meet(charter, identity, number, wait))
+    yield from asyncio.run(_meet(charter, identity, number, wait))
 
 
 # Files and clock
@@ -233,8 +231,6 @@ class _Calls:
 
 async def _meet(charter: Charter, identity: Identity, number: int, wait: float) -> list[Line]:
     """Bind, dial, be dialled, and listen, for as long as it takes or `wait` seconds."""
-    import asyncio
-
     import numpy as np
 
     from midst.net.notary import CertifiedNotary
@@ -272,8 +268,6 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
 
 async def _find_names(charter: Charter, number: int) -> list[Line]:
     """Whether the hosts of the neighbours that are dialled can be found."""
-    from asyncio import get_running_loop
-
     from midst.net.charter import split_address
     from midst.net.transports.transport import dials
 
@@ -284,7 +278,7 @@ async def _find_names(charter: Charter, number: int) -> list[Line]:
             continue
         host, port = split_address(address)
         try:
-            await get_running_loop().getaddrinfo(host, port)
+            await asyncio.get_running_loop().getaddrinfo(host, port)
         except OSError:
             advice = "check the name in the charter, and this host's name service"
             lines.append(Line("problem", charter.names[j], f"no host is called {host}; {advice}"))
@@ -317,8 +311,6 @@ def _neighbour(calls: _Calls, own: str, j: int, wait: float) -> Line:
 
 def _is_own_node(identity: Identity, address: str) -> bool:
     """Whether whoever listens at the own address has the own certificate."""
-    import socket
-
     from midst.net.charter import split_address
 
     context = identity.context(server=False)

@@ -24,7 +24,6 @@ from midst.net.session import Session
 from midst.net.setup import Opening, Setup
 from midst.objectives import Mean
 from midst.protocol.course import play
-from midst.protocol.noisy_search import AnySearch
 from midst.protocol.search import SearchState
 from midst.protocol.statements import Statement
 from midst.recorder import Recorder
@@ -132,18 +131,11 @@ def told_by(
     """
     search, sizes = None if exchange is None else exchange.search, [1] * len(charter.names)
     if isinstance(ending, Answer):
-        search, sizes = _play_again(charter, ending)
+        search = None  # residuals proved it, unless there is a transcript
+        if (told := ending.transcript) is not None:
+            said = [Statement(body, b"") for body in told.announcements]
+            tags, sizes = [each.tag for each in said], [each.announced()[2] for each in said]
+            search = play(charter.agreement(told.opening), tags, told.opening, told.totals, told.seals)[-1].search
     elif charter.has_lists and not charter.statistics:
         search = None  # how many values the others have is in their announcements, and not told here
     return search if isinstance(search, SearchState) and search.steps else None, sizes
-
-
-def _play_again(charter: Charter, answer: Answer) -> tuple[AnySearch | None, list[int]]:
-    """The search that found an answer, and how many values each participant has; None where there was no search."""
-    transcript = answer.transcript
-    if transcript is None:
-        return None, [1] * len(charter.names)
-    said = [Statement(body, b"") for body in transcript.announcements]
-    agreement, opening = charter.agreement(transcript.opening), transcript.opening
-    course = play(agreement, [each.tag for each in said], opening, transcript.totals, transcript.seals)[-1]
-    return course.search, [each.announced()[2] for each in said]
