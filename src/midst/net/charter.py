@@ -672,7 +672,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         _require((_differ(self.columns), "columns: each needs its own name"))
         for one in self.columns:
             if one.bounds is not None:
-                _under(f"columns: {one.name}", partial(_check_bounds, one.bounds, self.keys))
+                key = f"columns: {one.name}"
+                _require((_are_ends(one.bounds), f"{key}: {_NO_ENDS}"))
+                _under(key, partial(first_bracket, self.keys, one.bounds))
         if not self.statistics:
             _require((not self.columns, "columns are for statistics; leave them out, or say which statistics"))
             return
@@ -768,11 +770,6 @@ def _need_both(what: str) -> str:
 
 def _are_ends(bounds: tuple[float, float]) -> bool:
     return all(map(isfinite, bounds)) and bounds[0] < bounds[1]
-
-
-def _check_bounds(bounds: tuple[float, float], keys: Keys) -> None:
-    _require((_are_ends(bounds), _NO_ENDS))
-    first_bracket(keys, bounds)
 
 
 def make_charter(plain: Mapping[str, Any], where: str) -> Charter:
