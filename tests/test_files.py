@@ -9,7 +9,7 @@ import pytest
 from power_cuts import Watch
 
 from midst.errors import InputError
-from midst.files import make_folder, write_whole
+from midst.files import make_folder, read_at_most, write_whole
 
 
 def test_what_was_written_survives_a_power_cut(tmp_path, monkeypatch):
@@ -71,3 +71,25 @@ def test_folders_that_were_made_survive_a_power_cut(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist; make it first"):
         write_whole(tmp_path / "none" / "file", lambda file: file.write(b""))
+
+
+def test_no_more_is_read_than_is_asked_for(tmp_path):
+    file = tmp_path / "four"
+    file.write_bytes(b"1234")
+    assert read_at_most(file, 4, "too large") == b"1234"
+    with pytest.raises(InputError, match="four: too large"):
+        read_at_most(file, 3, "too large")
+    with pytest.raises(InputError, match="nothing: No such file or directory"):
+        read_at_most(tmp_path / "nothing", 4, "too large")
+
+
+def test_a_file_that_others_may_read_is_refused_where_that_matters(tmp_path):
+    file = tmp_path / "key"
+    file.write_bytes(b"1")
+    for mode, allowed in ((0o600, True), (0o644, False)):
+        file.chmod(mode)
+        if allowed:
+            assert read_at_most(file, 4, "too large", alone="key") == b"1"
+        else:
+            with pytest.raises(InputError, match="others may read or write this key"):
+                read_at_most(file, 4, "too large", alone="key")

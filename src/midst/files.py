@@ -35,6 +35,30 @@ def check_writable(path: str | Path) -> Path:
     return target
 
 
+def read_at_most(path: str | Path, most: int, excess: str, alone: str = "") -> bytes:
+    """The bytes of a file.
+
+    Args:
+        path: where.
+        most: bytes that are read.
+        excess: what an error says of a larger file.
+        alone: of a file that its owner alone may touch, what it holds.
+
+    Raises:
+        InputError: it cannot be read, is larger, or others may touch it.
+    """
+    try:
+        with open(path, "rb") as file:
+            if alone:
+                check_alone(file.fileno(), path, alone)
+            content = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    if len(content) > most:
+        raise InputError(f"{path}: {excess}")
+    return content
+
+
 def check_alone(file: int, path: str | Path, what: str) -> None:
     """Refuses an open file that others may read or write; of what is no file on a disk nothing is said.
 

@@ -22,7 +22,7 @@ from midst import graphs
 from midst.cli import main
 from midst.cli.noise import settle_noise
 from midst.errors import InputError
-from midst.net.answer import Answer, counts_standing, named_counts, one_or_list
+from midst.net.answer import Answer
 from midst.net.charter import Charter, make_charter
 from midst.net.journal import Journal
 from midst.net.local import make_party
@@ -88,8 +88,8 @@ def other(request: pytest.FixtureRequest) -> tuple[Charter, dict[str, Any], Any]
 
 def check(charter: Charter, plain: dict[str, Any]) -> Any:
     result = msgspec.json.decode(json.dumps(plain).encode(), type=ResultFile)
-    values, proofs, *_ = verify_result(charter, result)
-    return {"value": one_or_list(values), "certified": True, "counts": named_counts(proofs)}
+    told = verify_result(charter, result).to_dict()
+    return {name: told[name] for name in ("value", "certified", "counts")}
 
 
 def test_a_result_proves_its_answer(made: tuple[Charter, dict[str, Any]]) -> None:
@@ -225,7 +225,7 @@ def test_every_field_is_checked(kept: tuple[Charter, dict[str, Any]], tmp_path: 
     path = tmp_path / "r.json"
     path.write_text(json.dumps(plain))
     found = verify_result(charter, read_result(path))
-    assert found.statistics or found.rank_error or counts_standing(found.proofs, verified=True)[1]
+    assert found.statistics or found.rank_error or found.standing(verified=True)[1]
     met = set()
     for place in nodes(plain):
         shape = tuple(step if isinstance(step, str) else 0 for step in place)

@@ -7,12 +7,18 @@ Rules:
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from midst.cli.options import DEFINITION_HELP, DEFINITIONS, offer_graphs, offer_names, parse_bounds, read_graph
+from midst.errors import InputError, closest
+from midst.net.identity.certificates import check_name, describe, expiry_warning, read_certificate
+from midst.net.identity.keys import load_identity
+from midst.rows import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -145,7 +151,6 @@ def new(
     import msgspec
 
     from midst.cli.noise import require_promise
-    from midst.errors import InputError
     from midst.files import check_writable, write_whole
     from midst.net.charter import make_charter
     from midst.net.charter_files import Invitation, read_invitation
@@ -166,9 +171,9 @@ def new(
     for name in removed:
         people.remove(name)
     for spec in renewed:
-        people.renew(spec)
+        people.enter(spec, new=False)
     for spec in (*certificates, *added):
-        people.add(spec)
+        people.enter(spec, new=True)
     plain |= {"session": session, "participants": people.weighted(weights)}
     if graph is not None and (edges or more_edges):
         raise InputError("give --graph or edges, not both")
@@ -208,15 +213,10 @@ def new(
 @click.option("--key", type=_A_FILE, metavar="FILE", help="… with this key.")
 def check(file: Path, name: str | None, key: Path | None) -> None:
     """Check a charter: exit code 0 and its digest, or 2 and what is wrong."""
-    from datetime import UTC, datetime
-
     from midst.cli.keys import warn
     from midst.cli.noise import require_promise
-    from midst.errors import InputError
     from midst.net.charter import check_identity, strangers
     from midst.net.charter_files import read_charter
-    from midst.net.identity.certificates import expiry_warning
-    from midst.net.identity.keys import load_identity
 
     if (name is None) != (key is None):
         raise InputError("give --name and --key together, or neither")
@@ -236,8 +236,6 @@ def check(file: Path, name: str | None, key: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout.")
 def show(file: Path, as_json: bool) -> None:
     """Explain a charter: who, what is found, with which parameters, and what the run tells whom."""
-    import json
-
     from midst.cli.noise import require_promise
     from midst.net.charter_files import read_charter
     from midst.rows import as_text
@@ -258,8 +256,6 @@ def show(file: Path, as_json: bool) -> None:
 
 def expectations(charter: Charter, spread: float | None) -> list[str]:
     """Forecast what sessions of this charter take and reveal, in lines; none with noise or arrays."""
-    from midst.errors import InputError
-
     if spread is not None and not 0 < spread < float("inf"):
         raise InputError("--spread must be a positive number")
     if charter.arrays or charter.noise is not None:
@@ -336,26 +332,14 @@ class _People:
 
     def remove(self, name: str) -> None:
         """One leaves."""
-        from midst.errors import InputError, closest
-
         if name not in self.found:
             near = closest(name, self.found) or f"; there are {', '.join(self.found)}"
             raise InputError(f"--remove: no participant of that name{near}")
         del self.found[name]
         self.certificates.pop(name, None)
 
-    def renew(self, spec: str) -> None:
-        """One has another certificate, or another address."""
-        self._enter(spec, new=False)
-
-    def add(self, spec: str) -> None:
-        """One more."""
-        self._enter(spec, new=True)
-
-    def _enter(self, spec: str, new: bool) -> None:
-        from midst.errors import InputError
-        from midst.net.identity.certificates import check_name, describe, read_certificate
-
+    def enter(self, spec: str, *, new: bool) -> None:
+        """One more; or one that has another certificate, or another address."""
         path, address = _split_spec(spec)
         der = read_certificate(path)
         said = describe(der, path)
@@ -375,8 +359,6 @@ class _People:
 
     def weighted(self, weights: Sequence[str]) -> list[dict[str, Any]]:
         """All of them, counting as is said."""
-        from midst.errors import InputError, closest
-
         for text in weights:
             name, _, weight = text.partition("=")
             if name not in self.found:
@@ -400,7 +382,6 @@ def _split_spec(spec: str) -> tuple[str, str | None]:
 
 def _edges_of_graph(spec: str, names: list[str], seed: int) -> list[list[str]]:
     """The edges of a kind of graph or of a file, whose nodes are the participants, by name or by number."""
-    from midst.errors import InputError
     from midst.graphs import KINDS
     from midst.system import streams
 
@@ -420,8 +401,6 @@ def _edges_of_graph(spec: str, names: list[str], seed: int) -> list[list[str]]:
 
 def _edge(text: str, names: list[str], option: str = "--edge") -> list[str]:
     """The two names of A-B or A:B; names may have hyphens, as long as there is one way to read it."""
-    from midst.errors import InputError
-
     separator = ":" if ":" in text else "-"
     places = [k for k, letter in enumerate(text) if letter == separator]
     found = [[text[:k], text[k + 1 :]] for k in places if text[:k] in names and text[k + 1 :] in names]
@@ -433,8 +412,6 @@ def _edge(text: str, names: list[str], option: str = "--edge") -> list[str]:
 
 def _settle_on(plain: dict[str, Any], bounds: str | None, settings: dict[str, Any]) -> None:
     """Puts the options given in place of what was there."""
-    from midst.errors import InputError
-
     given = {name: value for name, value in settings.items() if value is not None and value != ()}
     promise = given.pop("dp", None)
     if "arrays" in given:
@@ -492,7 +469,6 @@ def _settle_noise(plain: dict[str, Any], given: dict[str, Any], spec: str | None
 
 def _settle_statistics(plain: dict[str, Any], given: dict[str, Any]) -> None:
     """Statistics, columns and rules, as the charter has them; an objective and statistics take each other's place."""
-    from midst.errors import InputError
     from midst.statistics import split_names
 
     if "statistics" in given:
@@ -643,17 +619,15 @@ def _held_to(charter: Charter) -> str:
     return f"with k {'values of liars' if charter.has_lists else 'liars'} the answer is within k ranks of the true one"
 
 
-def _disclosed_by_statistics(charter: Charter) -> list[str]:
+def _disclosed_by_statistics(charter: Charter) -> Iterator[str]:
     """What statistics tell besides counts."""
     kinds = {each.kind for each in charter.wanted}
-    lines = []
     if any(each.needs_sums for each in charter.wanted):
-        lines.append("Everybody: the sums over all values that means and variances follow from.")
+        yield "Everybody: the sums over all values that means and variances follow from."
     if kinds & {"trimmed", "winsorised"}:
-        lines.append("Everybody: the two values at the ends of a trimmed or winsorised mean.")
+        yield "Everybody: the two values at the ends of a trimmed or winsorised mean."
     if "mad" in kinds:
-        lines.append("Everybody: the median, and how many values lie how far from it.")
-    return lines
+        yield "Everybody: the median, and how many values lie how far from it."
 
 
 def _disclosed_with_noise(promise: JointNoise) -> list[str]:
@@ -673,47 +647,41 @@ def _disclosed_with_noise(promise: JointNoise) -> list[str]:
     ]
 
 
-def _disclosed_by_arrays(charter: Charter) -> list[str]:
-    lines = [
-        "Everybody: the aggregate of every round.",
+def _disclosed_by_arrays(charter: Charter) -> Iterator[str]:
+    yield "Everybody: the aggregate of every round."
+    yield (
         "Everybody: of every number how many participants' begin with the same bits as the aggregate's, bit by bit;"
-        " a coalition knows the same of the others together. Nobody's own part, and not whose number it is.",
-    ]
+        " a coalition knows the same of the others together. Nobody's own part, and not whose number it is."
+    )
     if charter.objective == "mean around median":
-        lines.append("Everybody: the median, and how many numbers lie how far from it.")
-    return [
-        *lines,
-        _RECORDED,
+        yield "Everybody: the median, and how many numbers lie how far from it."
+    yield _RECORDED
+    yield (
         "Who alters a sum on its way is named, alone or with a neighbour. What somebody contributes is not proved: one"
-        " that breaks the rules can put the aggregate anywhere, as it could put a mean.",
-        "Each further round tells more about what you train on. Keep account with midst ledger.",
-    ]
+        " that breaks the rules can put the aggregate anywhere, as it could put a mean."
+    )
+    yield "Each further round tells more about what you train on. Keep account with midst ledger."
 
 
-def _disclosed_by_iteration(charter: Charter) -> list[str]:
-    lines = [
-        "Everybody: every few rounds the largest and the smallest x (not whose)"
-        + (", and how far neighbours are from agreement." if charter.stop == "certified" else "."),
-        "Your neighbours: the start numbers z(0) of your common edge, and your number x in every round.",
-    ]
+def _disclosed_by_iteration(charter: Charter) -> Iterator[str]:
+    from midst.net.charter import few
+
+    apart = ", and how far neighbours are from agreement" if charter.stop == "certified" else ""
+    yield f"Everybody: every few rounds the largest and the smallest x (not whose){apart}."
+    yield "Your neighbours: the start numbers z(0) of your common edge, and your number x in every round."
     if charter.objective == "mean":
-        lines.append(
+        yield (
             "All your neighbours together, should they pool what they know: your value. What hides it from fewer is"
             " z(0) on your edges with the others, of standard deviation sigma."
         )
     else:
-        lines.append(
+        yield (
             "All your neighbours together, should they pool what they know: in every round on which side of your x"
             " your value lies, which closes in on it."
         )
-        lines.append(
-            "Your neighbours: in a round in which your value falls inside your interval, x is your value itself."
-        )
-    lonely = [name for name in charter.names if len(charter.neighbours(name)) == 1]
-    if lonely:
-        shown = ", ".join(lonely[:8]) + (f" and {len(lonely) - 8} more" if len(lonely) > 8 else "")
-        lines.append(f"One neighbour alone is all the neighbours of: {shown}. Give them a second one.")
-    return lines
+        yield "Your neighbours: in a round in which your value falls inside your interval, x is your value itself."
+    if lonely := [name for name in charter.names if len(charter.neighbours(name)) == 1]:
+        yield f"One neighbour alone is all the neighbours of: {few(lonely)}. Give them a second one."
 
 
 def _to_dict(charter: Charter) -> dict[str, Any]:

@@ -11,6 +11,9 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
+import json
+import socket
 import stat
 from collections.abc import Callable, Container, Iterator
 from dataclasses import asdict, dataclass, field
@@ -21,12 +24,12 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import click
 
 from midst.cli.options import offer_names
+from midst.errors import InputError
+from midst.net.identity.certificates import describe, expiry_warning, fingerprint, read_certificate
+from midst.net.identity.keys import Identity, load_identity
 
 if TYPE_CHECKING:
-    import asyncio
-
     from midst.net.charter import Charter
-    from midst.net.identity.keys import Identity
     from midst.net.transports.transport import Transport
 
 Checked = TypeVar("Checked")
@@ -61,10 +64,6 @@ def command(charter_file: Path, name: str, key_file: Path, wait: float, as_json:
 
     Exit code 0 if there is no problem (there may be warnings), else 2.
     """
-    import json
-
-    from midst.errors import InputError
-
     lines: list[Line] = []
     for line in examine(charter_file, name, key_file, wait):
         lines.append(line)
@@ -79,13 +78,10 @@ def command(charter_file: Path, name: str, key_file: Path, wait: float, as_json:
 
 def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Iterator[Line]:
     """All checks, as they are made."""
-    from asyncio import run
-
     from midst.cli.charter import UNVERIFIED, expectations
     from midst.cli.noise import accuracy, require_promise
     from midst.net.charter import check_identity
     from midst.net.charter_files import read_invitation
-    from midst.net.identity.keys import load_identity
 
     now = datetime.now(UTC)
     invited = _attempt("charter", lambda: read_invitation(charter_file))
@@ -119,7 +115,7 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
         yield Line("warning", "neighbours", "not called, since they would refuse this certificate")
         return
     yield from _check_trusted(charter, name, identity, now, charter_file, inside)
-    yield from run(_meet(charter, identity, number, wait))
+    yield from asyncio.run(_meet(charter, identity, number, wait))
 
 
 # Files and clock
@@ -127,8 +123,6 @@ def examine(charter_file: Path, name: str, key_file: Path, wait: float) -> Itera
 
 def _attempt(what: str, check: Callable[[], Checked]) -> Checked | Line:
     """What a check gave, or the problem that it raised."""
-    from midst.errors import InputError
-
     try:
         return check()
     except InputError as error:
@@ -140,9 +134,8 @@ def _check_folder(key_file: Path) -> Iterator[Line]:
 
     if not HAS_MODES:
         folder = key_file.absolute().parent
-        yield Line(
-            "warning", "folder", f"who may put files into {folder} cannot be checked here; see that only you may"
-        )
+        advice = "cannot be checked here; see that only you may"
+        yield Line("warning", "folder", f"who may put files into {folder} {advice}")
         return
     for folder in (key_file.absolute().parent, key_file.absolute().parent / "trusted"):
         if folder.is_dir() and stat.S_IMODE(folder.stat().st_mode) & 0o022:
@@ -150,8 +143,6 @@ def _check_folder(key_file: Path) -> Iterator[Line]:
 
 
 def _check_expiry(what: str, certificate: bytes, now: datetime) -> Iterator[Line]:
-    from midst.net.identity.certificates import describe, expiry_warning
-
     said = describe(certificate)
     warning = expiry_warning(certificate, now)
     if warning is None:
@@ -165,7 +156,6 @@ def _check_trusted(
 ) -> Iterator[Line]:
     """Whether the neighbours are trusted; the certificates of those `inside` are in the charter's file."""
     from midst.net.charter import strangers
-    from midst.net.identity.certificates import fingerprint, read_certificate
 
     for stranger in strangers(charter, name, identity):
         brings = file if stranger in inside else f"{stranger}.crt"
@@ -241,11 +231,8 @@ class _Calls:
 
 async def _meet(charter: Charter, identity: Identity, number: int, wait: float) -> list[Line]:
     """Bind, dial, be dialled, and listen, for as long as it takes or `wait` seconds."""
-    import asyncio
-
     import numpy as np
 
-    from midst.errors import InputError
     from midst.net.notary import CertifiedNotary
     from midst.net.setup import make_setup
     from midst.net.transports.tls import TlsTransport
@@ -281,8 +268,6 @@ async def _meet(charter: Charter, identity: Identity, number: int, wait: float) 
 
 async def _find_names(charter: Charter, number: int) -> list[Line]:
     """Whether the hosts of the neighbours that are dialled can be found."""
-    from asyncio import get_running_loop
-
     from midst.net.charter import split_address
     from midst.net.transports.transport import dials
 
@@ -293,7 +278,7 @@ async def _find_names(charter: Charter, number: int) -> list[Line]:
             continue
         host, port = split_address(address)
         try:
-            await get_running_loop().getaddrinfo(host, port)
+            await asyncio.get_running_loop().getaddrinfo(host, port)
         except OSError:
             advice = "check the name in the charter, and this host's name service"
             lines.append(Line("problem", charter.names[j], f"no host is called {host}; {advice}"))
@@ -311,25 +296,21 @@ def _neighbour(calls: _Calls, own: str, j: int, wait: float) -> Line:
             return Line("ok", name, "is up and has the same charter")
         keys = ", ".join(calls.charters[j])
         return Line("problem", name, f"has another charter; it differs in: {keys}; compare with midst charter show")
-    if j in calls.linked_to:
-        return Line(
-            "warning", name, f"is up, but did not say within {wait:g} s which charter it has; try a longer --wait"
-        )
-    if j in calls.troubles:
+    if j in calls.troubles and j not in calls.linked_to:
         kind, text = calls.troubles[j]
         return Line("warning" if kind == "unreachable" else "problem", name, text)
-    if dials(charter, charter.number(own), j):
-        return Line("warning", name, f"did not answer within {wait:g} s; is its node up?")
-    place = charter.participants[charter.number(own)].address
-    return Line(
-        "warning", name, f"did not call within {wait:g} s; is its node up, and does a firewall let it reach {place}?"
-    )
+    if j in calls.linked_to:
+        text = f"is up, but did not say within {wait:g} s which charter it has; try a longer --wait"
+    elif dials(charter, charter.number(own), j):
+        text = f"did not answer within {wait:g} s; is its node up?"
+    else:
+        place = charter.participants[charter.number(own)].address
+        text = f"did not call within {wait:g} s; is its node up, and does a firewall let it reach {place}?"
+    return Line("warning", name, text)
 
 
 def _is_own_node(identity: Identity, address: str) -> bool:
     """Whether whoever listens at the own address has the own certificate."""
-    import socket
-
     from midst.net.charter import split_address
 
     context = identity.context(server=False)

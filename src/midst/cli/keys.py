@@ -7,10 +7,16 @@ Rules:
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
+
+from midst.errors import InputError
+from midst.net.identity import keys
+from midst.net.identity.certificates import check_name, describe, expiry_warning, read_certificate
 
 _FOLDER = Path("keys")
 _A_FILE = click.Path(path_type=Path)
@@ -37,9 +43,7 @@ def command() -> None:
 @click.option("--days", type=int, default=365, show_default=True, help="How long the certificate is valid.")
 def init(name: str, folder: Path, days: int) -> None:
     """Make a key and its certificate for NAME."""
-    from midst.net.identity.keys import make_identity
-
-    made = make_identity(name, folder, days)
+    made = keys.make_identity(name, folder, days)
     click.echo(f"{made.name}  {made.fingerprint}")
     click.echo(f"{made.key_file}: the private key, readable by you alone; it never leaves this host", err=True)
     click.echo(f"{made.certificate_file}: the certificate, until {made.expires:%Y-%m-%d}; give it to others", err=True)
@@ -54,9 +58,7 @@ def renew(key: Path, days: int) -> None:
     A session that has begun goes on with the old key. For the next one, who writes its charter gives the new
     certificate by --renew, and the others trust it with --replace.
     """
-    from midst.net.identity.keys import renew_identity
-
-    made, kept = renew_identity(key, days)
+    made, kept = keys.renew_identity(key, days)
     click.echo(f"{made.name}  {made.fingerprint}")
     click.echo(f"{made.key_file}: the new private key; the old one is {kept}, for sessions that have begun", err=True)
     click.echo(
@@ -72,11 +74,6 @@ def renew(key: Path, days: int) -> None:
 @click.option("--replace", is_flag=True, help="Also in place of another certificate of the same name.")
 def trust(files: tuple[Path, ...], folder: Path, replace: bool) -> None:
     """Trust certificates of others, or all those in a charter; they are put into trusted/."""
-    from datetime import UTC, datetime
-
-    from midst.net.identity import keys
-    from midst.net.identity.certificates import describe, expiry_warning
-
     given = [one for path in files for one in _certificates_of(path, folder)]
     trusted = keys.trust(given, folder, replace=replace)
     for one in trusted:
@@ -93,9 +90,7 @@ def _certificates_of(path: Path, folder: Path) -> list[tuple[str, bytes]]:
 
     Where several participants' keys are in the folder, all of them: each is another to the rest.
     """
-    from midst.errors import InputError
     from midst.net.charter_files import read_invitation
-    from midst.net.identity.certificates import read_certificate
 
     if path.suffix != ".toml":
         return [(str(path), read_certificate(path))]
@@ -121,8 +116,6 @@ def _certificates_of(path: Path, folder: Path) -> list[tuple[str, bytes]]:
 @click.option("--json", "as_json", is_flag=True, help="Write a JSON list to stdout.")
 def show(paths: tuple[Path, ...], as_json: bool) -> None:
     """Show certificates: of files, of keys, or of folders (default: ./keys)."""
-    import json
-
     rows = [_row(path) for path in _certificates(paths or (_FOLDER,))]
     if as_json:
         click.echo(json.dumps(rows))
@@ -147,9 +140,6 @@ def warn(line: str | None) -> None:
 
 def _certificates(paths: tuple[Path, ...]) -> list[Path]:
     """The certificate files that are meant."""
-    from midst.errors import InputError
-    from midst.net.identity.keys import load_identity
-
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -158,15 +148,11 @@ def _certificates(paths: tuple[Path, ...]) -> list[Path]:
                 raise InputError(f"{path}: no certificate in this folder; make one with: midst keys init NAME")
             found += inside
         else:
-            found.append(load_identity(path).certificate_file if path.suffix == ".key" else path)
+            found.append(keys.load_identity(path).certificate_file if path.suffix == ".key" else path)
     return found
 
 
 def _row(path: Path) -> dict[str, Any]:
-    from datetime import UTC, datetime
-
-    from midst.net.identity.certificates import check_name, describe, expiry_warning, read_certificate
-
     der = read_certificate(path)
     said = describe(der, str(path))
     return {

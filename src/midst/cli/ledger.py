@@ -7,10 +7,13 @@ Rules:
 
 from __future__ import annotations
 
+import json
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from midst.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,8 +61,6 @@ def new(file: str, value_file: str | None, **budget: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON; null stands for no bound.")
 def show(file: str, as_json: bool) -> None:
     """Show what all runs gave away together, beside the budget."""
-    import json
-
     from midst.dp.ledger import Ledger
 
     ledger = Ledger.open(file)
@@ -79,7 +80,6 @@ def check(file: str, value_file: str, mechanism: str | None, charter_file: str |
     """Ask whether one more run on this datum is within the budget: exit code 0, or 2."""
     from midst.dp.joint import parse_claim
     from midst.dp.ledger import Entry, Ledger
-    from midst.errors import InputError
 
     ledger, datum = Ledger.open(file), _read_datum(value_file)
     if charter_file is not None:
@@ -98,7 +98,6 @@ def check(file: str, value_file: str, mechanism: str | None, charter_file: str |
 
 def _read_datum(path: str) -> NDArray[Any]:
     from midst.cli.values import read_numbers
-    from midst.errors import InputError
 
     numbers = read_numbers(path, alone=True)
     if len(numbers) != 1:

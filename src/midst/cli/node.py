@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,10 +251,11 @@ def _check_dates(identity: Identity, tell: Tell) -> None:
     """Refuses a certificate of one's own that is of another time, and warns of one that soon will be."""
     from midst.net.identity.certificates import check_certificate, expiry_warning
 
-    problem = check_certificate(identity.certificate, identity.name, identity.fingerprint, _now())
+    now = datetime.now(UTC)
+    problem = check_certificate(identity.certificate, identity.name, identity.fingerprint, now)
     if problem is not None:
         raise InputError(f"your own certificate: {problem.text}")
-    if warning := expiry_warning(identity.certificate, _now()):
+    if warning := expiry_warning(identity.certificate, now):
         tell("expiry", warning)
 
 
@@ -275,7 +277,11 @@ async def _run(
 
     with ExitStack() as stack:
         feed = stack.enter_context(_page(setup, status.tell)) if explore else None
-        record = None if save is None else _begin_record(setup)
+        record = None
+        if save is not None:
+            from midst.cli.own_record import OwnRecord
+
+            record = OwnRecord(setup)
         try:
             session = resume(setup, journal, os.urandom, None if record is None else record.see)
         except Aborted as aborted:
@@ -297,13 +303,6 @@ async def _run(
             feed.publish(End(setup.number, answer, error))
             await sleep(_LAST_LOOK)
         return ending
-
-
-def _begin_record(setup: Setup) -> OwnRecord:
-    """What will be written of the run, as this participant saw it."""
-    from midst.cli.own_record import OwnRecord
-
-    return OwnRecord(setup)
 
 
 async def _drive(
@@ -358,9 +357,3 @@ def _page(setup: Setup, tell: Tell) -> Iterator[Feed]:
 
 def _default_state() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "midst"
-
-
-def _now() -> Any:
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC)

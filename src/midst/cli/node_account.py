@@ -51,11 +51,7 @@ class NodeAccount:
     chosen: bool = True
 
     def close(self, ending: Answer | Aborted, exchange: Exchange | None) -> None:
-        """Enter what the session gave away.
-
-        Args:
-            ending: how it ended.
-            exchange: where it stood then; None where it was over already.
+        """Enter what the session gave away; there is no exchange where it was over already.
 
         Raises:
             InputError: what was told contradicts earlier sessions, or the prior; or the ledger cannot be written.
@@ -96,11 +92,8 @@ class NodeAccount:
 def open_node_account(path: Path, setup: Setup, prior: str | None, despite: bool) -> NodeAccount:
     """The account of a participant, with its session entered as one that begins.
 
-    Args:
-        path: the ledger of the quantity.
-        setup: who, and by which charter.
-        prior: of every value, in words; uniform between the charter's bounds if not given, or N(0, 1).
-        despite: whether the session is to take place whatever the ledger says.
+    The prior of every value is in words; uniform between the charter's bounds if not given, or N(0, 1). `despite` says
+    that the session is to take place whatever the ledger says.
 
     Raises:
         InputError: the ledger is damaged, or refuses; or the prior excludes the value.
@@ -123,11 +116,9 @@ def session_of(charter: Charter) -> KnownSession:
 
 
 def planned_entry(charter: Charter, values: int) -> Entry:
-    """What is known of a session beforehand: with noise, what it costs and tells at most; else nothing.
+    """What is known beforehand of a session to which somebody brings so many values.
 
-    Args:
-        charter: what all agreed on.
-        values: how many this participant brings.
+    With noise that is what it costs and tells at most; else nothing.
     """
     if charter.noise is None:
         return Entry()

@@ -30,11 +30,7 @@ class Status:
     """Writes what a node has to say to stderr."""
 
     def __init__(self, log: str = "text") -> None:
-        """Nothing said yet.
-
-        Args:
-            log: "text" for people, "json" for an object a line.
-        """
+        """Nothing said yet; `log` is "text" for people, "json" for an object a line."""
         self._json = log == "json"
         self._live = not self._json and sys.stderr.isatty()
         self._line = ""

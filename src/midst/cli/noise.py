@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 def settle_noise(promise: JointNoise, bounds: Any, resolution: float | None, arity: int) -> dict[str, Any]:
     """The charter's table for a promise, with the least variance that keeps it.
 
-    Args:
-        promise: what is asked for.
-        bounds: public, two numbers.
-        resolution: public.
-        arity: thresholds a probe.
-
     Raises:
         InputError: it is not known how many probes there will be, or no noise is enough.
     """
@@ -45,10 +39,6 @@ def settle_noise(promise: JointNoise, bounds: Any, resolution: float | None, ari
 
 def require_promise(charter: Charter, least: str | None = None) -> None:
     """Refuse a charter whose noise does not keep its promise, or which promises less than is asked for.
-
-    Args:
-        charter: what all agreed on.
-        least: what is asked for, in words; nothing if not given.
 
     Raises:
         InputError: it does not, or it does.

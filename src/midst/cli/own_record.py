@@ -24,7 +24,6 @@ from midst.net.session import Session
 from midst.net.setup import Opening, Setup
 from midst.objectives import Mean
 from midst.protocol.course import play
-from midst.protocol.noisy_search import AnySearch
 from midst.protocol.search import SearchState
 from midst.protocol.statements import Statement
 from midst.recorder import Recorder
@@ -83,12 +82,9 @@ class OwnRecord:
 
 
 def trace_of(charter: Charter, search: SearchState | None, sizes: list[int]) -> Trace:
-    """What a search has made public so far, as the audit reads it.
+    """What a search, if there was one, has made public so far, as the audit reads it.
 
-    Args:
-        charter: what all agreed on.
-        search: where it stands; None where there was none.
-        sizes: how many values each participant has.
+    `sizes` are how many values each participant has.
     """
     n, probes, answer = len(sizes), [], None
     if search is not None:
@@ -131,25 +127,15 @@ def told_by(
 ) -> tuple[SearchState | None, list[int]]:
     """What a search without noise had told at its end, and how many values each participant has; None for nothing.
 
-    Args:
-        charter: what all agreed on.
-        ending: how it ended.
-        exchange: where it stood then; None where it was over already.
+    There is no exchange where the session was over already.
     """
     search, sizes = None if exchange is None else exchange.search, [1] * len(charter.names)
     if isinstance(ending, Answer):
-        search, sizes = _play_again(charter, ending)
+        search = None  # residuals proved it, unless there is a transcript
+        if (told := ending.transcript) is not None:
+            said = [Statement(body, b"") for body in told.announcements]
+            tags, sizes = [each.tag for each in said], [each.announced()[2] for each in said]
+            search = play(charter.agreement(told.opening), tags, told.opening, told.totals, told.seals)[-1].search
     elif charter.has_lists and not charter.statistics:
         search = None  # how many values the others have is in their announcements, and not told here
     return search if isinstance(search, SearchState) and search.steps else None, sizes
-
-
-def _play_again(charter: Charter, answer: Answer) -> tuple[AnySearch | None, list[int]]:
-    """The search that found an answer, and how many values each participant has; None where there was no search."""
-    transcript = answer.transcript
-    if transcript is None:
-        return None, [1] * len(charter.names)
-    said = [Statement(body, b"") for body in transcript.announcements]
-    agreement, opening = charter.agreement(transcript.opening), transcript.opening
-    course = play(agreement, [each.tag for each in said], opening, transcript.totals, transcript.seals)[-1]
-    return course.search, [each.announced()[2] for each in said]

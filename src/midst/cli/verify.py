@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from midst.errors import InputError
+from midst.rows import as_text
 
 if TYPE_CHECKING:
     from midst.net.charter import Charter
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
     from midst.net.results import ResultFile
 
 _A_FILE = click.Path(path_type=Path)
+_PROVED = ("value", "statistics", "certified", "rank_error", "counts")  # an answer's other facts are in no file
 _EXAMPLES = """\b
 Examples:
   midst verify result.json --charter pay.toml
@@ -30,9 +35,6 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
     checked by the certificates that the charter names: exit code 0 if all have signed this answer. Of evidence it is
     found anew who signed what nobody honest signs: exit code 0 if it shows that. Else 2, with what is wrong.
     """
-    import json
-
-    from midst.errors import InputError
     from midst.net.charter_files import read_charter
     from midst.net.evidence import EvidenceFile
     from midst.net.results import read_result
@@ -52,22 +54,17 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
 
 def _check(charter: Charter, result: ResultFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """What is told of a result."""
-    from midst.net import answer
+    from midst.net.answer import statistics_rows
     from midst.net.results import verify_result
 
-    values, proofs, statistics, error = verify_result(charter, result)
-    certified = ("certified", f"by all {len(charter.names)}: {', '.join(charter.names)}")
-    if statistics is not None:
-        told = {"statistics": answer.one_or_all(statistics), "certified": True}
-        rows = answer.statistics_rows(statistics, charter.disclosure)
-        return told, [*rows, answer.statistics_standing(charter.is_verified), certified]
-    told = {"value": answer.one_or_list(values), "certified": True}
-    shown = (charter.title, ", ".join(map(repr, values)))
-    if error is not None:  # all have signed it, but nothing proves it
-        told |= {"certified": False, "rank_error": error}
-        return told, [shown, answer.noise_standing(error), ("signed", certified[1])]
-    told |= {"counts": answer.named_counts(proofs)}
-    return told, [shown, answer.counts_standing(proofs, charter.is_verified), certified]
+    answer = verify_result(charter, result)
+    told = {name: value for name, value in answer.to_dict().items() if name in _PROVED}
+    rows = [(charter.title, ", ".join(map(repr, answer.value)))]
+    if answer.statistics is not None:
+        rows = statistics_rows(answer.statistics, charter.disclosure)
+    signed = "certified" if answer.rank_error is None else "signed"  # with noise all have signed what nothing proves
+    by_all = f"by all {len(charter.names)}: {', '.join(charter.names)}"
+    return told, [*rows, answer.standing(charter.is_verified), (signed, by_all)]
 
 
 def _judge(charter: Charter, evidence: EvidenceFile) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,34 +15,6 @@ from midst.protocol.noisy_search import AnySearch, NoisySearchState
 
 Table = dict[str, dict[str, float | list[float]]]
 Count = tuple[int, int, int]  # weight below and above an answer, and of all
-
-
-class Found(NamedTuple):
-    """What a search that is over has found.
-
-    Attributes:
-        values: the answers, one a coordinate; none where statistics were wanted.
-        proofs: the weight below and above each, and of all; none of a mean, and none where there was noise.
-        statistics: where these were wanted.
-        rank_error: where there was noise, as in `Answer`.
-    """
-
-    values: tuple[float, ...]
-    proofs: tuple[Count, ...]
-    statistics: Table | None = None
-    rank_error: float | None = None
-
-
-def read_search(charter: Charter, search: AnySearch) -> Found:
-    """What a search by this charter has found, once it is over."""
-    if isinstance(search, NoisySearchState):
-        from midst.protocol.noise import rank_error
-
-        rules, values = search.rules, tuple(map(search.value, range(len(search.answers))))
-        return Found(values, (), rank_error=rank_error(rules.added, rules.most_numbers, rules.total))
-    if charter.statistics:
-        return Found((), (), charter.table(search))
-    return Found(answers_of(search), tuple(map(search.proof, range(len(search.answers)))))
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
@@ -89,19 +61,39 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
         proved = {"value": one_or_list(self.value), "certified": self.rank_error is None, "bound": self.bound}
         if self.rank_error is not None:
             return {**proved, "rank_error": self.rank_error, **rest}
-        return {**proved, "counts": named_counts(self.proof), **rest}
+        counts = [dict(zip(("below", "above", "total"), count, strict=True)) for count in self.proof]
+        return {**proved, "counts": counts, **rest}
 
     def standing(self, verified: bool) -> tuple[str, str]:
         """What stands for it, in a word and in words: a proof only where nobody could vote for another than itself."""
         if self.update is not None:
             return "sums", "no sum was altered on its way; what everybody contributed was not proved"
-        if self.statistics is not None:
-            return statistics_standing(verified)
         if self.rank_error is not None:
-            return noise_standing(self.rank_error)
+            from midst.protocol.noise import expected_in_words
+
+            return "noise", f"nothing proves it; {expected_in_words(self.rank_error)}"
         if not self.proof and self.bound:
             return "bound", f"within {self.bound:.3g} by residuals, if nobody lied"
-        return counts_standing(self.proof, verified)
+        words = "; ".join(f"{below} below, {above} above, of {total}" for below, above, total in self.proof)
+        proved = words
+        if not self.proof:  # of statistics, and of a mean by search
+            words = "every count and sum is of all values together"
+            proved = f"{words}; nobody counted more than it announced"
+        return ("proof", proved) if verified else ("counts", f"{words}; votes were not proved")
+
+
+def read_search(charter: Charter, search: AnySearch) -> Answer:
+    """What a search by this charter has found, once it is over; whoever took part adds what it alone knows."""
+    if isinstance(search, NoisySearchState):
+        from midst.protocol.noise import rank_error
+
+        rules, values = search.rules, tuple(map(search.value, range(len(search.answers))))
+        error = rank_error(rules.added, rules.most_numbers, rules.total)
+        return Answer(values, (), None, 0, False, search.steps, rank_error=error)
+    if charter.statistics:
+        return Answer((), (), 0.0, 0, False, search.steps, statistics=charter.table(search))
+    proofs = tuple(map(search.proof, range(len(search.answers))))
+    return Answer(answers_of(search), proofs, 0.0, 0, False, search.steps)
 
 
 def one_or_list(values: Sequence[float]) -> float | list[float]:
@@ -123,40 +115,8 @@ def statistics_rows(table: Table, rules: Disclosure) -> list[tuple[str, str]]:
     ]
 
 
-def statistics_standing(verified: bool) -> tuple[str, str]:
-    """What stands for statistics, or for a mean by search, in a word and in words."""
-    words = "every count and sum is of all values together"
-    proved = f"{words}; nobody counted more than it announced"
-    return ("proof", proved) if verified else ("counts", f"{words}; votes were not proved")
-
-
-def noise_standing(error: float) -> tuple[str, str]:
-    """What stands for an answer with noise, in a word and in words."""
-    from midst.protocol.noise import expected_in_words
-
-    return "noise", f"nothing proves it; {expected_in_words(error)}"
-
-
 def shown(value: Shown) -> str:
     """One number or several, with all their digits."""
     if isinstance(value, float):
         return repr(value)
     return ", ".join("not shown" if each is None else repr(each) for each in value)
-
-
-def named_counts(proofs: Iterable[Count]) -> list[dict[str, int]]:
-    """The counts of a proof as JSON has them."""
-    return [dict(zip(("below", "above", "total"), count, strict=True)) for count in proofs]
-
-
-def counts_standing(proofs: Sequence[Count], verified: bool) -> tuple[str, str]:
-    """The standing of an answer by its counts, in a word and in words; of a mean, which has none, by its sum."""
-    if not proofs:
-        return statistics_standing(verified)
-    words = counts_in_words(proofs)
-    return ("proof", words) if verified else ("counts", f"{words}; votes were not proved")
-
-
-def counts_in_words(proofs: Iterable[Count]) -> str:
-    """And as people read them."""
-    return "; ".join(f"{below} below, {above} above, of {total}" for below, above, total in proofs)

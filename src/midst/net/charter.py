@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -62,14 +62,9 @@ _MOST_AGGREGATES = 60_000
 _MANY = 10**6  # values a participant, where the number does not matter, or the most numbers are wanted
 _LONGEST = 30 * 86_400.0  # seconds
 _OF_CONSENSUS = {"c": None, "theta": 0.5, "mu": None, "sigma": None, "scale": None, "tolerance": 1e-6}
-_OF_SEARCH = {
-    "pooled": False,
-    "statistics": (),
-    "columns": (),
-    "noise": None,
-    "arrays": (),
-    "aggregates": 1,
-}  # arity, spacing and resolution are of the exact finish too
+_OF_SEARCH = {"pooled": False, "statistics": (), "columns": (), "noise": None, "arrays": (), "aggregates": 1}
+# besides arity, spacing and resolution, which are of the exact finish too
+_NO_ENDS = "bounds must be two finite numbers, the lower first"
 _WIDEST = 1000  # in scales: how far from 0 a value may lie where there are no bounds
 
 
@@ -282,6 +277,14 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return tuple(one.name for one in self.participants)
 
     @cached_property
+    def _weights(self) -> tuple[int, ...]:
+        return tuple(one.weight for one in self.participants)
+
+    @property
+    def _counts_alike(self) -> bool:
+        return set(self._weights) == {1}
+
+    @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.names)}
 
@@ -293,7 +296,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """
         if name not in self._numbers:
             near = closest(name, self.names)
-            raise InputError(f"{_shown(name)} is no participant; the charter has {_few(self.names)}{near}")
+            raise InputError(f"{_shown(name)} is no participant; the charter has {few(self.names)}{near}")
         return self._numbers[name]
 
     @cached_property
@@ -385,7 +388,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.statistics:
             of = f" of {', '.join(self.column_names)}" if self.columns else ""
             return ", ".join(self.statistics) + of
-        return self.goal.name if self.pooled else self.goal.title(sum(one.weight for one in self.participants))
+        return self.goal.name if self.pooled else self.goal.title(sum(self._weights))
 
     @cached_property
     def keys(self) -> Keys:
@@ -412,32 +415,20 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.keys.ends
 
     def search_rules(self, list_sizes: Sequence[int], thresholds: tuple[tuple[int, ...], ...] = ()) -> Rules:
-        """The rules of the search that finds the answer, or finishes an iteration.
+        """The rules of the search that finds the answer, where participants have so many values each.
 
-        Args:
-            list_sizes: how many values each participant has.
-            thresholds: of the first probe, a tuple of keys a coordinate, where an iteration has found them.
+        An iteration gives the thresholds of the first probe, a tuple of keys a coordinate.
         """
         if self.statistics:
             return self.plan(sum(list_sizes)).rules(Search(self.arity, self.spacing), self.keys, self._brackets)
-        weights = [one.weight for one in self.participants]
-        total = sum(weight * count for weight, count in zip(weights, list_sizes, strict=True))
-        units = {weight for weight in weights if weight > 0}
-        return search_rules(
-            Search(self.arity, self.spacing),
-            self.goal,
-            self.keys,
-            self._brackets,
-            total,
-            units.pop() if len(units) == 1 else None,
-            thresholds,
-        )
+        total = sum(weight * count for weight, count in zip(self._weights, list_sizes, strict=True))
+        units = {weight for weight in self._weights if weight > 0}
+        unit = units.pop() if len(units) == 1 else None
+        method = Search(self.arity, self.spacing)
+        return search_rules(method, self.goal, self.keys, self._brackets, total, unit, thresholds)
 
     def noisy_rules(self, list_sizes: Sequence[int]) -> NoisyRules:
-        """The rules of the search with noise.
-
-        Args:
-            list_sizes: how many values each participant has.
+        """The rules of the search with noise, where participants have so many values each.
 
         Raises:
             InputError: a search with noise cannot find this, or nobody would be left to add any.
@@ -478,10 +469,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return next(self.disclosure.refusals(self.wanted, list_sizes), None) if self.statistics else None
 
     def problem(self, values: ArrayLike | None = None) -> Problem:
-        """The problem that is to be solved.
-
-        Args:
-            values: one, or one row, a participant; all in the middle of the range if not given.
+        """The problem that is to be solved, of one value or row a participant; all in the middle if not given.
 
         Raises:
             InputError: the values are not such values, or not within the bounds.
@@ -495,7 +483,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return Problem(
             self.graph,
             values,
-            weights=[one.weight for one in self.participants],
+            weights=self._weights,
             weight_unit=1.0,
             objective=self.goal,
             scale=self.scale,
@@ -517,8 +505,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """What ends the run: a search where the answer is one of the values, else the residual certificate."""
         if self.method != "consensus":
             return "exact" if self.method == "search" else "certified"
-        goal, total = self.goal, sum(one.weight for one in self.participants)
-        return "exact" if isinstance(goal, Quantile) and goal.is_one_value(total) else "certified"
+        goal = self.goal
+        return "exact" if isinstance(goal, Quantile) and goal.is_one_value(sum(self._weights)) else "certified"
 
     @property
     def is_verified(self) -> bool:
@@ -529,14 +517,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.verify
 
     def agreement(self, opening: tuple[tuple[int, ...], ...] = ()) -> Agreement:
-        """What all agreed on about the search.
-
-        Args:
-            opening: the thresholds of its first probe, where an iteration has found them.
-        """
-        weights = tuple(one.weight for one in self.participants)
+        """What all agreed on about the search; an iteration gives the thresholds of its first probe."""
         make_rules = partial(self.search_rules, thresholds=opening) if self.noise is None else self.noisy_rules
-        return Agreement(self.digest, weights, self.has_lists, make_rules, self.is_verified, self.refusal)
+        return Agreement(self.digest, self._weights, self.has_lists, make_rules, self.is_verified, self.refusal)
 
     @property
     def longest_statement(self) -> int:
@@ -610,13 +593,12 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                     continue
                 entry = split_address(entry) if key == "address" else entry
                 if entry in first:
-                    raise InputError(
-                        f"participants: {first[entry]} and {one.name} have the same {key}; they must differ"
-                    )
+                    both = f"{first[entry]} and {one.name}"
+                    raise InputError(f"participants: {both} have the same {key}; they must differ")
                 first[entry] = one.name
         if self.method == "search":
             _under("participants", lambda: require_participants(len(self.participants)))
-        if not any(one.weight for one in self.participants):
+        if not any(self._weights):
             raise InputError("participants: all weights are zero; at least one must count")
 
     def _check_edges(self) -> None:
@@ -626,7 +608,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             for end in (a, b):
                 if end not in self._numbers:
                     near = closest(end, self.names)
-                    raise InputError(f"{edge}: {_shown(end)} is no participant; there are {_few(self.names)}{near}")
+                    raise InputError(f"{edge}: {_shown(end)} is no participant; there are {few(self.names)}{near}")
             if a == b:
                 raise InputError(f"{edge} joins a participant to itself; leave it out")
             if frozenset((a, b)) in seen:
@@ -637,20 +619,17 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         _under("edges", self.graph.require_connected)
 
     def _check_numbers(self) -> None:
-        if self.bounds is not None and self.scale is not None:
-            raise InputError("bounds, scale: give one of the two")
-        if self.method != "search" and self.bounds is None and self.scale is None:
-            raise InputError("bounds, scale: give exactly one of the two; everybody must know how large values are")
-        if self.bounds is not None and not (all(map(isfinite, self.bounds)) and self.bounds[0] < self.bounds[1]):
-            raise InputError("bounds must be two finite numbers, the lower first")
-        if not 1 <= self.coordinates <= max(_MOST_NUMBERS // (2 * len(self.edges)), 1):
-            raise InputError(
-                f"coordinates must be at least 1, and twice the edges times them at most {_MOST_NUMBERS:,}"
-            )
-        if not 0 < self.tolerance < float("inf"):
-            raise InputError("tolerance must be a positive number")
-        if not 1 <= self.rounds <= _MOST_ROUNDS:
-            raise InputError(f"rounds must be from 1 to {_MOST_ROUNDS:,}")
+        given = [self.bounds is not None, self.scale is not None]
+        some = self.method == "search" or any(given)
+        fit = 1 <= self.coordinates <= max(_MOST_NUMBERS // (2 * len(self.edges)), 1)
+        _require(
+            (not all(given), "bounds, scale: give one of the two"),
+            (some, "bounds, scale: give exactly one of the two; everybody must know how large values are"),
+            (self.bounds is None or _are_ends(self.bounds), _NO_ENDS),
+            (fit, f"coordinates must be at least 1, and twice the edges times them at most {_MOST_NUMBERS:,}"),
+            (0 < self.tolerance < inf, "tolerance must be a positive number"),
+            (1 <= self.rounds <= _MOST_ROUNDS, f"rounds must be from 1 to {_MOST_ROUNDS:,}"),
+        )
         _under("resolution", lambda: first_bracket(self.keys, self.bounds))
 
     def _check_method(self) -> None:
@@ -661,86 +640,74 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise InputError(f'{key} is for method = "{other}"; leave it out, or choose that method')
         if self.method == "paper":
             as_written = (self.objective, self.definition, self.theta) == ("median", "any", 0.5)
-            if not as_written or any(one.weight != 1 for one in self.participants):
-                raise InputError(
-                    'method: "paper" is Algorithm 1 as written: objective "median", definition "any", theta 0.5'
-                )
+            words = 'method: "paper" is Algorithm 1 as written: objective "median", definition "any", theta 0.5'
+            _require((as_written and self._counts_alike, words))
         if self.pooled and self.coordinates > 1:
             raise InputError("pooled: lists of values have one coordinate; leave one of the two out")
         _under("arity, spacing", lambda: Search(self.arity, self.spacing))
-        if self.resolution is not None and self.stop != "exact":
-            raise InputError("resolution is for a search, and this run ends by residuals; leave it out")
-        if self.verify and self.stop != "exact":
-            raise InputError("verify is for a search, and this run ends by residuals; leave it out")
+        for key in ("resolution", "verify"):
+            if getattr(self, key) and self.stop != "exact":
+                raise InputError(f"{key} is for a search, and this run ends by residuals; leave it out")
 
     def _check_arrays(self) -> None:
         """Updates of a model: one statistic of every coordinate, found by bits."""
-        names = [one.name for one in self.arrays]
-        if len(set(names)) < len(names):
-            raise InputError("arrays: each needs its own name")
-        needs = (
+        _require(
+            (_differ(self.arrays), "arrays: each needs its own name"),
             (not self.verify, "verify: votes about vectors cannot be proved; leave it out"),
             (self.noise is None, "noise: there is none about vectors; leave it out"),
             (not self.statistics, "statistics: of vectors one is found; give an objective in their place"),
             (self.coordinates == 1 and not self.pooled, "coordinates, pooled: arrays say how many numbers there are"),
-            (all(one.weight == 1 for one in self.participants), "weight: all updates count alike; leave weights out"),
+            (self._counts_alike, "weight: all updates count alike; leave weights out"),
             (self.definition in ENDS, "definition: of vectors, the low or the high median is found"),
             ((self.objective == "quantile") == (self.quantile is not None), "quantile: give it with that objective"),
             (1 <= self.aggregates <= _MOST_AGGREGATES, f"aggregates must be from 1 to {_MOST_AGGREGATES:,}"),
             (self.trim == 0 or "mean " in f"{self.objective} ", "trim is for a trimmed mean, or one around the median"),
             (len(self.participants) <= _MOST_CLIENTS, f"participants: at most {_MOST_CLIENTS:,}"),
         )
-        for holds, words in needs:
-            if not holds:
-                raise InputError(words)
         layout = self.layout
         assert layout is not None
         _under("objective, trim", lambda: layout.check_goal(self.vector_goal))
 
     def _check_statistics(self) -> None:
-        names = [one.name for one in self.columns]
-        if len(set(names)) < len(names):
-            raise InputError("columns: each needs its own name")
+        _require((_differ(self.columns), "columns: each needs its own name"))
         for one in self.columns:
             if one.bounds is not None:
-                _under(f"columns: {one.name}", partial(_check_bounds, one.bounds, self.keys))
+                key = f"columns: {one.name}"
+                _require((_are_ends(one.bounds), f"{key}: {_NO_ENDS}"))
+                _under(key, partial(first_bracket, self.keys, one.bounds))
         if not self.statistics:
-            if self.columns:
-                raise InputError("columns are for statistics; leave them out, or say which statistics")
+            _require((not self.columns, "columns are for statistics; leave them out, or say which statistics"))
             return
         _under("statistics", lambda: self.wanted)
-        if (self.objective, self.quantile, self.definition, self.pooled) != ("median", None, ENDS[0], False):
-            raise InputError(
-                "statistics: leave out objective, quantile, definition and pooled; list what is to be found"
-            )
-        if self.coordinates > 1:
-            raise InputError("coordinates: statistics are of columns; name them, in place of this")
-        if any(one.weight != 1 for one in self.participants):
-            raise InputError("weight: statistics are of values that count alike; leave weights out")
+        usual = (self.objective, self.quantile, self.definition, self.pooled) == ("median", None, ENDS[0], False)
         summed = [each.name for each in self.wanted if each.needs_sums]
-        without = self.bounds is None and (not self.columns or any(one.bounds is None for one in self.columns))
-        if summed and (self.resolution is None or without):
-            raise InputError(
-                f"bounds, resolution: {summed[0]} needs both, such as bounds = [0, 100], resolution = 0.01"
-            )
+        bounded = None not in (each or self.bounds for each in self._own_bounds)
+        _require(
+            (usual, "statistics: leave out objective, quantile, definition and pooled; list what is to be found"),
+            (self.coordinates == 1, "coordinates: statistics are of columns; name them, in place of this"),
+            (self._counts_alike, "weight: statistics are of values that count alike; leave weights out"),
+            (not summed or (self.resolution is not None and bounded), _need_both("".join(summed[:1]))),
+        )
         refused = self.refusal([_MANY] * len(self.participants))  # what no number of values would change
-        if refused is not None:
-            raise InputError(f"statistics, disclosure: {refused}")
+        _require((refused is None, f"statistics, disclosure: {refused}"))
 
     def _check_objective(self) -> None:
-        if self.objective in ("trimmed mean", "mean around median") or self.trim:
-            raise InputError("objective, trim: these are of arrays; of numbers, give statistics, such as trimmed:0.1")
-        if (self.objective == "quantile") != (self.quantile is not None):
-            raise InputError('quantile: give it with objective = "quantile", and only then')
-        if self.objective in ("mean", "maximum", "minimum") and self.definition != ENDS[0]:
-            raise InputError(f"definition chooses between two answers; there is only one {self.objective}")
+        of_arrays = self.objective in ("trimmed mean", "mean around median") or self.trim
+        named = (self.objective == "quantile") == (self.quantile is not None)
+        usual = self.definition == ENDS[0] or self.objective not in ("mean", "maximum", "minimum")
+        _require(
+            (not of_arrays, "objective, trim: these are of arrays; of numbers, give statistics, such as trimmed:0.1"),
+            (named, 'quantile: give it with objective = "quantile", and only then'),
+            (usual, f"definition chooses between two answers; there is only one {self.objective}"),
+        )
         _under("quantile", lambda: self.goal)
-        if self.is_masked_sum and (self.bounds is None or self.resolution is None):
-            raise InputError(
-                "bounds, resolution: a mean by search needs both, such as bounds = [0, 100], resolution = 0.01"
-            )
-        if self.definition == "averaged_inverted_cdf" and (self.method != "search" or self.resolution is None):
-            raise InputError('definition: the midpoint of two values needs method = "search" and a public resolution')
+        rounded = self.resolution is not None
+        sums = not self.is_masked_sum or (rounded and self.bounds is not None)
+        halves = self.definition != "averaged_inverted_cdf" or (rounded and self.method == "search")
+        _require(
+            (sums, _need_both("a mean by search")),
+            (halves, 'definition: the midpoint of two values needs method = "search" and a public resolution'),
+        )
         if self.stop == "exact":
             self._check_search()
         if self.method == "search":
@@ -758,24 +725,19 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.noise is None:
             return
         bounded = self.bounds is not None and self.resolution is not None
-        alike = all(one.weight == 1 for one in self.participants)
-        needs = (
+        _require(
             (not self.verify, "verify: a vote with noise on it cannot be proved; leave it out"),
             (not self.statistics, "statistics: with noise one quantile is found; give an objective in their place"),
             (self.coordinates == 1, "coordinates: with noise values are single numbers; leave it out"),
-            (alike, "weight: with noise all values count alike; leave weights out"),
+            (self._counts_alike, "weight: with noise all values count alike; leave weights out"),
             (self.spacing in ("rank", "key"), "spacing: with noise thresholds are placed by key; leave it out"),
-            (bounded, "bounds, resolution: noise needs both, such as bounds = [0, 100], resolution = 0.01"),
+            (bounded, _need_both("noise")),
         )
-        for holds, words in needs:
-            if not holds:
-                raise InputError(words)
 
     def _check_size(self) -> None:
         """Refuses noise that nobody could add, or too much for the values, where it is known how many there are."""
         self.noisy_rules([1] * len(self.participants))
-        refused = None if self.pooled else self.refusal([1] * len(self.participants))
-        if refused is not None:
+        if not self.pooled and (refused := self.refusal([1] * len(self.participants))) is not None:
             raise InputError(refused)
 
     def _check_search(self) -> None:
@@ -791,10 +753,23 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise InputError(f"{key}: all participants together would tell more than {most:,} bytes in a step")
 
 
-def _check_bounds(bounds: tuple[float, float], keys: Keys) -> None:
-    if not (all(map(isfinite, bounds)) and bounds[0] < bounds[1]):
-        raise InputError("bounds must be two finite numbers, the lower first")
-    first_bracket(keys, bounds)
+def _require(*needs: tuple[bool, str]) -> None:
+    """Refuse, in the words of the first need that does not hold."""
+    for holds, words in needs:
+        if not holds:
+            raise InputError(words)
+
+
+def _differ(named: Sequence[ColumnEntry | ArrayEntry]) -> bool:
+    return len({one.name for one in named}) == len(named)
+
+
+def _need_both(what: str) -> str:
+    return f"bounds, resolution: {what} needs both, such as bounds = [0, 100], resolution = 0.01"
+
+
+def _are_ends(bounds: tuple[float, float]) -> bool:
+    return all(map(isfinite, bounds)) and bounds[0] < bounds[1]
 
 
 def make_charter(plain: Mapping[str, Any], where: str) -> Charter:
@@ -843,9 +818,7 @@ def strangers(charter: Charter, name: str, identity: Identity) -> tuple[str, ...
 def split_address(address: str, *, to_bind: bool = False) -> tuple[str, int]:
     """Host and port of "host:port"; an IPv6 address stands in brackets, "[::1]:7001".
 
-    Args:
-        address: in words.
-        to_bind: 0.0.0.0 and [::] will do: all addresses of this host.
+    To bind, 0.0.0.0 and [::] will do: all addresses of this host.
 
     Raises:
         InputError: it is not an address that others can dial, or that can be bound.
@@ -880,7 +853,8 @@ def _shown(name: str) -> str:
     return name if len(name) <= 64 and name.isascii() and name.isprintable() and name else ascii(name[:64])
 
 
-def _few(names: Iterable[str]) -> str:
+def few(names: Iterable[str]) -> str:
+    """Names in words, the first eight of many."""
     listed = list(names)
     return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
 

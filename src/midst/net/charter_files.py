@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from midst.errors import InputError
+from midst.files import read_at_most
 from midst.net.charter import Charter, make_charter
 from midst.net.identity.certificates import describe, parse_certificate
 
@@ -60,13 +61,7 @@ def read_invitation(path: str | Path) -> Invitation:
     Raises:
         InputError: see `read_charter`; or a certificate is not that of a participant.
     """
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    if len(text) > _LARGEST:
-        raise InputError(f"{path}: larger than {_LARGEST // 2**20} MiB; that is no charter")
+    text = read_at_most(path, _LARGEST, f"larger than {_LARGEST // 2**20} MiB; that is no charter")
     try:
         return parse_invitation(text.decode("utf-8"), str(path))
     except UnicodeDecodeError:

@@ -80,10 +80,8 @@ def moment(peer: Peer) -> Round:
         x = iteration.in_data_units(state.x).reshape(-1).tolist()
         branch = np.asarray(state.branch).reshape(-1).tolist()
     search = exchange.search
-    if search is None:
-        return Round(number, t, x, branch)
-    waiting = exchange.missing()
-    return Round(number, t, x, branch, Searching(search.steps, _brackets(search), waiting))
+    searching = None if search is None else Searching(search.steps, _brackets(search), exchange.missing())
+    return Round(number, t, x, branch, searching)
 
 
 def _brackets(search: AnySearch) -> list[tuple[float, float, int | None]]:

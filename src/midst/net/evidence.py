@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import struct
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from midst.errors import InputError
 from midst.net.charter import Charter
 from midst.net.notary import charter_verifier
-from midst.protocol.course import Evidence, judge
+from midst.protocol.course import Evidence, Transcript, judge
 from midst.protocol.statements import Malformed
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def evidence_json(charter: Charter, evidence: Evidence) -> bytes:
         statements=[Signed(body.hex(), signature.hex()) for body, signature in evidence.statements],
         certificates=[each.hex() for each in evidence.certificates],
         tags=[each.hex() for each in evidence.tags],
-        opening=[list(map(str, keys)) for keys in evidence.opening],
-        totals=[list(map(str, totals)) for totals in evidence.totals],
-        seals=[each.hex() for each in evidence.seals],
+        **spell_course(evidence),
     )
     return json.dumps(msgspec.to_builtins(file), indent=1).encode() + b"\n"
 
@@ -96,12 +94,28 @@ def check_charter(charter: Charter, file: ResultFile | EvidenceFile) -> None:
         raise InputError(f"its session is not the charter's, {charter.session}")
 
 
+def spell_course(course: Transcript | Evidence) -> dict[str, Any]:
+    """What everybody was told in a search, as a file has it."""
+    return {
+        "opening": [list(map(str, keys)) for keys in course.opening],
+        "totals": [list(map(str, totals)) for totals in course.totals],
+        "seals": [each.hex() for each in course.seals],
+    }
+
+
+def read_course(file: ResultFile | EvidenceFile) -> dict[str, Any]:
+    """Inverse of `spell_course`."""
+    return {
+        "opening": tuple(tuple(map(int, keys)) for keys in file.opening),
+        "totals": tuple(tuple(map(int, totals)) for totals in file.totals),
+        "seals": tuple(map(bytes.fromhex, file.seals)),
+    }
+
+
 def _read(file: EvidenceFile) -> Evidence:
     return Evidence(
         statements=tuple((bytes.fromhex(one.statement), bytes.fromhex(one.signature)) for one in file.statements),
         certificates=tuple(map(bytes.fromhex, file.certificates)),
         tags=tuple(map(bytes.fromhex, file.tags)),
-        opening=tuple(tuple(map(int, keys)) for keys in file.opening),
-        totals=tuple(tuple(map(int, totals)) for totals in file.totals),
-        seals=tuple(map(bytes.fromhex, file.seals)),
+        **read_course(file),
     )

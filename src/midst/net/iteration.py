@@ -89,14 +89,10 @@ def make_iteration(charter: Charter, number: int, own: Array) -> Iteration:
 
 
 def find_limits(problem: Problem, c: Array, mu: Array, sigma: Array, farthest: float) -> Limits:
-    """What numbers can be right; see the head of this module. Nothing here depends on a value.
+    """What numbers can be right, in working units; see the head of this module.
 
-    Args:
-        problem: of which only what is public is looked at.
-        c: convergence parameter, in working units like all that follows.
-        mu: mean of A_ij z_{i|j}(0).
-        sigma: its standard deviation.
-        farthest: how far from 0 a value may lie.
+    Nothing here depends on a value: of the problem only what is public is looked at. No value is farther than
+    `farthest` from 0.
     """
     weight = int(problem.whole_weights.sum()) * problem.unit_weight
     slopes = 2 * weight * (2 * farthest if isinstance(problem.objective, Mean) else 1.0)

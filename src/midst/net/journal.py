@@ -27,7 +27,7 @@ import hashlib
 import os
 import struct
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from midst.errors import InputError
 from midst.files import Lock, make_folder
@@ -89,41 +89,31 @@ class Journal:
     def append(self, record: bytes) -> None:
         """Put a record on disk, and come back when it is there."""
         if not self._mark:
-            self._begin(record)
+            self.forget(record)
             return
         if self._failed:
             raise OSError(5, "an earlier write has failed")
         self._failed = True
-        framed = _frame(record, self._last)
-        self._file.append(framed.data, self._mark)
+        data, checksum = _frame(record, self._last)
+        self._file.append(data, self._mark)
         self._failed = False
-        self._last = framed.checksum
+        self._last = checksum
 
     def forget(self, record: bytes) -> None:
         """Put one record in place of all: the secrets of a session that is over are nobody's any more."""
-        self._begin(record)
-
-    def _begin(self, record: bytes) -> None:
         self._failed = True
-        framed = _frame(record, MAGIC)
-        mark = _mark(framed.checksum)
-        self._file.replace(MAGIC + framed.data + mark)
+        data, checksum = _frame(record, MAGIC)
+        mark = _mark(checksum)
+        self._file.replace(MAGIC + data + mark)
         self._failed = False
-        self._last, self._mark = framed.checksum, mark
+        self._last, self._mark = checksum, mark
 
 
-class _Framed(NamedTuple):
-    """A record as it stands in the file, and its checksum."""
-
-    data: bytes
-    checksum: bytes
-
-
-def _frame(record: bytes, before: bytes) -> _Framed:
-    """A record behind the one with a checksum; the first stands behind the magic bytes."""
+def _frame(record: bytes, before: bytes) -> tuple[bytes, bytes]:
+    """A record as it stands in the file behind one with a checksum, the first behind the magic bytes; and its own."""
     checksum = _sum(b"record", before, record)
     head = _HEAD.pack(len(record), checksum)
-    return _Framed(head + _sum(b"head", before, head) + record, checksum)
+    return head + _sum(b"head", before, head) + record, checksum
 
 
 def _mark(first: bytes) -> bytes:

@@ -79,9 +79,7 @@ class Party:
 def make_party(graph: Graph, **settings: object) -> Iterator[Party]:
     """Throw-away keys and a charter for a graph, in a folder that is removed afterwards.
 
-    Args:
-        graph: who talks to whom.
-        settings: further keys of the charter, which checks them.
+    `settings` are further keys of the charter, which checks them.
 
     Raises:
         InputError: this machine cannot hold so many, or the charter is none.
@@ -157,16 +155,9 @@ def run_party(
     *,
     every: float = 0.05,
 ) -> list[End]:
-    """Run every participant in a process of its own, until all have ended.
+    """Run every participant in a process of its own, until all have ended: how, in their order.
 
-    Args:
-        party: the charter and the keys.
-        values: one, one row, or one list, a participant.
-        follow: told about rounds now and then, and about ends.
-        every: seconds between two events about rounds of one participant; 0 for all of them.
-
-    Returns:
-        How it ended for each participant, in their order.
+    `follow` is told about ends, and about rounds of a participant `every` so many seconds; 0 for all of them.
 
     Raises:
         InputError: a value is none that the charter allows; nothing was started.
@@ -219,7 +210,8 @@ def _make_process(party: Party, setup: Setup, value: Array | float, every: float
     if FORKS:
         forked = (party.folder, identity, setup, every, ties)
         return multiprocessing.get_context("fork").Process(target=_live, args=forked, daemon=True)
-    apart = (party.charter, party.folder, identity.key_file, identity.trusted, value, every, ties.alone())
+    alone = _Ties(ties.pipe, ties.lifeline)  # it has nothing of the starter's but what it is given
+    apart = (party.charter, party.folder, identity.key_file, identity.trusted, value, every, alone)
     return multiprocessing.get_context("spawn").Process(target=_live_apart, args=apart, daemon=True)
 
 
@@ -288,10 +280,6 @@ class _Ties:
     lifeline: Connection
     foreign: tuple[Connection, ...] = ()
     listening: Sequence[socket.socket] = ()
-
-    def alone(self) -> _Ties:
-        """What a process needs that has nothing of the starter's but what it is given."""
-        return _Ties(self.pipe, self.lifeline)
 
     def cut_loose(self, number: int) -> None:
         """Close what is not this participant's."""

@@ -108,18 +108,13 @@ class LockStep:
         """
         round = step.message.round
         if round > self.round + 1:
-            text = (
-                f"are more than a round apart ({round}, {self.round}): a journal was put back, or one of the two lies"
-            )
+            rounds = f"{round}, {self.round}"
+            text = f"are more than a round apart ({rounds}): a journal was put back, or one of the two lies"
             raise Distrust("diverged", self._both(j), text)
         held = self._held.get(round)
-        if held is None:
-            return False
-        if j in held:
-            if held[j].frame != step.frame:
-                raise Distrust("equivocation", (j,), f"sent two different frames for round {round}")
-            return False
-        if round < self.round:
+        if held is not None and j in held and held[j].frame != step.frame:
+            raise Distrust("equivocation", (j,), f"sent two different frames for round {round}")
+        if held is None or j in held or round < self.round:
             return False
         held[j] = step
         return True
@@ -196,7 +191,6 @@ class LockStep:
                 for j, z, mirror in edges
             }
         fresh = {j: codec.encode_step(message, self._digests[j], self._maxima) for j, message in outbox.items()}
-        before = self.round - 1
-        kept = {before: self._frames[before]} if before in self._frames else {}
-        self._frames = {**kept, self.round: fresh}
+        kept = {round: frames for round, frames in self._frames.items() if round == self.round - 1}
+        self._frames = kept | {self.round: fresh}
         self._outbox = [] if self.round == 0 else list(fresh.items())

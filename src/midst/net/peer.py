@@ -28,7 +28,7 @@ from typing import Any
 
 from midst.errors import Aborted
 from midst.net.answer import Answer
-from midst.net.charter import differing
+from midst.net.charter import differing, few
 from midst.net.gossip import pack_bits
 from midst.net.records import Broken, Ended, Inputs, Met, encode_record
 from midst.net.session import Session, name_together, settle
@@ -61,11 +61,7 @@ _PRESENT = 4 * RETRY  # seconds for which somebody who was heard is taken to be 
 Send = Callable[[int, bytes], None]
 Watch = Callable[["Peer"], None]
 Later = Callable[[Callable[[], None]], object]
-_TOLD = (
-    StepFrame,
-    Statements,
-    VectorFrame,
-)  # what a step is made from; in this order, the one that comes a thousand times
+_TOLD = StepFrame, Statements, VectorFrame  # what a step is made from; first the one that comes a thousand times
 _ENDS = Distrust, Impossible, Withheld  # what others can make of a run
 _WAITING = {"waited", "withdrawn"}  # kinds of end after which the others' last signatures are still welcome
 _FINAL = {
@@ -132,8 +128,7 @@ class Standing:
     @property
     def names(self) -> str:
         """For whom it waits, in words."""
-        named = [f"{name} ({remark})" if remark else name for name, remark in list(self.waiting.items())[:8]]
-        return ", ".join(named) + (f" and {len(self.waiting) - 8} more" if len(self.waiting) > 8 else "")
+        return few(f"{name} ({remark})" if remark else name for name, remark in self.waiting.items())
 
 
 class Peer:
@@ -281,17 +276,9 @@ class Peer:
     # Greeting
 
     def _greet(self, j: int, now: float) -> None:
-        charter, setup = self.setup.charter, self.setup
-        hello = Hello(
-            version=PROTOCOL,
-            sender=setup.name,
-            receiver=self.neighbours[j].name,
-            digest=charter.digest,
-            fields=charter.field_digests,
-            instance=self.opening.instance,
-            wants=self.exchange.round,
-        )
-        self._say(j, hello, now)
+        charter, ends = self.setup.charter, (self.setup.name, self.neighbours[j].name)
+        known = charter.digest, charter.field_digests
+        self._say(j, Hello(PROTOCOL, *ends, *known, self.opening.instance, self.exchange.round), now)
 
     def _say(self, j: int, message: Any, now: float) -> None:
         self.neighbours[j].asked = now
@@ -387,8 +374,10 @@ class Peer:
         Then it is not greeted, and nothing is signed. Whether it is true is seen by what it shows: our own signature
         on it ends the session; who cannot show that is waited for by name.
         """
-        own = self.exchange.own(said.step) if said.step >= 0 else None
-        return said.step >= 0 and (own is None or _short(own) != said.digest)
+        if said.step < 0:
+            return False
+        own = self.exchange.own(said.step)
+        return own is None or _short(own) != said.digest
 
     def _resend(self, j: int, want: Want) -> bool:
         """Send what a neighbour asks for; whether there was any."""
@@ -478,7 +467,7 @@ class Peer:
             if not self._keep(Inputs(self.exchange.pack(inputs))):
                 return
             self.exchange.step(inputs)
-            if not self._settle():
+            if not self._write(lambda: settle(self.exchange, self.opening, self._journal)):
                 return
             self._progress = now
             if self._watch is not None:
@@ -502,15 +491,10 @@ class Peer:
         try:
             write()
         except OSError as error:
-            name = self.setup.name
-            text = f"{name} cannot write its journal ({error.strerror}); free some space, run it again"
+            text = f"{self.setup.name} cannot write its journal ({error.strerror}); free some space, run it again"
             self._abort("disk", (self.setup.number,), text)
             return False
         return True
-
-    def _settle(self) -> bool:
-        """After a round about vectors, keep what is needed of it; whether that succeeded."""
-        return self._write(lambda: settle(self.exchange, self.opening, self._journal))
 
     def _finish(self, answer: Answer, now: float) -> None:
         self.ending, self._ended, self._last_words = answer, now, []

@@ -36,11 +36,7 @@ def forbid_dumps() -> None:
 
 
 def make_room(nodes: int, ports: int) -> None:
-    """Sees to it that so many nodes can be started from this process.
-
-    Args:
-        nodes: how many.
-        ports: how many may be had.
+    """Sees to it that so many nodes can be started from this process, if so many ports may be had.
 
     Raises:
         InputError: the machine cannot hold them; says how many it can.

@@ -18,15 +18,17 @@ from typing import Annotated, Any
 import msgspec
 
 from midst.errors import InputError
-from midst.net.answer import Answer, Found, Table, one_or_list, read_search
+from midst.files import read_at_most
+from midst.net.answer import Answer, Table, one_or_list, read_search
 from midst.net.charter import Charter
-from midst.net.evidence import EvidenceFile, Hex, Word, check_charter
+from midst.net.evidence import EvidenceFile, Hex, Word, check_charter, read_course, spell_course
 from midst.net.notary import charter_verifier
 from midst.protocol.course import Transcript, verify_transcript
 from midst.protocol.statements import INSTANCE_BYTES, Malformed, Statement, announce, make_body
 
 FORMAT = 4
 _LARGEST_FILE = 64 * 2**20  # bytes
+_bytes = bytes.fromhex
 
 
 class Signer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,10 +79,8 @@ def result_json(charter: Charter, answer: Answer) -> bytes:
         objective=charter.title,
         value=one_or_list(answer.value) if answer.value else None,
         statistics=answer.statistics,
-        opening=[list(map(str, keys)) for keys in transcript.opening],
-        totals=[list(map(str, totals)) for totals in transcript.totals],
-        seals=[each.hex() for each in transcript.seals],
         participants=signers,
+        **spell_course(transcript),
     )
     return json.dumps(msgspec.to_builtins(file), indent=1).encode() + b"\n"
 
@@ -91,13 +91,7 @@ def read_result(path: str | Path) -> ResultFile | EvidenceFile:
     Raises:
         InputError: there is none, or it is neither; names the field.
     """
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    if len(text) > _LARGEST_FILE:
-        raise InputError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB; that is no result")
+    text = read_at_most(path, _LARGEST_FILE, f"larger than {_LARGEST_FILE // 2**20} MiB; that is no result")
     try:
         plain = json.loads(text, object_pairs_hook=_once)
         if isinstance(plain, dict) and "midst_evidence" in plain:
@@ -118,7 +112,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def verify_result(charter: Charter, result: ResultFile) -> Found:
+def verify_result(charter: Charter, result: ResultFile) -> Answer:
     """What a file proves.
 
     Raises:
@@ -135,7 +129,7 @@ def verify_result(charter: Charter, result: ResultFile) -> Found:
         reason = error if isinstance(error, Malformed) else "a number or a key in it is damaged"
         raise InputError(f"not certified: {reason}; see its opening, totals, seals and participants") from None
     found = read_search(charter, search)
-    value = one_or_list(found.values) if found.values else None
+    value = one_or_list(found.value) if found.value else None
     for name, right in {"objective": charter.title, "value": value, "statistics": found.statistics}.items():
         if json.dumps(getattr(result, name), sort_keys=True) != json.dumps(right, sort_keys=True):
             raise InputError(f"not certified: what all have signed has another {name} than the file")
@@ -144,23 +138,11 @@ def verify_result(charter: Charter, result: ResultFile) -> Found:
 
 def _transcript(result: ResultFile) -> Transcript:
     bodies = [
-        make_body(
-            b"A",
-            number,
-            0,
-            announce(
-                bytes.fromhex(one.instance),
-                bytes.fromhex(one.key),
-                one.values,
-                bytes.fromhex(one.certificate),
-            ),
-        )
+        make_body(b"A", number, 0, announce(_bytes(one.instance), _bytes(one.key), one.values, _bytes(one.certificate)))
         for number, one in enumerate(result.participants)
     ]
     return Transcript(
         announcements=tuple(bodies),
-        opening=tuple(tuple(map(int, keys)) for keys in result.opening),
-        totals=tuple(tuple(map(int, totals)) for totals in result.totals),
-        signatures=tuple(bytes.fromhex(one.signature) for one in result.participants),
-        seals=tuple(map(bytes.fromhex, result.seals)),
+        signatures=tuple(_bytes(one.signature) for one in result.participants),
+        **read_course(result),
     )

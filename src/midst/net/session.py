@@ -45,11 +45,7 @@ def resume(
 ) -> Session | Answer:
     """The session where the journal left it, or a new one; the answer alone where it is over for everybody.
 
-    Args:
-        setup: who this is, and by which charter.
-        journal: its records.
-        entropy: random bytes; the operating system's, but in a simulation.
-        watch: called after every step that is played again.
+    `watch` is called after every step that is played again.
 
     Raises:
         InputError: the journal is of another session, another participant or another value.

@@ -82,31 +82,17 @@ class Setup:
         return self.charter.neighbours(self.name)
 
     def draw(self, entropy: Entropy) -> Opening:
-        """What is random in a session; call it once.
-
-        Args:
-            entropy: gives that many random bytes; the operating system's, but in a simulation.
-        """
+        """What is random in a session; call it once. Entropy is the operating system's, but in a simulation."""
         z = b"" if self.iteration is None else self.iteration.draw(entropy)  # first: a simulation's seed has this order
-        return Opening(
-            digest=self.session,
-            name=self.name,
-            instance=entropy(INSTANCE_BYTES),
-            value=self.plain_value(),
-            z=z,
-            secret=entropy(SECRET_BYTES),
-        )
+        instance, secret = entropy(INSTANCE_BYTES), entropy(SECRET_BYTES)
+        return Opening(self.session, self.name, instance, self.plain_value(), z, secret)
 
     def plain_value(self) -> bytes:
         """The value as bytes, by which a journal knows it again."""
         return np.asarray(self.values, "<f8").tobytes()
 
     def agreement(self, thresholds: tuple[tuple[int, ...], ...]) -> Agreement:
-        """What all agreed on about the search.
-
-        Args:
-            thresholds: of the first probe, where an iteration has found them.
-        """
+        """What all agreed on about the search; an iteration gives the thresholds of the first probe."""
         return self.charter.agreement(thresholds)
 
     def holding(self, opening: Opening) -> Holding:
@@ -117,12 +103,8 @@ class Setup:
 def make_setup(charter: Charter, name: str, value: Array | float, notary: Notary) -> Setup:
     """The setup of a participant.
 
-    Args:
-        charter: what all agreed on.
-        name: whose.
-        value: its private value: one number, one a coordinate, or as many as it has where lists are pooled; none where
-            a charter is about vectors, of which there is one a round.
-        notary: signs for it.
+    Its value is one number, one a coordinate, or as many as it has where lists are pooled; none is looked at where a
+    charter is about vectors, of which there is one a round.
 
     Raises:
         InputError: there is no such participant, or the value is none that the charter allows.

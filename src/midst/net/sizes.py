@@ -46,24 +46,13 @@ def contribution_bytes(numbers: int) -> int:
 
 
 def sent_in_search(graph: Graph, numbers: Iterable[int]) -> float:
-    """What a node sends in a search.
-
-    Args:
-        graph: who talks to whom.
-        numbers: how many each question asks for.
-    """
+    """What a node sends in a search, each of whose questions asks for so many numbers."""
     frames = [ANNOUNCEMENT, *map(contribution_bytes, numbers), contribution_bytes(0)]
     return (graph.n - 1.0) * sum(frames)
 
 
 def sent_in_iteration(graph: Graph, iterations: int, maxima_each: int) -> float:
-    """What a node sends in an iteration.
-
-    Args:
-        graph: who talks to whom.
-        iterations: how many.
-        maxima_each: that travel with every x: two where a search follows, three where residuals prove the answer.
-    """
+    """What a node sends in an iteration, with so many maxima beside every x; see `wire.py`."""
     return iterations * 2 * graph.edges / graph.n * step_bytes(maxima_each)
 
 

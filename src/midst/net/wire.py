@@ -25,7 +25,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import numpy as np
@@ -54,6 +54,7 @@ _LONGEST_CERTIFICATE = 4096
 _HEAD_BYTES = 1 + SESSION_BYTES
 _NO_NUMBER = "a number that is not finite, or beyond what the charter makes possible"
 _NO_LEVEL = "a level that is not finite"
+_Said = TypeVar("_Said")
 
 
 class BadFrame(Exception):  # noqa: N818
@@ -179,7 +180,7 @@ class Visit(msgspec.Struct, frozen=True, tag="visit", array_like=True):
 
 
 Control = Hello | Welcome | Want | NotYet | Away | Visit | Done | Refused
-_control = msgspec.msgpack.Decoder(Control)
+_control: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)
 _withdrawal = msgspec.msgpack.Decoder(SignedWithdrawal)
 
 
@@ -256,7 +257,8 @@ class Codec:
             case b"T":
                 return decode_control(frame)
             case b"W":
-                return self._decode_withdrawal(frame)
+                self._check_session(frame[1:_HEAD_BYTES])
+                return _read(_withdrawal, frame[_HEAD_BYTES:], "a withdrawal")
             case _:
                 raise BadFrame("a frame of an unknown kind")
 
@@ -340,13 +342,6 @@ class Codec:
         """A withdrawal frame."""
         return b"W" + self._session + msgspec.msgpack.encode(withdrawal)
 
-    def _decode_withdrawal(self, frame: bytes) -> SignedWithdrawal:
-        self._check_session(frame[1:_HEAD_BYTES])
-        try:
-            return _withdrawal.decode(frame[_HEAD_BYTES:])
-        except (msgspec.DecodeError, RecursionError):
-            raise BadFrame("a withdrawal that says nothing this version knows") from None
-
     # Parts
 
     def _check_session(self, session: bytes) -> None:
@@ -371,11 +366,14 @@ def decode_control(frame: bytes) -> Control:
     """
     if len(frame) > CONTROL_BYTES:
         raise BadFrame(f"a control frame of {len(frame)} bytes; {CONTROL_BYTES} at most")
+    return _read(_control, frame[1:], "a control frame")
+
+
+def _read(decoder: msgspec.msgpack.Decoder[_Said], data: bytes, what: str) -> _Said:
     try:
-        control: Control = _control.decode(frame[1:])
-        return control
+        return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise BadFrame("a control frame that says nothing this version knows") from None
+        raise BadFrame(f"{what} that says nothing this version knows") from None
 
 
 def pack_numbers(numbers: Array) -> bytes:

@@ -54,13 +54,7 @@ _said = msgspec.msgpack.Decoder(Withdrawal)
 
 
 def sign_withdrawal(withdrawal: Withdrawal, digest: bytes, notary: Notary) -> SignedWithdrawal:
-    """A withdrawal, signed.
-
-    Args:
-        withdrawal: what is said.
-        digest: of the charter.
-        notary: signs for the participant.
-    """
+    """A withdrawal, signed for the session of a charter with this digest."""
     said = msgspec.msgpack.encode(withdrawal)
     return SignedWithdrawal(said, notary.certificate, notary.sign(_LABEL + digest + said))
 
@@ -69,13 +63,6 @@ def read_withdrawal(
     signed: SignedWithdrawal, digest: bytes, participants: int, notary: Notary, known: Container[int] = ()
 ) -> Withdrawal | None:
     """What a withdrawal says, its signature checked; None, unchecked, where its signer is known to have left.
-
-    Args:
-        signed: as it came.
-        digest: of the charter.
-        participants: how many there are.
-        notary: knows how to check what others signed.
-        known: whose withdrawals are here already.
 
     Raises:
         Malformed: it is none, or not signed by whom it says.
@@ -97,10 +84,5 @@ def read_withdrawal(
 
 
 def withdrawal_bytes(certificate: int, signature: int) -> int:
-    """Bytes of the longest one, as it travels.
-
-    Args:
-        certificate: bytes of its signer's.
-        signature: bytes of the longest.
-    """
+    """Bytes of the longest one, as it travels, with so long a certificate and signature."""
     return _LONGEST_KIND + WORDS + 4 * 9 + certificate + signature + 32  # four numbers, and the lengths of all of these

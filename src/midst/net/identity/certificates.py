@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from midst.errors import InputError
-from midst.files import check_alone
+from midst.files import read_at_most
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -32,7 +32,7 @@ WARN_BEFORE = timedelta(days=30)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _SIGNATURE = 64  # bytes
 _REMEMBERED = 512  # certificates: of each neighbour and signer, some are read again and again
-_LARGEST = 64 * 1024  # bytes of a file that holds one key or one certificate
+LARGEST = 64 * 1024  # bytes of a file that holds one key or one certificate
 
 
 class CertificateFault(NamedTuple):
@@ -75,24 +75,22 @@ def read_certificate(path: str | Path) -> bytes:
     Raises:
         InputError: the file cannot be read, or holds no certificate, or more than one.
     """
-    return parse_certificate(read_small(Path(path), "a certificate"), str(path))
+    return parse_certificate(read_at_most(path, LARGEST, "too large for a certificate"), str(path))
 
 
 def parse_certificate(text: bytes, where: str) -> bytes:
     """The one certificate in a PEM text, in DER.
 
-    Args:
-        text: may have other lines before and behind.
-        where: what to call it in an error.
+    There may be other lines before and behind.
 
     Raises:
         InputError: it holds no certificate, or more than one.
     """
     found = re.findall(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", text, re.DOTALL)
     if len(found) != 1:
-        what = (
-            "a private key, which nobody but its owner may have" if b"PRIVATE KEY" in text else f"{len(found)} of them"
-        )
+        what = f"{len(found)} of them"
+        if b"PRIVATE KEY" in text:
+            what = "a private key, which nobody but its owner may have"
         raise InputError(f"{where}: expected one certificate in PEM, found {what}; see: midst keys show")
     try:
         der = ssl.PEM_cert_to_DER_cert(found[0].decode("ascii"))
@@ -167,49 +165,37 @@ def check_name(name: str, where: str) -> str:
 def check_certificate(der: bytes | None, name: str, fingerprint: str, now: datetime) -> CertificateFault | None:
     """What is wrong with the certificate that somebody showed; None if it is the participant's in the charter.
 
-    Args:
-        der: what was shown, if anything.
-        name: the participant it should be.
-        fingerprint: of that participant's certificate, from the charter.
-        now: an aware time.
+    The name and the fingerprint are those of the charter; the time is an aware one.
     """
     if der is None:
-        return CertificateFault(
-            "no certificate", f"{name} showed no certificate; is something else listening at its address?"
-        )
+        text = f"{name} showed no certificate; is something else listening at its address?"
+        return CertificateFault("no certificate", text)
     try:
         shown = describe(der)
     except InputError:
-        return CertificateFault(
-            "unknown", f"the certificate shown for {name} cannot be read; check what listens at its address"
-        )
+        text = f"the certificate shown for {name} cannot be read; check what listens at its address"
+        return CertificateFault("unknown", text)
     if shown.name != name:
-        other = shown.name if _NAME.fullmatch(shown.name) else "somebody whose name is not allowed"
-        return CertificateFault(
-            "wrong name", f"expected {name}, but the certificate is of {other}; check the addresses"
-        )
+        text = f"expected {name}, but the certificate is of {_name_of(shown)}; check the addresses"
+        return CertificateFault("wrong name", text)
     if shown.fingerprint != fingerprint:
         advice = f"ask {name} which is right, and agree on one charter"
-        return CertificateFault(
-            "unknown", f"{name} has certificate {shown.fingerprint}, the charter {fingerprint}; {advice}"
-        )
+        text = f"{name} has certificate {shown.fingerprint}, the charter {fingerprint}; {advice}"
+        return CertificateFault("unknown", text)
     if now > shown.expires:
-        advice = "make a new one, and a charter with it"
-        return CertificateFault("expired", f"the certificate of {name} expired on {_day(shown.expires)}; {advice}")
+        return CertificateFault("expired", _expired(shown))
     if now < shown.begins:
-        advice = "check the clocks of both hosts"
-        return CertificateFault(
-            "not yet valid", f"the certificate of {name} is valid from {_day(shown.begins)}; {advice}"
-        )
+        text = f"the certificate of {name} is valid from {_day(shown.begins)}; check the clocks of both hosts"
+        return CertificateFault("not yet valid", text)
     return None
 
 
 def expiry_warning(der: bytes, now: datetime) -> str | None:
     """One line for people about a certificate that has expired, is not yet valid, or will expire within 30 days."""
     said = describe(der)
-    name = said.name if _NAME.fullmatch(said.name) else "somebody whose name is not allowed"
+    name = _name_of(said)
     if now > said.expires:
-        return f"the certificate of {name} expired on {_day(said.expires)}; make a new one, and a charter with it"
+        return _expired(said)
     if now < said.begins:
         return f"the certificate of {name} is valid from {_day(said.begins)}; check this host's clock"
     if now > said.expires - WARN_BEFORE:
@@ -242,21 +228,12 @@ def _is_signed(key: bytes, data: bytes, signature: bytes) -> bool:
     return True
 
 
-# Parts, of keys too
+def _expired(said: CertificateDetails) -> str:
+    return f"the certificate of {_name_of(said)} expired on {_day(said.expires)}; make a new one, and a charter with it"
 
 
-def read_small(path: Path, what: str, *, alone: bool = False) -> bytes:
-    """A file of reasonable size; one that its owner alone may touch, if so asked."""
-    try:
-        with path.open("rb") as file:
-            if alone:
-                check_alone(file.fileno(), path, "key")
-            text = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    if len(text) > _LARGEST:
-        raise InputError(f"{path}: too large for {what}")
-    return text
+def _name_of(said: CertificateDetails) -> str:
+    return said.name if _NAME.fullmatch(said.name) else "somebody whose name is not allowed"
 
 
 def _day(when: datetime) -> str:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from midst.errors import InputError
-from midst.files import write_whole
-from midst.net.identity.certificates import check_name, describe, fingerprint, read_certificate, read_small
+from midst.files import read_at_most, write_whole
+from midst.net.identity.certificates import LARGEST, check_name, describe, fingerprint, read_certificate
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -85,9 +85,8 @@ class Identity:
         try:
             context.load_cert_chain(self.certificate_file, self.key_file, password="")  # or OpenSSL asks the terminal
         except (OSError, ssl.SSLError):
-            raise InputError(
-                f"{self.key_file}: key or certificate has changed since it was read; start again"
-            ) from None
+            said = "key or certificate has changed since it was read; start again"
+            raise InputError(f"{self.key_file}: {said}") from None
         context.load_verify_locations(cadata=self._known)
         return context
 
@@ -128,11 +127,6 @@ def load_identity(key_file: str | Path) -> Identity:
 def make_identity(name: str, folder: str | Path, days: int = 365) -> Identity:
     """A new key with a certificate signed by itself: NAME.key and NAME.crt in the folder, which is made if need be.
 
-    Args:
-        name: the participant's.
-        folder: where.
-        days: how long the certificate is valid.
-
     Raises:
         InputError: a parameter is out of range, or there is such a key or certificate already.
     """
@@ -145,10 +139,7 @@ def make_identity(name: str, folder: str | Path, days: int = 365) -> Identity:
             raise InputError(f"{path} exists; midst never writes over a key or its certificate: choose another folder")
     key = _make_key()
     certificate = _certify(name, key, until)
-    try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{place}: cannot be made: {error.strerror}") from None
+    _make_folder(place)
     _write_key(key_file, key)
     try:
         write_whole(certificate_file, lambda file: file.write(certificate), mode=0o644)
@@ -208,10 +199,8 @@ def trust(
 ) -> tuple[Trusted, ...]:
     """Puts certificates into trusted/ of a folder of keys, each named after its common name: all of them, or none.
 
-    Args:
-        certificates: in DER, each with what to call it in an error.
-        folder: where one's own key is.
-        replace: also in place of another certificate of the same name.
+    Each comes with what to call it in an error, in DER; the folder is where one's own key is. `replace` takes one also
+    in place of another certificate of the same name.
 
     Raises:
         InputError: another one of its name is trusted already or given too.
@@ -226,15 +215,11 @@ def trust(
         if chosen.setdefault(target, one).certificate != der:
             raise InputError(f"{where}: another certificate of {name} is given too; ask {name} which is right")
         if one.was == "another" and not replace:
-            raise InputError(
-                f"{where}: {target} is another certificate of {name}; if {name} has a new one, add --replace"
-            )
+            advice = f"if {name} has a new one, add --replace"
+            raise InputError(f"{where}: {target} is another certificate of {name}; {advice}")
     if not place.parent.is_dir():
         raise InputError(f"folder {place.parent} does not exist; first make your own key: midst keys init NAME")
-    try:
-        place.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{place}: cannot be made: {error.strerror}") from None
+    _make_folder(place)
     for target, one in chosen.items():
         text = ssl.DER_cert_to_PEM_cert(one.certificate).encode("ascii")
         write_whole(target, lambda file, text=text: file.write(text), mode=0o644)  # type: ignore[misc]
@@ -244,17 +229,23 @@ def trust(
 # Inside
 
 
+def _make_folder(place: Path) -> None:
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{place}: cannot be made: {error.strerror}") from None
+
+
 def _read_key(path: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    text = read_small(path, "a key", alone=True)
+    text = read_at_most(path, LARGEST, "too large for a key", alone="key")
     try:
         key = serialization.load_pem_private_key(text, None)
     except TypeError:
-        raise InputError(
-            f"{path}: the key is locked with a pass phrase; a node starts without anybody to type it"
-        ) from None
+        said = "the key is locked with a pass phrase; a node starts without anybody to type it"
+        raise InputError(f"{path}: {said}") from None
     except Exception:  # as in `describe`
         raise InputError(f"{path}: not a private key in PEM; make one with: midst keys init NAME") from None
     if not isinstance(key, Ed25519PrivateKey):

@@ -77,22 +77,14 @@ class TlsTransport:
     """Frames over mutual TLS; see the head of this file."""
 
     def __init__(self, endpoint: Endpoint, *, clock: Callable[[], float] = time.time) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            endpoint: whose.
-            clock: seconds since 1970.
-        """
+        """Nothing is opened yet; the clock gives seconds since 1970."""
         self.clock = clock
         self.sent = 0
         self.received = 0
         self.largest = endpoint.largest
         self.most_waiting = max(_LARGEST_WAITING, 8 * endpoint.largest)
-        self.own = endpoint.own
-        self.participants = endpoint.charter.participants
-        self.neighbours = endpoint.neighbours
-        self._dialled = endpoint.dialled
-        self._listen, self._listening = endpoint.address, endpoint.listening
+        self.own, self.participants = endpoint.own, endpoint.charter.participants
+        self._endpoint, self._listen = endpoint, endpoint.address
         self._server_context = endpoint.identity.context(server=True)
         self._client_context = endpoint.identity.context(server=False)
         self._server: asyncio.Server | None = None
@@ -112,14 +104,14 @@ class TlsTransport:
         self.listener = listener
         self.notices = Notices(listener)
         loop = asyncio.get_running_loop()
-        if self._listening is not None:
-            self._server = await loop.create_server(self._receive, sock=self._listening)
+        if self._endpoint.listening is not None:
+            self._server = await loop.create_server(self._receive, sock=self._endpoint.listening)
         elif self._listen is not None:
             try:
                 self._server = await loop.create_server(self._receive, *self._listen)
             except OSError as error:
                 raise cannot_bind(self.own.name, *self._listen, error) from None
-        self._dialling = [loop.create_task(self._dial(j)) for j in self._dialled]
+        self._dialling = [loop.create_task(self._dial(j)) for j in self._endpoint.dialled]
 
     def _receive(self) -> Link:
         return Link(self, self._server_context, None)
@@ -223,28 +215,21 @@ class TlsTransport:
 
     def _whose(self, der: bytes) -> int | None:
         """The neighbour who has this certificate; else the one whose name is in it."""
-        shown = fingerprint(der)
-        for j in self.neighbours:
-            if self.participants[j].fingerprint == shown:
-                return j
+        shown, by_print = fingerprint(der), {self.participants[j].fingerprint: j for j in self._endpoint.neighbours}
+        if shown in by_print:
+            return by_print[shown]
         try:
             name = describe(der).name
         except InputError:
             return None
-        return next((j for j in self.neighbours if self.participants[j].name == name), None)
+        return next((j for j in by_print.values() if self.participants[j].name == name), None)
 
 
 class Link(asyncio.BufferedProtocol):
     """One connection, from TCP to frames."""
 
     def __init__(self, owner: TlsTransport, context: ssl.SSLContext, dialled: int | None) -> None:
-        """Before the connection is there.
-
-        Args:
-            owner: the transport it belongs to.
-            context: for TLS.
-            dialled: the neighbour that was dialled; None for a connection that came in.
-        """
+        """Before the connection is there; `dialled` is None for one that came in."""
         self._owner = owner
         self.dialled = dialled
         self._arriving, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
