@@ -238,7 +238,6 @@ def show(file: Path, as_json: bool) -> None:
     """Explain a charter: who, what is found, with which parameters, and what the run tells whom."""
     from midst.cli.noise import require_promise
     from midst.net.charter_files import read_charter
-    from midst.rows import as_text
 
     charter = read_charter(file)
     require_promise(charter)

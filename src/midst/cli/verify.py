@@ -38,7 +38,6 @@ def command(file: Path, charter_file: Path, as_json: bool) -> None:
     from midst.net.charter_files import read_charter
     from midst.net.evidence import EvidenceFile
     from midst.net.results import read_result
-    from midst.rows import as_text
 
     charter, found = read_charter(charter_file), read_result(file)
     try:
