@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.privacy.beliefs import are_apart, has_totals, posteriors
 from midst.privacy.inversion import read_plateaus
 from midst.privacy.observations import Branches, Heard, Shifted, Unseen, shifted_subgradients
 from midst.privacy.posterior import Piece, Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, log_normal_mass, prior_of_each
+from midst.privacy.sealed import between, posteriors
 from midst.privacy.search_beliefs import learn
 from midst.privacy.tracking import track, track_offset
-from midst.privacy.views import View
+from midst.privacy.views import View, are_apart, has_totals
 from midst.types import Array, Bools
 
 Beliefs = dict[int, Posterior]
@@ -55,8 +55,11 @@ def by_sides(view: View, priors: list[Prior], cells: Array) -> Beliefs:
 
 def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The value of a node that was heard twice in a row with the same message."""
-    heard = [each for each in view.observations if isinstance(each, Heard) and each.value is not None]
-    return {each.node: _between(view, priors, each.node, each.value) for each in heard}
+    return {
+        each.node: between(view, priors, each.node, each.value, each.value)
+        for each in view.observations
+        if isinstance(each, Heard) and each.value is not None
+    }
 
 
 def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
@@ -71,7 +74,8 @@ def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
         if isinstance(observation, Heard) and left + right > 0 and len(q) > 2 and np.isfinite(q[-1, i]):
             seen = track_offset(i, view.messages[:, i], q[:, i], left, right)
             if seen.shift is not None or seen.value is not None:
-                found[i] = _between(view, priors, i, seen.value, seen.lower, seen.upper)
+                ends = (seen.lower, seen.upper) if seen.value is None else (seen.value, seen.value)
+                found[i] = between(view, priors, i, *ends)
     return found
 
 
@@ -80,7 +84,7 @@ def by_inversion(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     if view.messages is None or all(not isinstance(observation, Unseen) for observation in view.observations):
         return {}
     values = read_plateaus(view.public, view.messages)
-    return {i: _between(view, priors, i, value) for i, value in values.items()}
+    return {i: between(view, priors, i, value, value) for i, value in values.items()}
 
 
 def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
@@ -164,19 +168,12 @@ def read_messages(view: View) -> View:
 
 
 def _believe(view: View, priors: list[Prior], kind: type[Branches | Shifted]) -> Beliefs:
-    some = replace(
-        view, observations=tuple(observation for observation in view.observations if isinstance(observation, kind))
-    )
-    return {i: mixture.posterior for i, mixture in posteriors(some, priors).items()}
+    some = tuple(observation for observation in view.observations if isinstance(observation, kind))
+    return {i: mixture.posterior for i, mixture in posteriors(replace(view, observations=some), priors).items()}
 
 
 def _name(name: str, beliefs: Beliefs) -> dict[int, Belief]:
     return {i: Belief(posterior, name) for i, posterior in beliefs.items()}
-
-
-def _between(view: View, priors: list[Prior], i: int, value: float | None, *ends: float) -> Posterior:
-    lower, upper = ends if value is None else (value, value)
-    return single(priors[i], f"node {view.public.graph.label(i)}", lower, upper)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

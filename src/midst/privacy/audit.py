@@ -33,16 +33,15 @@ from midst.graphs import Graph
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import best_beliefs
-from midst.privacy.beliefs import are_apart, has_totals, posteriors
 from midst.privacy.disclosed import see_together
 from midst.privacy.exposure import exposure
 from midst.privacy.observations import Heard, Shifted, Unseen
 from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search
-from midst.privacy.sealed import LARGEST, Mixture
+from midst.privacy.sealed import LARGEST, Mixture, posteriors
 from midst.privacy.search_beliefs import find_floor, learn
-from midst.privacy.views import SHORTEST, View, hears_everybody, view
+from midst.privacy.views import SHORTEST, View, are_apart, has_totals, hears_everybody, view
 from midst.rows import as_html, count_named
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints

@@ -42,18 +42,13 @@ class Exposure:
 
 def exposure(view: View) -> Exposure:
     """Who was inside as far as the view tells for certain."""
-    count = view.public.graph.n
-    spans: list[Spans] = [()] * count
-    for observation in view.observations:
-        if isinstance(observation, Unseen):
+    spans: list[Spans] = [()] * view.public.graph.n
+    for seen in view.observations:
+        if isinstance(seen, Unseen):
             continue
-        spans[observation.node] = observation.inside
-        if (
-            isinstance(observation, Shifted)
-            and observation.value is not None
-            and observation.value == observation.first
-        ):
-            spans[observation.node] = _from_start(observation.inside)
+        spans[seen.node] = seen.inside
+        if isinstance(seen, Shifted) and seen.value is not None and seen.value == seen.first:
+            spans[seen.node] = _from_start(seen.inside)
     first = np.array([each[0][0] if each else -1 for each in spans], np.int64)
     return Exposure(first >= 0, first, tuple(spans), view.honest, view.public.iterations)
 

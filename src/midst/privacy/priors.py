@@ -7,7 +7,7 @@ and not a zero. A prior is public: nothing here knows a value.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, cast
@@ -384,13 +384,14 @@ def _area(x: Array, y: Array) -> float:
 
 
 def _invert(prior: Prior, p: float, low: float, high: float) -> float:
-    start = low
+    return bisect_floats(lambda x: math.exp(prior.log_mass(low, x)) < p, low, high)
+
+
+def bisect_floats(is_below: Callable[[float], bool], low: float, high: float) -> float:
+    """The least float between two that is not below what is sought."""
     for _ in range(200):
         middle = low + (high - low) / 2
         if not low < middle < high:
             break
-        if math.exp(prior.log_mass(start, middle)) < p:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if is_below(middle) else (low, middle)
     return high

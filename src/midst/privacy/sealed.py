@@ -65,9 +65,9 @@ from midst.privacy.enumeration import (
     is_closed,
     is_short,
 )
-from midst.privacy.observations import Public, Shifted
+from midst.privacy.observations import Branches, Public, Shifted
 from midst.privacy.particles import sample_hypotheses
-from midst.privacy.posterior import Piece, Posterior, no_mass
+from midst.privacy.posterior import Piece, Posterior, no_mass, single
 from midst.privacy.priors import Prior
 from midst.privacy.views import View
 from midst.types import Array
@@ -119,20 +119,16 @@ class Mixture:
     repeats: tuple[Posterior, ...] = ()
 
 
-def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
-    """The posterior of every node of a view that is seen up to an offset.
+def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
+    """The posterior of every honest node of which an iteration told branches or offsets.
 
-    Args:
-        view: what the adversary sees.
-        priors: one a node of the graph.
-        method: "exact" (every hypothesis), "sampled" (by particles), or "auto": exact where the sum is short enough.
+    Offsets are summed over by the method: "exact" (every hypothesis), "sampled" (by particles), or "auto": exact where
+    the sum is short enough.
 
     Raises:
         InputError: a prior gives no mass to what was observed, or there is no theory for what was.
     """
-    observations = {
-        observation.node: observation for observation in view.observations if isinstance(observation, Shifted)
-    }
+    observations = {each.node: each for each in view.observations if isinstance(each, Shifted)}
     public = view.public
     found: dict[int, Mixture] = {}
     for nodes in _honest_components(public, sorted(observations)):
@@ -148,7 +144,19 @@ def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> 
             marginals = sample_hypotheses(component)
         for k, i in enumerate(nodes):
             found[i] = _mixture(priors[i], every[k], marginals, k)
+    for each in view.observations:
+        if isinstance(each, Branches):
+            found[each.node] = Mixture(between(view, priors, each.node, *each.ends))
     return found
+
+
+def between(view: View, priors: list[Prior], node: int, lower: float, upper: float) -> Posterior:
+    """The posterior of a node whose value lies between two numbers, or is one.
+
+    Raises:
+        InputError: the prior gives that no mass.
+    """
+    return single(priors[node], f"node {view.public.graph.label(node)}", lower, upper)
 
 
 def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses:
