@@ -42,8 +42,21 @@ _MOST_RUNS = 1_000_000
 _UP = 1 + 1e-12  # results are rounded towards more noise and a larger ε by more than the error made on the way
 
 
+class _Noise:
+    """What all mechanisms have alike."""
+
+    def std(self, coordinates: int = 1) -> float:
+        """Standard deviation of the noise on each coordinate."""
+        raise NotImplementedError
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise on a value that is one number."""
+        return self.std()
+
+
 @dataclass(frozen=True)
-class GaussianNoise:
+class GaussianNoise(_Noise):
     """Gaussian noise, just enough for (ε, δ).
 
     Attributes:
@@ -57,12 +70,8 @@ class GaussianNoise:
     bounds: tuple[float, float]
 
     def __post_init__(self) -> None:
-        _settle(
-            self,
-            epsilon=_positive("epsilon", self.epsilon),
-            delta=check_delta(self.delta),
-            bounds=_ordered(self.bounds),
-        )
+        epsilon, delta = _positive("epsilon", self.epsilon), check_delta(self.delta)
+        _settle(self, epsilon=epsilon, delta=delta, bounds=_ordered(self.bounds))
 
     def __str__(self) -> str:
         return f"gaussian:eps={self.epsilon!r},delta={self.delta!r},bounds={_spell(self.bounds)}"
@@ -75,11 +84,6 @@ class GaussianNoise:
         """Standard deviation of the noise on each coordinate."""
         return _multiplier(self.epsilon, self.delta) * self.sensitivity(coordinates)
 
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise on a value that is one number."""
-        return self.std()
-
     def describe(self) -> str:
         """What is done and what is claimed for it, in one line."""
         return (
@@ -88,7 +92,7 @@ class GaussianNoise:
 
 
 @dataclass(frozen=True)
-class LaplaceNoise:
+class LaplaceNoise(_Noise):
     """Laplace noise, just enough for ε with δ = 0.
 
     Attributes:
@@ -113,18 +117,13 @@ class LaplaceNoise:
         """Standard deviation of the noise on each coordinate: √2 times the Laplace scale."""
         return sqrt(2) * self.sensitivity(coordinates) / self.epsilon
 
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise on a value that is one number."""
-        return self.std()
-
     def describe(self) -> str:
         """What is done and what is claimed for it, in one line."""
         return f"Laplace noise of std {self.noise_std:.4g}{_clipped(self)}: ({self.epsilon:g}, 0)-DP a run"
 
 
 @dataclass(frozen=True)
-class Offset:
+class Offset(_Noise):
     """The paper's plain N(0, σ²) on the value as it is: nothing is clipped, so no ε can be claimed.
 
     Attributes:
@@ -142,11 +141,6 @@ class Offset:
 
     def std(self, coordinates: int = 1) -> float:
         """Standard deviation of the noise on each coordinate: σ, however many there are."""
-        return self.sigma
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise."""
         return self.sigma
 
     def describe(self) -> str:

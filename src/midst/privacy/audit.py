@@ -57,9 +57,11 @@ LeakagePanel = Literal["bounds", "bits", "share"]
 FigureKind = Literal["exact", "sampled", "upper bound", "lower bound"]
 
 _SIDES = ("below", "at", "above")
+_NUMBERS = "side_probability lower upper bits at_least floor excess bits_error".split()
 _OF_NODES = """
     exposed exposed_at side side_probability lower upper bits bits_error at_least floor excess resolution
 """.split()
+_IN_JSON = {"at_least": "bits_at_least"}
 _CERTAIN = 1e-9
 _RELATIVE_RESOLUTION = 1e-3
 
@@ -150,12 +152,12 @@ class Leakage:
     @property
     def mean_at_least(self) -> float:
         """Bits a node that the best attack here achieves."""
-        return float(np.nanmean(self.at_least)) if np.isfinite(self.at_least).any() else math.nan
+        return _mean(self.at_least)
 
     @property
     def mean_floor(self) -> float:
         """Of these the answer's own, a node; NaN where that is not known."""
-        return float(np.nanmean(self.floor)) if np.isfinite(self.floor).any() else math.nan
+        return _mean(self.floor)
 
     @property
     def mean_excess(self) -> float:
@@ -234,14 +236,7 @@ class Leakage:
                 "exposed": bool(self.exposed[i]),
                 "exposed_at": int(self.exposed_at[i]) if self.exposed_at[i] >= 0 else None,
                 "side": str(self.side[i]) or None,
-                "side_probability": _number(self.side_probability[i]),
-                "lower": _number(self.lower[i]),
-                "upper": _number(self.upper[i]),
-                "bits": _number(self.bits[i]),
-                "bits_at_least": _number(self.at_least[i]),
-                "floor": _number(self.floor[i]),
-                "excess": _number(self.excess[i]),
-                "bits_error": _number(self.bits_error[i]),
+                **{_IN_JSON.get(name, name): _number(getattr(self, name)[i]) for name in _NUMBERS},
             }
             for i, node in enumerate(self.graph.names(range(len(self.bits))))
             if i in corrupt or math.isfinite(self.bits[i])
@@ -330,7 +325,7 @@ def _audit_own(
     leakage = measure(view(trace, adversary, coordinate), prior, resolution)
     others = np.arange(trace.graph.n) != own
     leakage.exposed[others], leakage.exposed_at[others], leakage.side[others] = False, -1, ""
-    for name in ("side_probability", "lower", "upper", "bits", "bits_error", "at_least", "floor", "excess"):
+    for name in _NUMBERS:
         getattr(leakage, name)[others] = np.nan
     when = np.arange(len(leakage.share_over_time))
     exposed = leakage.exposed[own] & (when >= leakage.exposed_at[own])
@@ -345,9 +340,8 @@ def _as_bound(
     leakage: Leakage, adversary: Adversary, trace: Trace, coordinate: int | None, prior: Priors | None, attacks: bool
 ) -> Leakage:
     """The report on a stronger adversary as a bound on what this one learns."""
-    achieved = np.full(trace.graph.n, np.nan)
-    if attacks:
-        achieved = _achieve(trace, adversary, coordinate, prior, leakage.resolution)
+    cells = leakage.resolution
+    achieved = _achieve(trace, adversary, coordinate, prior, cells) if attacks else np.full(len(cells), np.nan)
     init = leakage.adversary.init
     note = f"upper bound on average over runs: as if the adversary were an eavesdropper, z(0) {init}"
     return replace(leakage, adversary=adversary, kind="upper bound", at_least=achieved, notes=(note, *leakage.notes))
@@ -356,8 +350,7 @@ def _as_bound(
 def _achieve(trace: Trace, adversary: Adversary, coordinate: int | None, prior: Priors | None, cells: Array) -> Array:
     """Bits that the best attack achieves on what this adversary sees itself; NaN for corrupt nodes."""
     priors = prior_of_each(Normal() if prior is None else prior, trace.graph.n)
-    bits = np.full(trace.graph.n, np.nan)
-    bits[~np.isin(range(trace.graph.n), adversary.check(trace.graph))] = 0.0
+    bits = np.where(np.isin(range(trace.graph.n), adversary.check(trace.graph)), np.nan, 0.0)
     try:
         beliefs = best_beliefs(view(trace, adversary, coordinate), priors, cells)
     except InputError:  # too short a run, or another theta: nothing is known to be achieved
@@ -426,11 +419,11 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         mixtures = posteriors(view, priors)
         leakage = _with_iteration(leakage, view, mixtures)
         believed = {node: mixture.posterior for node, mixture in mixtures.items()}
-    if not has_totals(view):
-        return leakage
-    if believed is not None and not are_apart(view):
-        raise InputError("a search after an iteration is measured for z(0) in the clear; audit() bounds others by that")
-    return _with_search(leakage, view, priors, believed)
+        if has_totals(view) and not are_apart(view):
+            raise InputError(
+                "a search after an iteration is measured for z(0) in the clear; audit() bounds others by that"
+            )
+    return _with_search(leakage, view, priors, believed) if has_totals(view) else leakage
 
 
 def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
@@ -438,8 +431,9 @@ def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
     count = len(priors)
     honest = np.isin(np.arange(count), view.honest)
     ones = np.where(honest, 1.0, np.nan)
-    bits = 0 * ones
-    floor, why = _floor(view, priors, cells)
+    bits, floor = 0 * ones, np.full(count, np.nan)
+    found, why = find_floor(view.published, view.honest.tolist(), priors, cells, iterated=view.public.iterations > 0)
+    floor[list(found)] = list(found.values())
     steps = 0 if view.published is None else view.published.steps
     return Leakage(
         view.adversary,
@@ -457,7 +451,7 @@ def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
         floor,
         bits - floor,
         np.ones(max(steps, 1)),
-        (*_notes(view), *why),
+        (*_notes(view), *([] if why is None else [why])),
         graph=view.public.graph,
         searched=not view.public.iterations,
     )
@@ -470,22 +464,17 @@ def _with_iteration(leakage: Leakage, view: View, mixtures: dict[int, Mixture]) 
             raise InputError("leakage is measured for an adversary that eavesdrops; audit() bounds that of others")
         i, mixture = observation.node, mixtures[observation.node]
         posterior, cell = mixture.posterior, float(leakage.resolution[i])
-        chances = posterior.sides(observation.last)
         atoms = (piece.probability for piece in posterior.pieces if piece.atom)
         leakage.exposed[i] = max(atoms, default=0.0) > 1 - _CERTAIN
-        leakage.lower[i], leakage.upper[i] = posterior.bounds
-        leakage.side[i] = _SIDES[int(np.argmax(chances))]
-        leakage.side_probability[i] = min(max(chances), 1.0)
-        leakage.bits[i] = posterior.bits(cell)
+        _write(leakage, i, posterior, posterior.sides(observation.last), posterior.bits(cell))
         leakage.bits_error[i] = _jackknife([each.bits(cell) for each in mixture.repeats])
     seen = exposure(view)
     sampled = any(mixture.sampled for mixture in mixtures.values())
     return replace(
         leakage,
         kind="sampled" if sampled else "lower bound" if _hides_sums(view) else "exact",
-        exposed_at=np.where(
-            leakage.exposed, np.maximum(seen.first, 0), -1
-        ),  # an atom without a plateau is one of t = 0
+        # an atom without a plateau is one of t = 0
+        exposed_at=np.where(leakage.exposed, np.maximum(seen.first, 0), -1),
         excess=leakage.bits - leakage.floor,
         share_over_time=seen.share_over_time(),
     )
@@ -496,16 +485,19 @@ def _with_search(leakage: Leakage, view: View, priors: list[Prior], believed: di
     assert view.published is not None
     learnt = learn(view.published, priors, leakage.resolution, believed)
     for i, posterior in learnt.believed.items():
-        leakage.lower[i], leakage.upper[i] = posterior.bounds
         leakage.exposed[i] |= _is_certain(posterior, float(leakage.resolution[i]))
-        leakage.side[i] = _SIDES[int(np.argmax(learnt.sides[i]))]
-        leakage.side_probability[i] = min(max(learnt.sides[i]), 1.0)
-        leakage.bits[i] = learnt.bits[i]
+        _write(leakage, i, posterior, learnt.sides[i], learnt.bits[i])
     if believed is None:
         leakage.share_over_time[-1] = 1 - leakage.exposed_count / leakage.honest
     kind = leakage.kind if learnt.kind == "exact" else learnt.kind
     notes = (*leakage.notes, *learnt.notes)
     return replace(leakage, kind=kind, excess=leakage.bits - leakage.floor, at_least=leakage.bits, notes=notes)
+
+
+def _write(leakage: Leakage, i: int, posterior: Posterior, sides: tuple[float, float, float], bits: float) -> None:
+    leakage.lower[i], leakage.upper[i] = posterior.bounds
+    leakage.side[i], leakage.side_probability[i] = _SIDES[int(np.argmax(sides))], min(max(sides), 1.0)
+    leakage.bits[i] = bits
 
 
 def _is_certain(posterior: Posterior, resolution: float) -> bool:
@@ -514,14 +506,6 @@ def _is_certain(posterior: Posterior, resolution: float) -> bool:
     lower, upper = posterior.bounds
     narrow = (piece.probability for piece in posterior.pieces if piece.upper - piece.lower <= width)
     return upper - lower <= width or max(narrow, default=0.0) > 1 - _CERTAIN
-
-
-def _floor(view: View, priors: list[Prior], cells: Array) -> tuple[Array, list[str]]:
-    """Bits of the answer alone, of each node, and why they are not known where they are not."""
-    floor = np.full(len(priors), np.nan)
-    found, why = find_floor(view.published, view.honest.tolist(), priors, cells, iterated=view.public.iterations > 0)
-    floor[list(found)] = list(found.values())
-    return floor, [] if why is None else [why]
 
 
 def _notes(view: View) -> tuple[str, ...]:
@@ -554,6 +538,10 @@ def _jackknife(left_out: list[float]) -> float:
         return 0.0
     count = len(left_out)
     return math.sqrt((count - 1) / count * sum((each - sum(left_out) / count) ** 2 for each in left_out))
+
+
+def _mean(bits: Array) -> float:
+    return float(np.nanmean(bits)) if np.isfinite(bits).any() else math.nan
 
 
 def _number(x: float) -> float | None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Literal
 
@@ -71,13 +72,7 @@ class Learnt:
 def learn(
     seen: Published, priors: list[Prior], resolution: Array, believed: Mapping[int, Posterior] | None = None
 ) -> Learnt:
-    """What totals and answer tell.
-
-    Args:
-        seen: what was published, as the adversary sees it.
-        priors: one a participant.
-        resolution: one a participant.
-        believed: what an iteration told of each honest participant, independently of each other.
+    """What totals and answer tell, on top of what an iteration told of each honest participant by itself.
 
     Raises:
         InputError: the prior gives no mass to what was observed, or there is no theory for what is asked.
@@ -150,12 +145,8 @@ def _one_value_of_each(seen: Published) -> dict[int, int]:
 
 def _count_bits(seen: Published, believed: Mapping[int, Posterior], resolution: Array) -> dict[int, float]:
     number = np.bincount(seen.owner)
-    known: dict[tuple[int, float], float] = {}  # most participants share one posterior
-    for i, posterior in believed.items():
-        kind = (id(posterior), float(resolution[i]))
-        if kind not in known:
-            known[kind] = posterior.grid_bits(kind[1])
-    return {i: int(number[i]) * known[id(each), float(resolution[i])] for i, each in believed.items()}
+    bits = cache(Posterior.grid_bits)  # most participants share one posterior, the same object
+    return {i: int(number[i]) * bits(each, float(resolution[i])) for i, each in believed.items()}
 
 
 def _chances(
@@ -196,24 +187,34 @@ def _log_chance(seen: Published, c: int, prior: Prior, resolution: float) -> flo
 
 def _log_overlap(seen: Published, c: int, believed: Posterior, resolution: float) -> float:
     """The mass that a posterior gives a cell."""
-    low, high = seen.cells[c].ends(seen.keys)
-    total = 0.0
-    for piece in believed.pieces:
-        if piece.atom:
-            total += piece.probability * _holds(seen, c, piece.lower)
-            continue
-        if low == high and not piece.lower <= low <= piece.upper:
-            continue  # near it, but not it: what the iteration told rules this very number out
-        lower, upper = cell(low, resolution) if low == high else (low, high)
-        part = max(lower, piece.lower), min(upper, piece.upper)
-        if part[0] < part[1]:
-            mass = log_mass(believed.prior, *part) - log_mass(believed.prior, piece.lower, piece.upper)
-            total += piece.probability * math.exp(min(mass, 0.0))
+    total = sum(weight for weight, _ in _parts_in(seen, c, believed, resolution))
     return math.log(total) if total > 0 else -math.inf
 
 
-def _holds(seen: Published, c: int, value: float) -> bool:
-    return seen.cells[c].a < seen.keys.key(value) <= seen.cells[c].b
+def _parts_in(seen: Published, c: int, believed: Posterior, resolution: float | None) -> list[tuple[float, Piece]]:
+    """The pieces of a posterior as far as they lie in a cell, and their masses there.
+
+    A single float has the mass of the cell of the resolution; without one, all that a piece around it has.
+    """
+    low, high = seen.cells[c].ends(seen.keys)
+    found: list[tuple[float, Piece]] = []
+    for piece in believed.pieces:
+        if piece.atom:
+            if seen.cells[c].a < seen.keys.key(piece.lower) <= seen.cells[c].b:
+                found.append((piece.probability, piece))
+            continue
+        if low == high and not piece.lower <= low <= piece.upper:
+            continue  # near it, but not it: what the iteration told rules this very number out
+        if low == high and resolution is None:
+            found.append((piece.probability, Piece(1.0, low, high)))
+            continue
+        lower, upper = (low, high) if resolution is None or low < high else cell(low, resolution)
+        part = Piece(1.0, max(lower, piece.lower), min(upper, piece.upper))
+        if part.lower < part.upper:
+            whole = log_mass(believed.prior, piece.lower, piece.upper)
+            mass = log_mass(believed.prior, part.lower, part.upper) - whole
+            found.append((piece.probability * math.exp(min(mass, 0.0)), part))
+    return found
 
 
 def _told_by_kind(seen: Published, own: list[Prior], believed: Mapping[int, Posterior] | None) -> Array:
@@ -249,21 +250,7 @@ def _cut(seen: Published, believed: Posterior, chances: Array, prior: Prior) -> 
     """What an iteration told, cut to the cells and weighed again."""
     pieces: list[Piece] = []
     for c in np.flatnonzero(chances).tolist():
-        low, high = seen.cells[c].ends(seen.keys)
-        parts: list[tuple[float, Piece]] = []
-        for piece in believed.pieces:
-            if piece.atom:
-                if _holds(seen, c, piece.lower):
-                    parts.append((piece.probability, piece))
-            elif low == high:
-                if piece.lower <= low <= piece.upper:
-                    parts.append((piece.probability, Piece(1.0, low, high)))
-            else:
-                part = Piece(1.0, max(low, piece.lower), min(high, piece.upper))
-                if part.lower < part.upper:
-                    whole = log_mass(believed.prior, piece.lower, piece.upper)
-                    mass = log_mass(believed.prior, part.lower, part.upper) - whole
-                    parts.append((piece.probability * math.exp(min(mass, 0.0)), part))
+        parts = _parts_in(seen, c, believed, None)
         total = sum(weight for weight, _ in parts)
         if not total > 0:
             raise InputError(_EXCLUDED)
@@ -283,12 +270,8 @@ def _pair_pieces(seen: Published, c: int, prior: Prior, chance: float) -> list[P
     edges = [first - 1 + count * k // min(count, _PARTS) for k in range(min(count, _PARTS) + 1)]
     parts = [(Cell(a, b, 0), Cell(twice - b - 1, twice - a - 1, 0)) for a, b in pairwise(edges)]
     # Σ P(k)·P(sum − k) over the m keys of a part, the prior taken as even in it: P(part)·P(mirror image) / m
-    logs = np.array(
-        [
-            sum(log_mass(prior, *each.ends(seen.keys)) for each in part) - math.log(part[0].b - part[0].a)
-            for part in parts
-        ]
-    )
+    masses = [[log_mass(prior, *each.ends(seen.keys)) for each in part] for part in parts]
+    logs = np.array([sum(each) - math.log(here.b - here.a) for each, (here, _) in zip(masses, parts, strict=True)])
     if logs.max() == -math.inf:
         raise InputError(_EXCLUDED)
     weights = np.exp(logs - logs.max())

@@ -50,8 +50,11 @@ class TraceReader:
             *_slopes(objective, trace),
             trace.whole_weights,
             trace.unit_weight * int(np.gcd.reduce(trace.whole_weights)),
-            *map(self._parameter, ("c", "theta", "mu", "sigma")),
-            iterations=trace.iterations,
+            self._parameter("c"),
+            self._parameter("theta"),
+            self._parameter("mu"),
+            self._parameter("sigma"),
+            trace.iterations,
         )
         x = trace.x.reshape(len(trace.t), trace.graph.n, -1)[:, :, coordinate]
         self._last = x[-1]
