@@ -72,7 +72,7 @@ from midst.privacy.priors import Prior
 from midst.privacy.views import View
 from midst.types import Array
 
-NEGLIGIBLE = 1e-12  # an enumerated hypothesis below this probability is no part of the support
+_NEGLIGIBLE = 1e-12  # an enumerated hypothesis below this probability is no part of the support
 LARGEST = 400  # nodes of a connected honest set; time and memory grow with its square
 _FAR = 9.0  # standard deviations: z(0) makes an offset beyond them with probability below 1e-18
 
@@ -86,8 +86,8 @@ class Hypotheses:
     """What may have happened at one node: one entry each.
 
     Attributes:
-        u: U_i; NaN where it is only known to lie in `held`.
-        held: that interval.
+        held: the interval in which U_i is only known to lie; None where it is known.
+        u: U_i; NaN where it is not known.
         low: the least U_i + V_i.
         high: the greatest; a point if the same.
         log_weight: prior mass or density, times c d_i for a point.
@@ -95,8 +95,8 @@ class Hypotheses:
         upper: likewise.
     """
 
-    u: Array
     held: tuple[float, float] | None
+    u: Array
     low: Array
     high: Array
     log_weight: Array
@@ -192,10 +192,7 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
         add(u, above, below, -math.inf, math.inf)
     elif observation.value is not None:
         s = observation.value
-        low, high = (
-            (above, above) if s < observation.first else (below, below) if s > observation.first else (above, below)
-        )
-        add(u, low, high, s, s)
+        add(u, below if s > observation.first else above, above if s < observation.first else below, s, s)
     elif observation.shift is not None:
         add_first(u, observation.lower, observation.upper)
     else:
@@ -205,8 +202,7 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
         add_first(observation.q1 + left, observation.high, math.inf)
     if not rows:
         raise no_mass(f"node {public.graph.label(i)}")
-    columns = np.array(rows).T
-    return Hypotheses(columns[0], observation.held, *columns[1:])
+    return Hypotheses(observation.held, *np.array(rows).T)
 
 
 def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Component:
@@ -216,12 +212,7 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
     left with none: z(0) makes such a thing with probability below 1e-18 a node, which is how much of the posterior is
     lost on average over runs.
     """
-    graph = public.graph
-    index = {node: k for k, node in enumerate(nodes)}
-    among = np.isin(graph.source, nodes) & np.isin(graph.target, nodes)
-    adjacency = np.zeros((len(nodes), len(nodes)))
-    for a, b in zip(graph.source[among].tolist(), graph.target[among].tolist(), strict=True):
-        adjacency[index[a], index[b]] = 1.0
+    adjacency = public.graph.adjacency()[nodes][:, nodes].toarray().astype(np.float64)
     degree = adjacency.sum(axis=1)
     # an edge adds p to U_i and −p to U_j but r to both V: hence Laplacian and signless Laplacian, see cov_u and cov_v
     half = 0.5 * public.sigma**2
@@ -241,12 +232,11 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
             far = np.abs(h.u) > _FAR * std[k]
             centre = public.mu * degree[k] + h.u
             far |= (h.low - centre > _FAR * std[k]) | (h.high - centre < -_FAR * std[k])
-        kept.append(np.flatnonzero(~far) if not far.all() else np.arange(len(far)))
+        kept.append(np.flatnonzero(~far | far.all()))
+    names = ("u", "low", "high", "log_weight")
+    columns = {name: [getattr(h, name)[keep] for h, keep in zip(every, kept, strict=True)] for name in names}
     return Component(
-        u=[h.u[keep] for h, keep in zip(every, kept, strict=True)],
-        low=[h.low[keep] for h, keep in zip(every, kept, strict=True)],
-        high=[h.high[keep] for h, keep in zip(every, kept, strict=True)],
-        log_weight=[h.log_weight[keep] for h, keep in zip(every, kept, strict=True)],
+        **columns,
         kept=kept,
         held=next(((k, h.held) for k, h in enumerate(every) if h.held is not None), None),
         cov_u=half * (np.diag(degree) - adjacency),
@@ -265,7 +255,7 @@ def _mixture(prior: Prior, all_of_node: Hypotheses, marginals: Marginals, k: int
         pieces = [
             Piece(float(p), float(all_of_node.lower[h]), float(all_of_node.upper[h]))
             for p, h in zip(probability, kept, strict=True)
-            if marginals.sampled or p > NEGLIGIBLE
+            if marginals.sampled or p > _NEGLIGIBLE
         ]
         total = sum(piece.probability for piece in pieces)
         return Posterior(prior, tuple(Piece(piece.probability / total, piece.lower, piece.upper) for piece in pieces))

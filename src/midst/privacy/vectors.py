@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from midst.types import Array
 
 _LOOKED_AT = 1024  # coordinates at most, of one chunk
 _NARROW = 1e-9  # of the prior's scale
-_FIGURES = "bits", "floor"
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,7 @@ class VectorLeakage:
 
 
 def check_leakage(goal: Goal) -> None:
-    """Refuse what the formula is not for.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Refuse a goal that the formula is not for."""
     if goal.statistic != "quantile" or not goal.alike:
         what = f"a {goal.statistic}" if goal.alike else "clients that weigh differently"
         raise InputError(f"what {what} gives away is not known in bits; leave the prior out")
@@ -67,13 +62,7 @@ class LeakageCount:
     """Counts what the search of a chunk gives away, step by step."""
 
     def __init__(self, prior: Prior, of: Format, goal: Goal, coordinates: int) -> None:
-        """Nothing is told yet.
-
-        Args:
-            prior: of a number.
-            of: how numbers are told apart.
-            goal: what is looked for: a rank, of clients that weigh one each.
-            coordinates: in the chunk.
+        """Nothing is told yet. The format says how numbers are told apart.
 
         Raises:
             InputError: the formula is not for this goal, or the prior not for these bounds.
@@ -108,11 +97,7 @@ class LeakageCount:
             self._tied[places] = np.where(up, inside - zeros, zeros)
 
     def result(self, answer: Words) -> VectorLeakage:
-        """What was given away in all.
-
-        Args:
-            answer: the offsets found.
-        """
+        """What was given away in all, with the offsets found."""
         n, rank, most = self._goal.total, self._goal.rank, np.uint64(self._format.most)
         at, one = answer[self._sample].astype(np.uint64), np.uint64(1)
         self._bits += self._cell(self._tied, at, at)
@@ -133,20 +118,17 @@ class LeakageCount:
     def _log_mass(self, first: Words, last: Words) -> Array:
         """Of the prior within the bounds, between two offsets, both included."""
         edges = self._format.edges(first), self._format.edges(last + np.uint64(1))
-        masses = [self._mass(low, high) for low, high in zip(*(each.tolist() for each in edges), strict=True)]
+        prior, masses = self._prior, []
+        for low, high in zip(*(each.tolist() for each in edges), strict=True):
+            narrow = 0 < high - low < _NARROW * prior.scale  # as narrow as the last digit: by the density
+            masses.append(prior.log_density(low) + math.log(high - low) if narrow else prior.log_mass(low, high))
         return np.asarray(masses) - self._range
-
-    def _mass(self, low: float, high: float) -> float:
-        """The logarithm of a cell's mass; of one as narrow as the last digit, by the density."""
-        if 0 < high - low < _NARROW * self._prior.scale:
-            return self._prior.log_density(low) + math.log(high - low)
-        return self._prior.log_mass(low, high)
 
 
 def add_up_leakage(chunks: Sequence[VectorLeakage]) -> VectorLeakage | None:
     """That of several chunks together; None of none."""
     if not chunks:
         return None
-    sizes = np.array([each.coordinates for each in chunks], float)
-    bits, floor = (float(np.average([getattr(each, name) for each in chunks], weights=sizes)) for name in _FIGURES)
-    return VectorLeakage(bits, floor, sum(each.looked_at for each in chunks), sum(each.coordinates for each in chunks))
+    bits, floors, looked_at, sizes = zip(*map(astuple, chunks), strict=True)
+    mean, floor = (float(np.average(each, weights=sizes)) for each in (bits, floors))
+    return VectorLeakage(mean, floor, sum(looked_at), sum(sizes))
