@@ -305,12 +305,7 @@ def audit(
 
 
 def _audit_own(
-    trace: Trace,
-    own: int,
-    adversary: Adversary,
-    prior: Priors | None,
-    resolution: float | None,
-    coordinate: int | None,
+    trace: Trace, own: int, adversary: Adversary, prior: Priors | None, resolution: float | None, coordinate: int | None
 ) -> Leakage:
     """What one participant's own record shows of itself; nothing is said of others.
 

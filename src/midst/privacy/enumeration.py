@@ -299,8 +299,8 @@ def log_box_probability(factor: Array, low: Array, high: Array, tied: bool, rule
     """Log P(low < factor · e < high), e standard normal, one row a case, by separation of variables (Genz).
 
     With a triangular factor, shape (rows, k, k), e_1 is integrated over its interval, e_2 given e_1 over its own, and
-    so on, by the rule; the last integral is closed. If tied, the last entry is a function of the others, and the last two
-    intervals bound one variable. There are as many columns as the rule has repeats.
+    so on, by the rule; the last integral is closed. If tied, the last entry is a function of the others, and the last
+    two intervals bound one variable. There are as many columns as the rule has repeats.
     """
     k = low.shape[1]
     if tied and k == 1:

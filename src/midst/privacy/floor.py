@@ -42,12 +42,9 @@ class _Event:
 
 
 def floor_posteriors(answers: Sequence[Published], priors: list[Prior], resolution: float) -> list[Posterior] | str:
-    """What each honest value may be, given answers alone; or why that is not known.
+    """What each honest value may be, given answers alone over the same values; or why that is not known.
 
-    Args:
-        answers: what was published with each of them, over the same values.
-        priors: of every honest value, cut to the public bounds.
-        resolution: of the audit; the finest, where it differs between participants.
+    Priors are cut to the public bounds. The resolution is the finest, where it differs between participants.
     """
     for seen in answers:
         if seen.answer is None:
@@ -136,11 +133,7 @@ def _alike(seen: Published, prior: Prior, ends: Ends) -> Array:
 def log_fit(parts: Array, count: int, most_below: int, least_up_to: int) -> float:
     """Log P(at most so many of `count` values below a cell, and at least so many below it or in it).
 
-    Args:
-        parts: logarithms of the chances of one value to lie below the cell, in it and above it.
-        count: how many values there are.
-        most_below: how many may lie below.
-        least_up_to: how many must not lie above.
+    The parts are logarithms of the chances of one value to lie below the cell, in it and above it.
     """
     if most_below < 0 or least_up_to > count:
         return -math.inf

@@ -157,6 +157,11 @@ def cell(value: float, resolution: float) -> tuple[float, float]:
     return (index - 0.5) * resolution, (index + 0.5) * resolution
 
 
+def widen(ends: tuple[float, float], resolution: float) -> tuple[float, float]:
+    """The ends of an interval; of a single float, those of its cell: values are told apart no finer."""
+    return cell(ends[0], resolution) if ends[0] == ends[1] else ends
+
+
 def log_mass(prior: Prior, lower: float, upper: float) -> float:
     """The logarithm of P(lower ≤ S ≤ upper), also where rounding leaves nothing between the two.
 
@@ -188,6 +193,7 @@ def single(prior: Prior, who: str, lower: float, upper: float) -> Posterior:
     return Posterior(prior, (Piece(1.0, lower, upper),))
 
 
-def no_mass(who: str) -> InputError:
+def no_mass(who: str | None = None) -> InputError:
     """The prior excludes what was observed."""
-    return InputError(f"the prior gives no mass to what was observed of {who}; give a wider prior")
+    of_whom = "" if who is None else f" of {who}"
+    return InputError(f"the prior gives no mass to what was observed{of_whom}; give a wider prior")

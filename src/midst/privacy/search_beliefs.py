@@ -32,13 +32,12 @@ from midst.errors import InputError
 from midst.privacy.assignments import assign
 from midst.privacy.floor import floor_posteriors
 from midst.privacy.midpoint_floor import midpoint_bits
-from midst.privacy.posterior import Piece, Posterior, cell, log_mass
+from midst.privacy.posterior import Piece, Posterior, log_mass, no_mass, widen
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell, Published
 from midst.types import Array
 
 _PARTS = 512  # of a cell, where two values are known by their sum: one a key, or fewer of many keys each
-_EXCLUDED = "the prior gives no mass to what was observed; give a wider prior"
 _UPPER = (
     "upper bound on average over runs: there are too many ways in which the totals can come about, so the adversary is "
     "taken to know how many of each kind (prior, weight, what the iteration told) lie in each cell"
@@ -112,24 +111,24 @@ def find_floor(
         return nothing, None
     own = _own_priors(seen, priors)
     if len(seen.ranks) > 1 and seen.answer is not None:
-        bits, why = _midpoint_floor(seen, own, resolution)
-        return (nothing | bits, None) if why is None else ({}, why)
-    found = floor_posteriors(seen.apart or (seen,), own, float(resolution.min()))
-    if isinstance(found, str):
-        return {}, f"no floor: {found}"
-    return nothing | _count_bits(seen, {i: found[v] for i, v in _one_value_of_each(seen).items()}, resolution), None
+        bits = _midpoint_floor(seen, own, resolution)
+    else:
+        found = floor_posteriors(seen.apart or (seen,), own, float(resolution.min()))
+        firsts = _one_value_of_each(seen).items()
+        bits = found if isinstance(found, str) else _count_bits(seen, {i: found[v] for i, v in firsts}, resolution)
+    return ({}, f"no floor: {bits}") if isinstance(bits, str) else (nothing | bits, None)
 
 
-def _midpoint_floor(seen: Published, own: list[Prior], resolution: Array) -> tuple[dict[int, float], str | None]:
+def _midpoint_floor(seen: Published, own: list[Prior], resolution: Array) -> dict[int, float] | str:
     if not seen.same_weight or len(set(own)) > 1:
-        return {}, "no floor: the answer is a midpoint, and values differ in prior or weight"
+        return "the answer is a midpoint, and values differ in prior or weight"
     number, bits = np.bincount(seen.owner), {}
     for each in {float(resolution[i]) for i in seen.owner.tolist()}:
         found = midpoint_bits(seen, own[0], each)
         if isinstance(found, str):
-            return {}, f"no floor: {found}"
+            return found
         bits[each] = found
-    return {i: int(number[i]) * bits[float(resolution[i])] for i in set(seen.owner.tolist())}, None
+    return {i: int(number[i]) * bits[float(resolution[i])] for i in set(seen.owner.tolist())}
 
 
 def _own_priors(seen: Published, priors: list[Prior]) -> list[Prior]:
@@ -157,7 +156,7 @@ def _chances(
     held = np.flatnonzero(totals).tolist()
     if believed is None and seen.same_weight and len(set(own)) == 1:
         if any(_log_chance(seen, c, own[0], float(resolution.min())) == -math.inf for c in held):
-            raise InputError(_EXCLUDED)
+            raise no_mass()
         return np.tile(totals / totals.sum(), (len(own), 1))
     if seen.pair is not None:
         raise InputError("a midpoint is audited where all honest values have one prior, and no iteration came before")
@@ -180,9 +179,8 @@ def _chances(
 
 
 def _log_chance(seen: Published, c: int, prior: Prior, resolution: float) -> float:
-    """The prior's mass of a cell; of a single float, of the cell of the resolution: values are told apart no finer."""
-    low, high = seen.cells[c].ends(seen.keys)
-    return log_mass(prior, *(cell(low, resolution) if low == high else (low, high)))
+    """The prior's mass of a cell."""
+    return log_mass(prior, *widen(seen.cells[c].ends(seen.keys), resolution))
 
 
 def _log_overlap(seen: Published, c: int, believed: Posterior, resolution: float) -> float:
@@ -208,7 +206,7 @@ def _parts_in(seen: Published, c: int, believed: Posterior, resolution: float | 
         if low == high and resolution is None:
             found.append((piece.probability, Piece(1.0, low, high)))
             continue
-        lower, upper = (low, high) if resolution is None or low < high else cell(low, resolution)
+        lower, upper = (low, high) if resolution is None else widen((low, high), resolution)
         part = Piece(1.0, max(lower, piece.lower), min(upper, piece.upper))
         if part.lower < part.upper:
             whole = log_mass(believed.prior, piece.lower, piece.upper)
@@ -253,7 +251,7 @@ def _cut(seen: Published, believed: Posterior, chances: Array, prior: Prior) -> 
         parts = _parts_in(seen, c, believed, None)
         total = sum(weight for weight, _ in parts)
         if not total > 0:
-            raise InputError(_EXCLUDED)
+            raise no_mass()
         pieces += [Piece(float(chances[c]) * weight / total, each.lower, each.upper) for weight, each in parts]
     return Posterior(prior, tuple(pieces))
 
@@ -273,7 +271,7 @@ def _pair_pieces(seen: Published, c: int, prior: Prior, chance: float) -> list[P
     masses = [[log_mass(prior, *each.ends(seen.keys)) for each in part] for part in parts]
     logs = np.array([sum(each) - math.log(here.b - here.a) for each, (here, _) in zip(masses, parts, strict=True)])
     if logs.max() == -math.inf:
-        raise InputError(_EXCLUDED)
+        raise no_mass()
     weights = np.exp(logs - logs.max())
     weights *= chance / weights.sum()
     return [Piece(float(w), *here.ends(seen.keys)) for w, (here, _) in zip(weights, parts, strict=True) if w > 0]

@@ -25,8 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from midst.errors import InputError
-from midst.privacy.posterior import cell
+from midst.privacy.posterior import no_mass, widen
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell
 from midst.protocol.search import SearchState, SumGoal
@@ -128,10 +127,10 @@ def _bits(
     a, b = rules.brackets[column]
     within = Within(prior, *Cell(a, b, 0).ends(rules.keys))
     cells = [Cell(low, high, above - below) for (low, below), (high, above) in pairwise(points) if above > below]
-    ends = [_ends(each, search, width) for each in cells]
+    ends = [widen(each.ends(rules.keys), width) for each in cells]
     masses = np.array([math.exp(within.log_mass(*each)) for each in ends])
     if not masses.all():
-        raise InputError("the prior gives no mass to what was observed; give a wider prior")
+        raise no_mass()
     shares = np.array([each.total for each in cells]) / rules.total
     if not sums:
         return float(np.sum(shares * np.log2(shares / masses)))
@@ -141,12 +140,6 @@ def _bits(
     weights /= weights.sum()
     told = weights > 0
     return float(np.sum(weights[told] * np.log2((weights / (masses[:, None] * parts))[told])))
-
-
-def _ends(one: Cell, search: SearchState, width: float) -> tuple[float, float]:
-    """Between which numbers a cell's values lie; of a single float, those that are not told apart from it."""
-    low, high = one.ends(search.rules.keys)
-    return (low, high) if high > low else cell(low, width)
 
 
 def _split(prior: Prior, low: float, high: float) -> tuple[Array, Array]:
