@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 
 from midst.errors import InputError
 from midst.privacy.inversion import read_plateaus
-from midst.privacy.observations import Branches, Heard, Shifted, Unseen, shifted_subgradients
+from midst.privacy.observations import Branches, Heard, Shifted, Unseen
 from midst.privacy.posterior import Piece, Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, log_normal_mass, prior_of_each
 from midst.privacy.sealed import between, posteriors
 from midst.privacy.search_beliefs import learn
-from midst.privacy.tracking import track, track_offset
+from midst.privacy.tracking import read_subgradients, track, track_offset
 from midst.privacy.views import View, are_apart, has_totals
 from midst.types import Array, Bools
 
@@ -64,9 +64,9 @@ def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
 
 def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """Bounds, or the value, of a node that is heard with all its neighbours and has changed its branch."""
-    if view.messages is None or view.sums is None or view.public.curvature.any() or view.public.theta != 0.5:
+    q = read_subgradients(view)
+    if q is None or view.messages is None or view.public.theta != 0.5:
         return {}
-    q = shifted_subgradients(view.public, view.messages, *view.sums)
     found: Beliefs = {}
     for observation in view.observations:
         i = observation.node
@@ -146,19 +146,21 @@ class Belief:
 
 def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Belief]:
     """Of each node the belief that tells most, by the raw messages; a node of which nothing is learnt has none."""
+    found: dict[int, Belief] = {}
     if not view.public.iterations:
-        return _name("totals", by_totals(view, priors, cells))
-    view = read_messages(view)
-    found = _name("branches", by_branches(view, priors, cells))
-    if has_totals(view) and are_apart(view) and view.published is not None:
-        before = {i: belief.posterior for i, belief in found.items()}
-        learnt = learn(view.published, priors, cells, before).believed
-        return found | {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}
-    for name in ("sides", "plateaus", "jumps", "inversion", "totals", "first message"):
-        missing = {observation.node for observation in view.observations} - set(found)
-        if missing:
+        order: tuple[str, ...] = ("totals",)
+    else:
+        view = read_messages(view)
+        order = ("branches", "sides", "plateaus", "jumps", "inversion", "totals", "first message")
+        if has_totals(view) and are_apart(view) and view.published is not None:
+            before = by_branches(view, priors, cells)
+            learnt = learn(view.published, priors, cells, before).believed
+            found = {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}
+            order = ("branches",)
+    for name in order:
+        if missing := {observation.node for observation in view.observations} - set(found):
             beliefs = ATTACKS[name](view, priors, cells)
-            found |= _name(name, {i: each for i, each in beliefs.items() if i in missing})
+            found |= {i: Belief(each, name) for i, each in beliefs.items() if i in missing}
     return found
 
 
@@ -170,10 +172,6 @@ def read_messages(view: View) -> View:
 def _believe(view: View, priors: list[Prior], kind: type[Branches | Shifted]) -> Beliefs:
     some = tuple(observation for observation in view.observations if isinstance(observation, kind))
     return {i: mixture.posterior for i, mixture in posteriors(replace(view, observations=some), priors).items()}
-
-
-def _name(name: str, beliefs: Beliefs) -> dict[int, Belief]:
-    return {i: Belief(posterior, name) for i, posterior in beliefs.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,17 +225,13 @@ def reconstruct(view: View, prior: Priors | None = None, tolerance: float | None
         belief = beliefs.get(i) or Belief(single(priors[i], "", -math.inf, math.inf), "prior")
         posterior = belief.posterior
         known[i] = posterior.value is not None
-        estimate[i] = _best(posterior)
+        likely = [piece.lower for piece in posterior.pieces if piece.atom and piece.probability >= 0.5]
+        estimate[i] = likely[0] if likely else posterior.median()
         certainty[i] = posterior.probability(
             math.nextafter(estimate[i] - close[i], -math.inf), math.nextafter(estimate[i] + close[i], math.inf)
         )
         how[i] = _how(belief)
     return Reconstruction(estimate, np.minimum(certainty, 1.0), known, how, close)
-
-
-def _best(posterior: Posterior) -> float:
-    atoms = [piece for piece in posterior.pieces if piece.atom and piece.probability >= 0.5]
-    return atoms[0].lower if atoms else posterior.median()
 
 
 def _how(belief: Belief) -> str:

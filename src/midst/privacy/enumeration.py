@@ -118,12 +118,9 @@ def integrate_hypotheses(component: Component, repeats: int = 8, seed: int = 0) 
 
     A first pass finds the rows that matter. These get more points until the error is small, the more the fewer they
     are.
-
-    Raises:
-        InputError: as `enumerate_hypotheses`.
     """
     rows, weight, split = _list(component)
-    shift = np.random.default_rng(seed).random((repeats, 1, max(split.most - 1, 0)))
+    shift = np.random.default_rng(seed).random((repeats, 1, max(split.low.shape[1] - 1, 0)))
     rough = _weigh_roughly(weight, split, lattice(_FEW, shift[:1]))
     matter = np.flatnonzero(rough > rough.max() - _DEEP)
     points, most = _FEW, min(1024, _WORK // max(len(matter), 1))
@@ -237,11 +234,6 @@ class SplitV:
     which: Ints
     factors: Array
     tied: bool
-
-    @property
-    def most(self) -> int:
-        """The largest number of intervals."""
-        return int(self.low.shape[1])
 
     def log_boxes(self, rows: Ints, rule: Quadrature) -> Array:
         """The probability of the intervals of some rows given their points, in logarithms, (rows, repeats)."""

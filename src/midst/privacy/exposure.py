@@ -48,13 +48,8 @@ def exposure(view: View) -> Exposure:
             continue
         spans[seen.node] = seen.inside
         if isinstance(seen, Shifted) and seen.value is not None and seen.value == seen.first:
-            spans[seen.node] = _from_start(seen.inside)
+            # t = 0 too, which a message equal to the value gives away
+            (start, stop), *rest = seen.inside
+            spans[seen.node] = ((0, stop), *rest) if start == 1 else ((0, 1), *seen.inside)
     first = np.array([each[0][0] if each else -1 for each in spans], np.int64)
     return Exposure(first >= 0, first, tuple(spans), view.honest, view.public.iterations)
-
-
-def _from_start(spans: Spans) -> Spans:
-    """With t = 0, which a message equal to the value gives away."""
-    if spans[0][0] == 1:
-        return (0, spans[0][1]), *spans[1:]
-    return (0, 1), *spans

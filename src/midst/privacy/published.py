@@ -349,7 +349,7 @@ class _SearchReader:
 
 
 def twice_of(midpoint: float, keys: Grid) -> int:
-    """The sum of the keys of two values with this midpoint: a key is a multiple of the step plus SIGN."""
+    """The sum of the keys of two values with this midpoint, exactly: a key is a multiple of the step plus SIGN."""
     return round(2 * Fraction(midpoint) / keys.step) + 2 * SIGN
 
 

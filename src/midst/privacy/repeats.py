@@ -129,27 +129,21 @@ def _join(runs: Sequence[RecordedRun]) -> list[Disclosure]:
 
 def _weigh(runs: Sequence[RecordedRun], prior: Prior, resolution: float | None, datum: Array) -> JointBits:
     """What runs on the same values told together."""
-    disclosures, found = _join(runs), []
+    disclosures, node, found = _join(runs), runs[0].node, []
+    priors = [prior] * (1 + max(disclosures[0].nodes))
     try:
+        cells = resolutions(resolution, priors)
         for k, each in enumerate(disclosures):
             numbers = datum if len(disclosures) == 1 else datum[k : k + 1]
-            found.append(_weigh_one(each, runs[0].node, prior, resolution, numbers))
+            seen = None if each.published is None else _place(each.published, node, numbers)
+            learnt, iterated = weigh(replace(each, published=seen), priors, cells), each.bounds is not None
+            floor, _ = find_floor(seen, each.nodes, priors, cells, iterated=iterated)
+            found.append(JointBits(learnt.bits.get(node, 0.0), learnt.kind, floor.get(node)))
     except InputError:
         return JointBits(sum(run.bits for run in runs), "indication", None)
     floors = [each.floor for each in found if each.floor is not None]
     kind = max((each.kind for each in found), key=FIGURE_KINDS.index)
     return JointBits(sum(each.bits for each in found), kind, sum(floors) if len(floors) == len(found) else None)
-
-
-def _weigh_one(disclosure: Disclosure, node: int, prior: Prior, resolution: float | None, numbers: Array) -> JointBits:
-    """One coordinate of that."""
-    if disclosure.published is not None:
-        disclosure = replace(disclosure, published=_place(disclosure.published, node, numbers))
-    priors = [prior] * (1 + max(disclosure.nodes))
-    cells = resolutions(resolution, priors)
-    learnt, iterated = weigh(disclosure, priors, cells), disclosure.bounds is not None
-    floor, _ = find_floor(disclosure.published, disclosure.nodes, priors, cells, iterated=iterated)
-    return JointBits(learnt.bits.get(node, 0.0), learnt.kind, floor.get(node))
 
 
 def _place(seen: Published, node: int, numbers: Array) -> Published:

@@ -32,37 +32,37 @@ _CLOSE = 1e-8  # to an end, relative to left + right
 
 def track(view: View) -> tuple[Observation, ...]:
     """The observations of a view, read from the raw messages where the view has them."""
-    if view.messages is None or view.sums is None or view.public.curvature.any():
+    q = read_subgradients(view)
+    if q is None or view.messages is None:
         return view.observations
-    q = shifted_subgradients(view.public, view.messages, *view.sums)
     found: list[Observation] = []
     for observation in view.observations:
         i = observation.node
         left, right = float(view.public.left[i]), float(view.public.right[i])
-        x = view.messages[:, i]
+        x, last = view.messages[:, i], float(view.messages[-1, i])
         if left + right == 0 or isinstance(observation, Unseen):
             found.append(observation)
-        elif isinstance(observation, Heard):
-            found.append(track_plateaus(i, x) if view.public.sigma > 0 else observation)
-        elif isinstance(observation, Branches):
-            found.append(_track_branches(i, x, q[:, i], left, right))
-        else:
+        elif isinstance(observation, Shifted):
             found.append(track_offset(i, x, q[:, i], left, right))
+        elif isinstance(observation, Branches):
+            near = _CLOSE * (left + right)
+            above, below = q[:, i] > right - near, q[:, i] < near - left
+            inside = ~(above | below)
+            found.append(Branches(i, last, *bounds_of(x, above, below), value_inside(x, inside), spans_of(inside)))
+        elif view.public.sigma > 0:
+            same = np.concatenate([[False], x[1:] == x[:-1], [False]])
+            inside = same[:-1] | same[1:]  # twice the same in a row is the value
+            found.append(Heard(i, last, value_inside(x, inside), spans_of(inside)))
+        else:
+            found.append(observation)
     return tuple(found)
 
 
-def track_plateaus(node: int, x: Array) -> Heard:
-    """What x alone tells: twice the same in a row is the value."""
-    same = np.concatenate([[False], x[1:] == x[:-1], [False]])
-    inside = same[:-1] | same[1:]
-    return Heard(node, float(x[-1]), value_inside(x, inside), spans_of(inside))
-
-
-def _track_branches(node: int, x: Array, g: Array, left: float, right: float) -> Branches:
-    near = _CLOSE * (left + right)
-    above, below = g > right - near, g < near - left
-    inside = ~(above | below)
-    return Branches(node, float(x[-1]), *bounds_of(x, above, below), value_inside(x, inside), spans_of(inside))
+def read_subgradients(view: View) -> Array | None:
+    """What the recursion over the messages makes, where the view has them and subgradients are of quantiles."""
+    if view.messages is None or view.sums is None or view.public.curvature.any():
+        return None
+    return shifted_subgradients(view.public, view.messages, *view.sums)
 
 
 def track_offset(node: int, x: Array, q: Array, left: float, right: float) -> Shifted:
