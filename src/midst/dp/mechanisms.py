@@ -86,9 +86,7 @@ class GaussianNoise(_Noise):
 
     def describe(self) -> str:
         """What is done and what is claimed for it, in one line."""
-        return (
-            f"Gaussian noise of std {self.noise_std:.4g}{_clipped(self)}: ({self.epsilon:g}, {self.delta:g})-DP a run"
-        )
+        return _describe("Gaussian", self, self.delta)
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class LaplaceNoise(_Noise):
 
     def describe(self) -> str:
         """What is done and what is claimed for it, in one line."""
-        return f"Laplace noise of std {self.noise_std:.4g}{_clipped(self)}: ({self.epsilon:g}, 0)-DP a run"
+        return _describe("Laplace", self, 0.0)
 
 
 @dataclass(frozen=True)
@@ -369,8 +367,9 @@ def _spell(bounds: tuple[float, float]) -> str:
     return f"{bounds[0]!r}:{bounds[1]!r}"
 
 
-def _clipped(mechanism: GaussianNoise | LaplaceNoise) -> str:
-    return " on values clipped to [{:g}, {:g}]".format(*mechanism.bounds)
+def _describe(kind: str, mechanism: GaussianNoise | LaplaceNoise, delta: float) -> str:
+    values = "values clipped to [{:g}, {:g}]".format(*mechanism.bounds)
+    return f"{kind} noise of std {mechanism.noise_std:.4g} on {values}: ({mechanism.epsilon:g}, {delta:g})-DP a run"
 
 
 def _noise(mechanism: Mechanism, shape: tuple[int, ...], coordinates: int, generator: np.random.Generator) -> Array:

@@ -146,18 +146,12 @@ class Belief:
 
 def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Belief]:
     """Of each node the belief that tells most, by the raw messages; a node of which nothing is learnt has none."""
-    found: dict[int, Belief] = {}
-    if not view.public.iterations:
-        order: tuple[str, ...] = ("totals",)
-    else:
-        view = read_messages(view)
-        order = ("branches", "sides", "plateaus", "jumps", "inversion", "totals", "first message")
-        if has_totals(view) and are_apart(view) and view.published is not None:
-            before = by_branches(view, priors, cells)
-            learnt = learn(view.published, priors, cells, before).believed
-            found = {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}
-            order = ("branches",)
-    for name in order:
+    view, found = read_messages(view), dict[int, Belief]()
+    if has_totals(view) and are_apart(view) and view.published is not None:
+        before = by_branches(view, priors, cells)
+        learnt = learn(view.published, priors, cells, before).believed
+        found = {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}
+    for name in ("branches", "sides", "plateaus", "jumps", "inversion", "totals", "first message"):
         if missing := {observation.node for observation in view.observations} - set(found):
             beliefs = ATTACKS[name](view, priors, cells)
             found |= {i: Belief(each, name) for i, each in beliefs.items() if i in missing}
@@ -219,7 +213,7 @@ def reconstruct(view: View, prior: Priors | None = None, tolerance: float | None
         raise InputError("tolerance must be a positive number")
     close = np.array([_RELATIVE_TOLERANCE * each.scale if tolerance is None else tolerance for each in priors])
     beliefs = best_beliefs(view, priors, close)
-    estimate, certainty = np.full(count, np.nan), np.full(count, np.nan)
+    estimate, certainty = np.full((2, count), np.nan)
     known, how = np.zeros(count, np.bool_), np.full(count, "", "<U9")
     for i in (observation.node for observation in view.observations):
         belief = beliefs.get(i) or Belief(single(priors[i], "", -math.inf, math.inf), "prior")

@@ -12,8 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from midst.errors import InputError
@@ -73,13 +75,9 @@ class Component:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Marginals:
-    """The probability of each node's hypotheses.
+    """The probability of each node's hypotheses: of those that are kept, one array a node.
 
-    Attributes:
-        probability: one array a node.
-        kept: which hypotheses they are about.
-        repeats: one matrix a node: the same with each repetition of the sampler left out in turn.
-        sampled: whether there were repetitions.
+    Where the sum was sampled, `repeats` has one matrix a node: the same with each repetition left out in turn.
     """
 
     probability: list[Array]
@@ -101,15 +99,11 @@ def is_closed(component: Component) -> bool:
 
 
 def enumerate_hypotheses(component: Component) -> Marginals:
-    """The marginals by summing over all joint hypotheses.
-
-    Raises:
-        InputError: there are too many, or none fits what was observed.
-    """
+    """The marginals by summing over all joint hypotheses; refused if there are too many, or none fits."""
     rows, weight, split = _list(component)
     every = np.flatnonzero(split.density > -np.inf)
     weight[every] += split.log_boxes(every, _gauss)[:, 0]
-    probability = _marginals(component, rows, weight)[1]
+    probability = marginalise(component, rows, weight)[1]
     return Marginals(probability, component.kept, [np.empty((0, len(p))) for p in probability], sampled=False)
 
 
@@ -128,7 +122,7 @@ def integrate_hypotheses(component: Component, repeats: int = 8, seed: int = 0) 
         points *= 4
         fine = np.repeat(rough[:, None], repeats, axis=1)
         fine[matter] = weight[matter, None] + split.log_boxes(matter, lattice(points, shift))
-        found = pool([_marginals(component, rows, each) for each in fine.T], component.kept)
+        found = pool([marginalise(component, rows, each) for each in fine.T], component.kept)
         if 4 * points > most or _error(found) < _ERROR:
             return found
 
@@ -152,11 +146,7 @@ def _error(found: Marginals) -> float:
 
 
 def pool(found: list[tuple[float, list[Array]]], kept: list[Ints]) -> Marginals:
-    """Marginals from repetitions whose unnormalised sums are unbiased: the sums are added up, and left out in turn.
-
-    Raises:
-        InputError: no joint hypothesis was found to fit what was observed.
-    """
+    """Marginals from repetitions whose unnormalised sums are unbiased: the sums are added up, and left out in turn."""
     logs = np.array([log_sum for log_sum, _ in found])
     if not np.isfinite(logs).any():
         raise inconsistent()
@@ -198,7 +188,7 @@ def _list(component: Component) -> tuple[Ints, Array, SplitV]:
     return rows, weight + split.density, split
 
 
-def _marginals(component: Component, rows: Ints, weight: Array) -> tuple[float, list[Array]]:
+def marginalise(component: Component, rows: NDArray[Any], weight: Array) -> tuple[float, list[Array]]:
     """The logarithm of the sum of the weights, and every node's marginals."""
     if not (weight > -np.inf).any():
         raise inconsistent()

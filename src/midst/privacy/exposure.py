@@ -23,20 +23,18 @@ class Exposure:
         exposed: one a node; False for corrupt ones.
         first: the first iteration inside, −1 if none.
         spans: all iterations inside, as (start, stop).
-        honest: the honest nodes.
-        iterations: how many were run.
+        view: in which they are seen.
     """
 
     exposed: Bools
     first: Ints
     spans: tuple[Spans, ...]
-    honest: Ints
-    iterations: int
+    view: View
 
     def share_over_time(self) -> Array:
         """The share of honest nodes not yet inside, after each iteration."""
-        first = self.first[self.honest]
-        arrivals = np.bincount(first[first >= 0], minlength=self.iterations)
+        first = self.first[self.view.honest]
+        arrivals = np.bincount(first[first >= 0], minlength=self.view.public.iterations)
         return np.asarray(1 - np.cumsum(arrivals) / len(first))
 
 
@@ -52,4 +50,4 @@ def exposure(view: View) -> Exposure:
             (start, stop), *rest = seen.inside
             spans[seen.node] = ((0, stop), *rest) if start == 1 else ((0, 1), *seen.inside)
     first = np.array([each[0][0] if each else -1 for each in spans], np.int64)
-    return Exposure(first >= 0, first, tuple(spans), view.honest, view.public.iterations)
+    return Exposure(first >= 0, first, tuple(spans), view)

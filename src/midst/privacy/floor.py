@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -33,8 +33,7 @@ _NEGLIGIBLE = 45.0  # in logarithms: less than a unit in the last place
 Ends = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class _Event:
+class _Event(NamedTuple):
     """What an answer says: at most `below` of honest weight below its cell, and at least `up_to` not above it."""
 
     below: int
@@ -144,9 +143,7 @@ def log_fit(parts: Array, count: int, most_below: int, least_up_to: int) -> floa
         below = np.arange(max(0, least_up_to - tied), min(most_below, count - tied) + 1)
         above = count - tied - below
         ways = log_factorial[count] - log_factorial[tied] - log_factorial[below] - log_factorial[above]
-        chances = [
-            _times(number, log_chance) for number, log_chance in zip((below, np.array(tied), above), parts, strict=True)
-        ]
+        chances = [_times(*each) for each in zip((below, np.array(tied), above), parts, strict=True)]
         terms.append(float(logsumexp(ways + chances[0] + chances[1] + chances[2])) if len(below) else -math.inf)
         if terms[-1] < best - _NEGLIGIBLE:  # the terms rise once and fall once
             break

@@ -285,13 +285,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Within:
-    """A prior, given that the value lies between two public bounds.
-
-    Attributes:
-        prior: without the bounds.
-        lower: the lower bound.
-        upper: the upper one.
-    """
+    """A prior, given that the value lies between two public bounds."""
 
     prior: Prior
     lower: float
@@ -316,10 +310,8 @@ class Within:
 
     def quantile(self, p: float) -> float:
         """See `Prior`."""
-        tiny = np.finfo(np.float64).tiny
-        ends = (self.prior.quantile(end) for end in (tiny, 1 - np.finfo(np.float64).epsneg))
-        low, high = (min(max(end, self.lower), self.upper) for end in ends)
-        return _invert(self, p, low, high)
+        ends = (self.prior.quantile(end) for end in (np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg))
+        return _invert(self, p, *(min(max(end, self.lower), self.upper) for end in ends))
 
     @cached_property
     def _log_total(self) -> float:

@@ -63,11 +63,6 @@ class RecordedRun:
     node: int
     among: str
 
-    @property
-    def has_totals(self) -> bool:
-        """Whether a search told any."""
-        return any(one.published is not None and one.published.cells for one in self.disclosed)
-
     def by_itself(self) -> RecordedRun:
         """What it told of this node, without the others."""
         own = (None if one.bounds is None else {0: one.bounds[self.node]} for one in self.disclosed)
@@ -75,17 +70,13 @@ class RecordedRun:
 
 
 def join_runs(runs: Sequence[RecordedRun], prior: Prior, resolution: float | None, datum: Array) -> JointBits:
-    """What all runs told together.
+    """What all runs told together, of which there is at least one.
 
-    Args:
-        runs: at least one, in any order.
-        prior: of every value.
-        resolution: to which values are told apart; a thousandth of the prior's scale if None.
-        datum: the value itself; for upper bounds, where there are too many ways in which totals can come about.
+    The value itself, `datum`, serves upper bounds, where there are too many ways in which totals can come about.
     """
     joinable = [run for run in runs if run.disclosed]
     added = [run for run in runs if not run.disclosed]
-    totals = any(run.has_totals for run in joinable)
+    totals = any(one.published is not None and one.published.cells for run in joinable for one in run.disclosed)
     groups = _group(joinable)
     if not totals and len(groups) > 1:
         groups = _group([run.by_itself() for run in joinable])

@@ -108,10 +108,7 @@ class Hypotheses:
 class Mixture:
     """A node's posterior and how it was summed.
 
-    Attributes:
-        posterior: the mixture.
-        sampled: whether a sampler was needed.
-        repeats: the posterior by each of the sampler's repetitions left out in turn, for its error bar.
+    If a sampler was needed, `repeats` has the posterior with each of its repetitions left out, for an error bar.
     """
 
     posterior: Posterior
@@ -151,11 +148,7 @@ def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[in
 
 
 def between(view: View, priors: list[Prior], node: int, lower: float, upper: float) -> Posterior:
-    """The posterior of a node whose value lies between two numbers, or is one.
-
-    Raises:
-        InputError: the prior gives that no mass.
-    """
+    """The posterior of a node whose value lies between two numbers, or is one; refused if the prior excludes that."""
     return single(priors[node], f"node {view.public.graph.label(node)}", lower, upper)
 
 
@@ -249,16 +242,13 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
 
 
 def _mixture(prior: Prior, all_of_node: Hypotheses, marginals: Marginals, k: int) -> Mixture:
-    kept = marginals.kept[k]
+    lower, upper = (ends[marginals.kept[k]].tolist() for ends in (all_of_node.lower, all_of_node.upper))
 
     def posterior(probability: Array) -> Posterior:
-        pieces = [
-            Piece(float(p), float(all_of_node.lower[h]), float(all_of_node.upper[h]))
-            for p, h in zip(probability, kept, strict=True)
-            if marginals.sampled or p > _NEGLIGIBLE
-        ]
-        total = sum(piece.probability for piece in pieces)
-        return Posterior(prior, tuple(Piece(piece.probability / total, piece.lower, piece.upper) for piece in pieces))
+        every = zip(probability.tolist(), lower, upper, strict=True)
+        pieces = [piece for piece in every if marginals.sampled or piece[0] > _NEGLIGIBLE]
+        total = sum(p for p, _, _ in pieces)
+        return Posterior(prior, tuple(Piece(p / total, *ends) for p, *ends in pieces))
 
     repeats = tuple(posterior(row) for row in marginals.repeats[k])
     return Mixture(posterior(marginals.probability[k]), marginals.sampled, repeats)

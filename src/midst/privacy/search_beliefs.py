@@ -54,11 +54,9 @@ class Learnt:
     """What an adversary believes after a search. Participants with no honest value of any weight are left out.
 
     Attributes:
-        kind: whether bits are exact.
         believed: of each participant, the posterior of its value, or of any one of its values.
         sides: of each, the chances that the value lies below the answer, is it, or lies above it.
-        bits: of each, about all its values.
-        notes: what the reader should know besides.
+        bits: of each, about all its values, as exact as `kind` says.
     """
 
     kind: Literal["exact", "upper bound", "lower bound"]

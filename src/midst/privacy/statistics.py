@@ -71,14 +71,9 @@ class SessionLeakage:
 def measure_session(
     plan: Plan, search: SearchState, column: int, prior: Prior, resolution: float | None = None
 ) -> SessionLeakage:
-    """What a session told about one value of a column.
+    """What a session told about one value of a column, to where its search ended, or stands.
 
-    Args:
-        plan: the statistics.
-        search: where the search ended, or stands.
-        column: which.
-        prior: what is believed of a value beforehand.
-        resolution: to which values are told apart, where there is no public one; a thousandth of the prior's scale.
+    Where there is no public one, the resolution is a thousandth of the prior's scale if not given.
 
     Raises:
         InputError: the prior gives no mass to what was observed.
