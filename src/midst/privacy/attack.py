@@ -55,11 +55,8 @@ def by_sides(view: View, priors: list[Prior], cells: Array) -> Beliefs:
 
 def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The value of a node that was heard twice in a row with the same message."""
-    return {
-        each.node: between(view, priors, each.node, each.value, each.value)
-        for each in view.observations
-        if isinstance(each, Heard) and each.value is not None
-    }
+    heard = ((each.node, each.value) for each in view.observations if isinstance(each, Heard))
+    return {i: between(view, priors, i, value, value) for i, value in heard if value is not None}
 
 
 def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:

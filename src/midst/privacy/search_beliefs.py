@@ -163,7 +163,8 @@ def _chances(
     for v, i in enumerate(seen.owner.tolist()):
         for k, c in enumerate(held):
             if believed is not None:
-                log_chances[v, k] = _log_overlap(seen, c, believed[i], float(resolution[i]))
+                mass = sum(weight for weight, _ in _parts_in(seen, c, believed[i], float(resolution[i])))
+                log_chances[v, k] = math.log(mass) if mass > 0 else -math.inf
                 continue
             if (own[v], c) not in known:
                 known[own[v], c] = _log_chance(seen, c, own[v], float(resolution[i]))
@@ -179,12 +180,6 @@ def _chances(
 def _log_chance(seen: Published, c: int, prior: Prior, resolution: float) -> float:
     """The prior's mass of a cell."""
     return log_mass(prior, *widen(seen.cells[c].ends(seen.keys), resolution))
-
-
-def _log_overlap(seen: Published, c: int, believed: Posterior, resolution: float) -> float:
-    """The mass that a posterior gives a cell."""
-    total = sum(weight for weight, _ in _parts_in(seen, c, believed, resolution))
-    return math.log(total) if total > 0 else -math.inf
 
 
 def _parts_in(seen: Published, c: int, believed: Posterior, resolution: float | None) -> list[tuple[float, Piece]]:
