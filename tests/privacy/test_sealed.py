@@ -14,8 +14,9 @@ import midst
 from midst import graphs
 from midst.privacy import enumeration, sealed
 from midst.privacy.adversaries import Adversary
-from midst.privacy.audit import audit, posteriors
+from midst.privacy.audit import audit
 from midst.privacy.priors import Normal, Uniform
+from midst.privacy.sealed import posteriors
 from midst.privacy.views import view
 
 SEEDS = 6  # a graph and sigma; each is one run

@@ -57,19 +57,15 @@ def parse_claim(text: str) -> Claim:
 
 
 def spell_claim(claim: Claim) -> str:
-    """And back."""
+    """Inverse of `parse_claim`."""
     return f"joint:{claim}" if isinstance(claim, JointNoise) else str(claim)
 
 
 def spent(variance: Fraction, probes: int, cells: int, delta: float, values: int = 1) -> float:
     """The ε, at this δ, of a search with so much noise: never too small, some thousandth too large.
 
-    Args:
-        variance: σ² of the noise on each number, without the shares of those who collude.
-        probes: T.
-        cells: the most numbers a probe tells (`NoisyRules.most_numbers`).
-        delta: δ.
-        values: how many are protected together, m.
+    The variance σ² is that of each number, without the shares of those who collude. A probe tells at most so many
+    `cells` (`NoisyRules.most_numbers`). So many `values` are protected together.
 
     Raises:
         InputError: δ is none, or the variance is beyond what can be accounted for.
@@ -83,11 +79,6 @@ def spent(variance: Fraction, probes: int, cells: int, delta: float, values: int
 @lru_cache
 def least_variance(noise: JointNoise, probes: int, cells: int) -> Fraction:
     """The smallest σ² that keeps the promise, of those that may be agreed on (at most a thousandth apart).
-
-    Args:
-        noise: the promise.
-        probes: T.
-        cells: the most numbers a probe tells.
 
     Raises:
         InputError: no noise that can be accounted for is enough.

@@ -142,12 +142,8 @@ def composed_epsilon(laplace: Mapping[float, int], precision: float, delta: floa
     """An ε that so many Laplace runs of each ε, with Gaussian runs of this precision in all, keep to at this δ.
 
     At most about a thousandth, and δ, too large, but for δ near 1; infinite where the Gaussian is beyond every grid,
-    for its own ε is then above ten million, and where δ is beyond the digits of a float.
-
-    Args:
-        laplace: how many runs of which ε, each at most `LARGEST`.
-        precision: Σ (Δ/σ)² of the Gaussian runs.
-        delta: δ.
+    for its own ε is then above ten million, and where δ is beyond the digits of a float. No Laplace run has an ε above
+    `LARGEST`; the precision is Σ (Δ/σ)² of the Gaussian runs.
     """
     runs = sum(laplace.values()) + (precision > 0)
     variance = sum(count * min(epsilon**2, 3.0) for epsilon, count in laplace.items()) + precision
@@ -176,22 +172,19 @@ def skellam_epsilon(variance: float, shift: int, runs: int, delta: float) -> flo
     """An ε that so many Skellam runs keep to at this δ; at most about a thousandth, and δ, too large.
 
     Infinite where there is no noise, where the loss is beyond every grid, and where δ is beyond the digits of a float.
-
-    Args:
-        variance: of the noise, at most `MOST_VARIANCE`.
-        shift: by how much the number under the noise may differ, a whole number from 1 on.
-        runs: how many, each on a number that may differ by so much.
-        delta: δ.
+    The variance is at most `MOST_VARIANCE`; the number under the noise of each run may differ by the shift, a whole
+    number from 1 on.
     """
     if variance <= 0:
         return inf
-    one = _Skellam.make(variance, shift, log(delta) - log(runs) - 14)  # a millionth of δ is cut off at most
+    log_cut = log(delta) - log(runs) - 14  # a millionth of δ is cut off at most
+    one = _Skellam(variance, shift, log_cut)
     spread = runs * one.loss_variance
     step = _grid_step(spread, runs)
     if step > _COARSEST:
         return inf
     theta = min(_tilt(lambda theta: runs * one.cumulant(theta), delta, sqrt(spread)), 20 / step)
-    total = _Sum((one.on_grid(step, runs),), one.log_beyond + log(runs), step, theta)
+    total = _Sum((one.on_grid(step, runs),), log_cut + log(runs), step, theta)
     return _least(total, log(delta) - runs * one.chance_error) + runs * one.loss_error
 
 
@@ -257,39 +250,26 @@ def _normal_loss(precision: float, step: float, theta: float, delta: float) -> t
     return _Loss(first, log_p, 1), float(log_ndtr(-z[-1]))
 
 
-@dataclass(frozen=True)
 class _Skellam:
-    """The losses of one Skellam run, output by output, in order, and their chances.
+    """The losses of one Skellam run, log p(k) − log p(k + s), output by output, in order, and log p(k).
 
-    Attributes:
-        losses: log p(k) − log p(k + s).
-        log_p: log p(k).
-        log_beyond: log of the chance of an output of a larger loss.
-        loss_error: more than rounding may have put a loss off.
-        chance_error: and the log of a chance.
+    Outputs that are together no likelier than e^log_cut are cut off. Rounding puts a loss off by less than
+    `loss_error`, and the log of a chance by less than `chance_error`.
     """
 
-    losses: Array
-    log_p: Array
-    log_beyond: float
-    loss_error: float
-    chance_error: float
-
-    @classmethod
-    def make(cls, variance: float, shift: int, log_cut: float) -> _Skellam:
-        """Cut off at outputs that are together no likelier than e^log_cut."""
+    def __init__(self, variance: float, shift: int, log_cut: float) -> None:
         last = _skellam_reach(variance, log_cut)
         half = _skellam_log_p(variance, last + shift)
-        outputs = np.abs(np.arange(-last, last + 1))
-        log_p = half[outputs]
+        outputs = np.arange(-last, last + 1)
+        self.log_p = half[np.abs(outputs)]
         # Noise that is log-concave, as this is, has a loss that grows from each output to the next.
-        losses = log_p - half[np.abs(np.arange(-last, last + 1) + shift)]
-        log_p[0] = np.logaddexp(log_p[0], log_cut)
+        self.losses = self.log_p - half[np.abs(outputs + shift)]
+        self.log_p[0] = np.logaddexp(self.log_p[0], log_cut)
         # A ratio of neighbouring chances comes from the next by r' = 1/(2k/v + r): of a relative error the share r·r'
         # goes on, and Π r·r' over the first j ratios is about e^(−j²/v), so no more than some √v of the errors made on
         # the way are left. The sum of logs adds to that an ulp of the largest, each time.
         each = float(np.finfo(np.float64).eps) * (3 * sqrt(variance) + 2 - float(half[-1]))
-        return cls(losses, log_p, log_cut, shift * each, 2 * (last + shift) * each)
+        self.loss_error, self.chance_error = shift * each, 2 * (last + shift) * each
 
     def cumulant(self, theta: float) -> float:
         """Log of E e^(θl)."""

@@ -42,8 +42,21 @@ _MOST_RUNS = 1_000_000
 _UP = 1 + 1e-12  # results are rounded towards more noise and a larger ε by more than the error made on the way
 
 
+class _Noise:
+    """What all mechanisms have alike."""
+
+    def std(self, coordinates: int = 1) -> float:
+        """Standard deviation of the noise on each coordinate."""
+        raise NotImplementedError
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise on a value that is one number."""
+        return self.std()
+
+
 @dataclass(frozen=True)
-class GaussianNoise:
+class GaussianNoise(_Noise):
     """Gaussian noise, just enough for (ε, δ).
 
     Attributes:
@@ -57,12 +70,8 @@ class GaussianNoise:
     bounds: tuple[float, float]
 
     def __post_init__(self) -> None:
-        _settle(
-            self,
-            epsilon=_positive("epsilon", self.epsilon),
-            delta=check_delta(self.delta),
-            bounds=_ordered(self.bounds),
-        )
+        epsilon, delta = _positive("epsilon", self.epsilon), check_delta(self.delta)
+        _settle(self, epsilon=epsilon, delta=delta, bounds=_ordered(self.bounds))
 
     def __str__(self) -> str:
         return f"gaussian:eps={self.epsilon!r},delta={self.delta!r},bounds={_spell(self.bounds)}"
@@ -75,20 +84,13 @@ class GaussianNoise:
         """Standard deviation of the noise on each coordinate."""
         return _multiplier(self.epsilon, self.delta) * self.sensitivity(coordinates)
 
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise on a value that is one number."""
-        return self.std()
-
     def describe(self) -> str:
         """What is done and what is claimed for it, in one line."""
-        return (
-            f"Gaussian noise of std {self.noise_std:.4g}{_clipped(self)}: ({self.epsilon:g}, {self.delta:g})-DP a run"
-        )
+        return _describe("Gaussian", self, self.delta)
 
 
 @dataclass(frozen=True)
-class LaplaceNoise:
+class LaplaceNoise(_Noise):
     """Laplace noise, just enough for ε with δ = 0.
 
     Attributes:
@@ -113,18 +115,13 @@ class LaplaceNoise:
         """Standard deviation of the noise on each coordinate: √2 times the Laplace scale."""
         return sqrt(2) * self.sensitivity(coordinates) / self.epsilon
 
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise on a value that is one number."""
-        return self.std()
-
     def describe(self) -> str:
         """What is done and what is claimed for it, in one line."""
-        return f"Laplace noise of std {self.noise_std:.4g}{_clipped(self)}: ({self.epsilon:g}, 0)-DP a run"
+        return _describe("Laplace", self, 0.0)
 
 
 @dataclass(frozen=True)
-class Offset:
+class Offset(_Noise):
     """The paper's plain N(0, σ²) on the value as it is: nothing is clipped, so no ε can be claimed.
 
     Attributes:
@@ -142,11 +139,6 @@ class Offset:
 
     def std(self, coordinates: int = 1) -> float:
         """Standard deviation of the noise on each coordinate: σ, however many there are."""
-        return self.sigma
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise."""
         return self.sigma
 
     def describe(self) -> str:
@@ -375,8 +367,9 @@ def _spell(bounds: tuple[float, float]) -> str:
     return f"{bounds[0]!r}:{bounds[1]!r}"
 
 
-def _clipped(mechanism: GaussianNoise | LaplaceNoise) -> str:
-    return " on values clipped to [{:g}, {:g}]".format(*mechanism.bounds)
+def _describe(kind: str, mechanism: GaussianNoise | LaplaceNoise, delta: float) -> str:
+    values = "values clipped to [{:g}, {:g}]".format(*mechanism.bounds)
+    return f"{kind} noise of std {mechanism.noise_std:.4g} on {values}: ({mechanism.epsilon:g}, {delta:g})-DP a run"
 
 
 def _noise(mechanism: Mechanism, shape: tuple[int, ...], coordinates: int, generator: np.random.Generator) -> Array:

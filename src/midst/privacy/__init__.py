@@ -6,15 +6,13 @@
 | observations   | what is visible of one node                                                             |
 | views          | what that adversary sees of a trace: `View`, and nothing else                           |
 | trace_reader   | what a trace has to say of each node, worked out again where it was not kept            |
-| messages       | the same view, from the messages that it received                                       |
 | tracking       | branches and plateaus, read from raw messages                                           |
 | inversion      | what those between tell of nodes that are not heard                                     |
 | published      | what a search makes public, as the adversary sees it: totals of cells, and the answer   |
 | exposure       | Theorem 1: who was ever inside, and when                                                |
 | priors         | what it believed before                                                                 |
 | posterior      | what it may believe of one value after; bounds, sides and bits of that                  |
-| beliefs        | the posteriors after an iteration                                                       |
-| sealed         | these where z(0) is a secret of its two ends: hypotheses of each node                   |
+| sealed         | the posteriors after an iteration; of a sealed z(0), by hypotheses of each node         |
 | enumeration    | the joint weights of these hypotheses, summed one by one                                |
 | particles      | the same sum, sampled, where it has too many terms                                      |
 | search_beliefs | the posteriors after a search, alone or after an iteration                              |

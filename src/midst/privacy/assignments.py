@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from midst.errors import InputError
+from midst.privacy.posterior import no_mass
 from midst.types import Array
 
 MOST_SUMS = 200_000  # partial sums kept, over all values: some seconds
@@ -29,16 +29,10 @@ Option = tuple[int, float]
 def assign(
     log_chances: Array, weights: Sequence[int], most: Sequence[int], accepts: Callable[[Sums], bool] = lambda sums: True
 ) -> Array | None:
-    """The chances of each value's cell, given that the sums of the cells are acceptable.
+    """The chances of each value's cell, given that the sums of the cells are acceptable; None where they are too many.
 
-    Args:
-        log_chances: logarithms of the prior chances, shape (values, cells); a factor common to a row does not matter.
-        weights: of each value, positive.
-        most: what no cell's sum may exceed. Where these add up to all the weight, they are the sums.
-        accepts: which sums, of those, are acceptable.
-
-    Returns:
-        The chances, of the same shape; None where there are too many partial sums.
+    Prior chances are logarithms, shape (values, cells); a factor common to a row does not matter. Weights are positive.
+    No cell's sum may exceed the `most` of it. Where these add up to all the weight, they are the sums.
 
     Raises:
         InputError: no way leads to acceptable sums.
@@ -59,7 +53,7 @@ def assign(
         layers.append(after)
     onward = {sums: 0.0 for sums in layers[-1] if accepts(sums)}  # by how many ways it goes on to acceptable sums
     if not onward:
-        raise InputError("the prior gives no mass to what was observed; give a wider prior")
+        raise no_mass()
     found = np.full((values, cells), -math.inf)
     for v in reversed(range(values)):
         earlier: dict[Sums, float] = {}

@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midst.errors import InputError
-from midst.privacy.beliefs import are_apart, has_totals, posteriors
 from midst.privacy.inversion import read_plateaus
-from midst.privacy.observations import Branches, Heard, Shifted, Unseen, shifted_subgradients
+from midst.privacy.observations import Branches, Heard, Shifted, Unseen
 from midst.privacy.posterior import Piece, Posterior, single
 from midst.privacy.priors import Normal, Prior, Priors, log_normal_mass, prior_of_each
+from midst.privacy.sealed import between, posteriors
 from midst.privacy.search_beliefs import learn
-from midst.privacy.tracking import track, track_offset
-from midst.privacy.views import View
+from midst.privacy.tracking import read_subgradients, track, track_offset
+from midst.privacy.views import View, are_apart, has_totals
 from midst.types import Array, Bools
 
 Beliefs = dict[int, Posterior]
@@ -55,15 +55,15 @@ def by_sides(view: View, priors: list[Prior], cells: Array) -> Beliefs:
 
 def by_plateaus(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """The value of a node that was heard twice in a row with the same message."""
-    heard = [each for each in view.observations if isinstance(each, Heard) and each.value is not None]
-    return {each.node: _between(view, priors, each.node, each.value) for each in heard}
+    heard = ((each.node, each.value) for each in view.observations if isinstance(each, Heard))
+    return {i: between(view, priors, i, value, value) for i, value in heard if value is not None}
 
 
 def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     """Bounds, or the value, of a node that is heard with all its neighbours and has changed its branch."""
-    if view.messages is None or view.sums is None or view.public.curvature.any() or view.public.theta != 0.5:
+    q = read_subgradients(view)
+    if q is None or view.messages is None or view.public.theta != 0.5:
         return {}
-    q = shifted_subgradients(view.public, view.messages, *view.sums)
     found: Beliefs = {}
     for observation in view.observations:
         i = observation.node
@@ -71,7 +71,8 @@ def by_jumps(view: View, priors: list[Prior], cells: Array) -> Beliefs:
         if isinstance(observation, Heard) and left + right > 0 and len(q) > 2 and np.isfinite(q[-1, i]):
             seen = track_offset(i, view.messages[:, i], q[:, i], left, right)
             if seen.shift is not None or seen.value is not None:
-                found[i] = _between(view, priors, i, seen.value, seen.lower, seen.upper)
+                ends = (seen.lower, seen.upper) if seen.value is None else (seen.value, seen.value)
+                found[i] = between(view, priors, i, *ends)
     return found
 
 
@@ -80,7 +81,7 @@ def by_inversion(view: View, priors: list[Prior], cells: Array) -> Beliefs:
     if view.messages is None or all(not isinstance(observation, Unseen) for observation in view.observations):
         return {}
     values = read_plateaus(view.public, view.messages)
-    return {i: _between(view, priors, i, value) for i, value in values.items()}
+    return {i: between(view, priors, i, value, value) for i, value in values.items()}
 
 
 def by_first_message(view: View, priors: list[Prior], cells: Array) -> Beliefs:
@@ -142,19 +143,15 @@ class Belief:
 
 def best_beliefs(view: View, priors: list[Prior], cells: Array) -> dict[int, Belief]:
     """Of each node the belief that tells most, by the raw messages; a node of which nothing is learnt has none."""
-    if not view.public.iterations:
-        return _name("totals", by_totals(view, priors, cells))
-    view = read_messages(view)
-    found = _name("branches", by_branches(view, priors, cells))
+    view, found = read_messages(view), dict[int, Belief]()
     if has_totals(view) and are_apart(view) and view.published is not None:
-        before = {i: belief.posterior for i, belief in found.items()}
+        before = by_branches(view, priors, cells)
         learnt = learn(view.published, priors, cells, before).believed
-        return found | {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}
-    for name in ("sides", "plateaus", "jumps", "inversion", "totals", "first message"):
-        missing = {observation.node for observation in view.observations} - set(found)
-        if missing:
+        found = {i: Belief(each, "totals") for i, each in learnt.items() if before[i].value is None}
+    for name in ("branches", "sides", "plateaus", "jumps", "inversion", "totals", "first message"):
+        if missing := {observation.node for observation in view.observations} - set(found):
             beliefs = ATTACKS[name](view, priors, cells)
-            found |= _name(name, {i: each for i, each in beliefs.items() if i in missing})
+            found |= {i: Belief(each, name) for i, each in beliefs.items() if i in missing}
     return found
 
 
@@ -164,19 +161,8 @@ def read_messages(view: View) -> View:
 
 
 def _believe(view: View, priors: list[Prior], kind: type[Branches | Shifted]) -> Beliefs:
-    some = replace(
-        view, observations=tuple(observation for observation in view.observations if isinstance(observation, kind))
-    )
-    return {i: mixture.posterior for i, mixture in posteriors(some, priors).items()}
-
-
-def _name(name: str, beliefs: Beliefs) -> dict[int, Belief]:
-    return {i: Belief(posterior, name) for i, posterior in beliefs.items()}
-
-
-def _between(view: View, priors: list[Prior], i: int, value: float | None, *ends: float) -> Posterior:
-    lower, upper = ends if value is None else (value, value)
-    return single(priors[i], f"node {view.public.graph.label(i)}", lower, upper)
+    some = tuple(observation for observation in view.observations if isinstance(observation, kind))
+    return {i: mixture.posterior for i, mixture in posteriors(replace(view, observations=some), priors).items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,23 +210,19 @@ def reconstruct(view: View, prior: Priors | None = None, tolerance: float | None
         raise InputError("tolerance must be a positive number")
     close = np.array([_RELATIVE_TOLERANCE * each.scale if tolerance is None else tolerance for each in priors])
     beliefs = best_beliefs(view, priors, close)
-    estimate, certainty = np.full(count, np.nan), np.full(count, np.nan)
+    estimate, certainty = np.full((2, count), np.nan)
     known, how = np.zeros(count, np.bool_), np.full(count, "", "<U9")
     for i in (observation.node for observation in view.observations):
         belief = beliefs.get(i) or Belief(single(priors[i], "", -math.inf, math.inf), "prior")
         posterior = belief.posterior
         known[i] = posterior.value is not None
-        estimate[i] = _best(posterior)
+        likely = [piece.lower for piece in posterior.pieces if piece.atom and piece.probability >= 0.5]
+        estimate[i] = likely[0] if likely else posterior.median()
         certainty[i] = posterior.probability(
             math.nextafter(estimate[i] - close[i], -math.inf), math.nextafter(estimate[i] + close[i], math.inf)
         )
         how[i] = _how(belief)
     return Reconstruction(estimate, np.minimum(certainty, 1.0), known, how, close)
-
-
-def _best(posterior: Posterior) -> float:
-    atoms = [piece for piece in posterior.pieces if piece.atom and piece.probability >= 0.5]
-    return atoms[0].lower if atoms else posterior.median()
 
 
 def _how(belief: Belief) -> str:

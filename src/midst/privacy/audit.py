@@ -33,16 +33,15 @@ from midst.graphs import Graph
 from midst.objectives import Quantile
 from midst.privacy.adversaries import Adversary
 from midst.privacy.attack import best_beliefs
-from midst.privacy.beliefs import are_apart, has_totals, posteriors
 from midst.privacy.disclosed import see_together
 from midst.privacy.exposure import exposure
 from midst.privacy.observations import Heard, Shifted, Unseen
 from midst.privacy.posterior import Posterior
 from midst.privacy.priors import Normal, Prior, Priors, prior_of_each
 from midst.privacy.published import is_search
-from midst.privacy.sealed import LARGEST, Mixture
+from midst.privacy.sealed import LARGEST, Mixture, posteriors
 from midst.privacy.search_beliefs import find_floor, learn
-from midst.privacy.views import SHORTEST, View, hears_everybody, view
+from midst.privacy.views import SHORTEST, View, are_apart, has_totals, hears_everybody, view
 from midst.rows import Report, count_named
 from midst.trace import Trace
 from midst.types import Array, Bools, Ints
@@ -58,10 +57,10 @@ LeakagePanel = Literal["bounds", "bits", "share"]
 FigureKind = Literal["exact", "sampled", "upper bound", "lower bound"]
 
 _SIDES = ("below", "at", "above")
+_NUMBERS = "side_probability lower upper bits at_least floor excess bits_error".split()
 _OF_NODES = """
     exposed exposed_at side side_probability lower upper bits bits_error at_least floor excess resolution
 """.split()
-_FIGURES = "side_probability lower upper bits at_least floor excess bits_error".split()
 _IN_JSON = {"at_least": "bits_at_least"}
 _CERTAIN = 1e-9
 _RELATIVE_RESOLUTION = 1e-3
@@ -233,7 +232,7 @@ class Leakage(Report):
                 "exposed": bool(self.exposed[i]),
                 "exposed_at": int(self.exposed_at[i]) if self.exposed_at[i] >= 0 else None,
                 "side": str(self.side[i]) or None,
-                **{_IN_JSON.get(name, name): _number(getattr(self, name)[i]) for name in _FIGURES},
+                **{_IN_JSON.get(name, name): _number(getattr(self, name)[i]) for name in _NUMBERS},
             }
             for i, node in enumerate(self.graph.names(range(len(self.bits))))
             if i in corrupt or math.isfinite(self.bits[i])
@@ -302,12 +301,7 @@ def audit(
 
 
 def _audit_own(
-    trace: Trace,
-    own: int,
-    adversary: Adversary,
-    prior: Priors | None,
-    resolution: float | None,
-    coordinate: int | None,
+    trace: Trace, own: int, adversary: Adversary, prior: Priors | None, resolution: float | None, coordinate: int | None
 ) -> Leakage:
     """What one participant's own record shows of itself; nothing is said of others.
 
@@ -322,7 +316,7 @@ def _audit_own(
     leakage = measure(view(trace, adversary, coordinate), prior, resolution)
     others = np.arange(trace.graph.n) != own
     leakage.exposed[others], leakage.exposed_at[others], leakage.side[others] = False, -1, ""
-    for name in _FIGURES:
+    for name in _NUMBERS:
         getattr(leakage, name)[others] = np.nan
     when = np.arange(len(leakage.share_over_time))
     exposed = leakage.exposed[own] & (when >= leakage.exposed_at[own])
@@ -337,9 +331,8 @@ def _as_bound(
     leakage: Leakage, adversary: Adversary, trace: Trace, coordinate: int | None, prior: Priors | None, attacks: bool
 ) -> Leakage:
     """The report on a stronger adversary as a bound on what this one learns."""
-    achieved = np.full(trace.graph.n, np.nan)
-    if attacks:
-        achieved = _achieve(trace, adversary, coordinate, prior, leakage.resolution)
+    cells = leakage.resolution
+    achieved = _achieve(trace, adversary, coordinate, prior, cells) if attacks else np.full(len(cells), np.nan)
     init = leakage.adversary.init
     note = f"upper bound on average over runs: as if the adversary were an eavesdropper, z(0) {init}"
     return replace(leakage, adversary=adversary, kind="upper bound", at_least=achieved, notes=(note, *leakage.notes))
@@ -348,8 +341,7 @@ def _as_bound(
 def _achieve(trace: Trace, adversary: Adversary, coordinate: int | None, prior: Priors | None, cells: Array) -> Array:
     """Bits that the best attack achieves on what this adversary sees itself; NaN for corrupt nodes."""
     priors = prior_of_each(Normal() if prior is None else prior, trace.graph.n)
-    bits = np.full(trace.graph.n, np.nan)
-    bits[~np.isin(range(trace.graph.n), adversary.check(trace.graph))] = 0.0
+    bits = np.where(np.isin(range(trace.graph.n), adversary.check(trace.graph)), np.nan, 0.0)
     try:
         beliefs = best_beliefs(view(trace, adversary, coordinate), priors, cells)
     except InputError:  # too short a run, or another theta: nothing is known to be achieved
@@ -418,11 +410,11 @@ def measure(view: View, prior: Priors | None = None, resolution: float | None = 
         mixtures = posteriors(view, priors)
         leakage = _with_iteration(leakage, view, mixtures)
         believed = {node: mixture.posterior for node, mixture in mixtures.items()}
-    if not has_totals(view):
-        return leakage
-    if believed is not None and not are_apart(view):
-        raise InputError("a search after an iteration is measured for z(0) in the clear; audit() bounds others by that")
-    return _with_search(leakage, view, priors, believed)
+        if has_totals(view) and not are_apart(view):
+            raise InputError(
+                "a search after an iteration is measured for z(0) in the clear; audit() bounds others by that"
+            )
+    return _with_search(leakage, view, priors, believed) if has_totals(view) else leakage
 
 
 def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
@@ -430,8 +422,9 @@ def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
     count = len(priors)
     honest = np.isin(np.arange(count), view.honest)
     ones = np.where(honest, 1.0, np.nan)
-    bits = 0 * ones
-    floor, why = _floor(view, priors, cells)
+    bits, floor = 0 * ones, np.full(count, np.nan)
+    found, why = find_floor(view.published, view.honest.tolist(), priors, cells, iterated=view.public.iterations > 0)
+    floor[list(found)] = list(found.values())
     steps = 0 if view.published is None else view.published.steps
     return Leakage(
         view.adversary,
@@ -449,7 +442,7 @@ def _know_nothing(view: View, priors: list[Prior], cells: Array) -> Leakage:
         floor,
         bits - floor,
         np.ones(max(steps, 1)),
-        (*_notes(view), *why),
+        (*_notes(view), *([] if why is None else [why])),
         graph=view.public.graph,
         searched=not view.public.iterations,
     )
@@ -504,14 +497,6 @@ def _is_certain(posterior: Posterior, resolution: float) -> bool:
     lower, upper = posterior.bounds
     narrow = (piece.probability for piece in posterior.pieces if piece.upper - piece.lower <= width)
     return upper - lower <= width or max(narrow, default=0.0) > 1 - _CERTAIN
-
-
-def _floor(view: View, priors: list[Prior], cells: Array) -> tuple[Array, list[str]]:
-    """Bits of the answer alone, of each node, and why they are not known where they are not."""
-    floor = np.full(len(priors), np.nan)
-    found, why = find_floor(view.published, view.honest.tolist(), priors, cells, iterated=view.public.iterations > 0)
-    floor[list(found)] = list(found.values())
-    return floor, [] if why is None else [why]
 
 
 def _notes(view: View) -> tuple[str, ...]:

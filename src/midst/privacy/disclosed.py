@@ -132,11 +132,7 @@ def join_disclosures(
 
 
 def see_together(views: Sequence[View]) -> View:
-    """Several runs as one: their iterations end to end, with all that any of them told.
-
-    Raises:
-        InputError: as `disclose` and `join_disclosures` do.
-    """
+    """Several runs as one: their iterations end to end, with all that any of them told."""
     joined = join_disclosures([disclose(each) for each in views], lambda i: f"node {views[0].public.graph.label(i)}")
     iterated = [each for each in views if each.public.iterations]
     if joined.bounds is None:

@@ -12,8 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from midst.errors import InputError
@@ -34,9 +36,8 @@ _NUMBERS = 30_000  # in an array at a time, which stays in the cache
 _LOG_2PI = math.log(2 * math.pi)
 
 
-Quadrature = Callable[
-    [int], tuple[Array, Array]
-]  # of a number of dimensions: points (repeats, points, dimensions), logs
+# of a number of dimensions: points, shape (repeats, points, dimensions), and logs of their weights
+Quadrature = Callable[[int], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,13 +75,9 @@ class Component:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Marginals:
-    """The probability of each node's hypotheses.
+    """The probability of each node's hypotheses: of those that are kept, one array a node.
 
-    Attributes:
-        probability: one array a node.
-        kept: which hypotheses they are about.
-        repeats: one matrix a node: the same with each repetition of the sampler left out in turn.
-        sampled: whether there were repetitions.
+    Where the sum was sampled, `repeats` has one matrix a node: the same with each repetition left out in turn.
     """
 
     probability: list[Array]
@@ -102,17 +99,11 @@ def is_closed(component: Component) -> bool:
 
 
 def enumerate_hypotheses(component: Component) -> Marginals:
-    """The marginals by summing over all joint hypotheses.
-
-    Raises:
-        InputError: there are too many, or none fits what was observed.
-    """
-    rows, u, weight = _list(component)
-    split = split_v(component, _take(component.low, rows) - u, _take(component.high, rows) - u)
+    """The marginals by summing over all joint hypotheses; refused if there are too many, or none fits."""
+    rows, weight, split = _list(component)
     every = np.flatnonzero(split.density > -np.inf)
-    weight = weight + split.density
     weight[every] += split.log_boxes(every, _gauss)[:, 0]
-    probability = _marginals(component, rows, weight)[1]
+    probability = marginalise(component, rows, weight)[1]
     return Marginals(probability, component.kept, [np.empty((0, len(p))) for p in probability], sampled=False)
 
 
@@ -121,14 +112,9 @@ def integrate_hypotheses(component: Component, repeats: int = 8, seed: int = 0) 
 
     A first pass finds the rows that matter. These get more points until the error is small, the more the fewer they
     are.
-
-    Raises:
-        InputError: as `enumerate_hypotheses`.
     """
-    rows, u, weight = _list(component)
-    split = split_v(component, _take(component.low, rows) - u, _take(component.high, rows) - u)
-    shift = np.random.default_rng(seed).random((repeats, 1, max(split.most - 1, 0)))
-    weight = weight + split.density
+    rows, weight, split = _list(component)
+    shift = np.random.default_rng(seed).random((repeats, 1, max(split.low.shape[1] - 1, 0)))
     rough = _weigh_roughly(weight, split, lattice(_FEW, shift[:1]))
     matter = np.flatnonzero(rough > rough.max() - _DEEP)
     points, most = _FEW, min(1024, _WORK // max(len(matter), 1))
@@ -136,7 +122,7 @@ def integrate_hypotheses(component: Component, repeats: int = 8, seed: int = 0) 
         points *= 4
         fine = np.repeat(rough[:, None], repeats, axis=1)
         fine[matter] = weight[matter, None] + split.log_boxes(matter, lattice(points, shift))
-        found = pool([_marginals(component, rows, each) for each in fine.T], component.kept)
+        found = pool([marginalise(component, rows, each) for each in fine.T], component.kept)
         if 4 * points > most or _error(found) < _ERROR:
             return found
 
@@ -160,11 +146,7 @@ def _error(found: Marginals) -> float:
 
 
 def pool(found: list[tuple[float, list[Array]]], kept: list[Ints]) -> Marginals:
-    """Marginals from repetitions whose unnormalised sums are unbiased: the sums are added up, and left out in turn.
-
-    Raises:
-        InputError: no joint hypothesis was found to fit what was observed.
-    """
+    """Marginals from repetitions whose unnormalised sums are unbiased: the sums are added up, and left out in turn."""
     logs = np.array([log_sum for log_sum, _ in found])
     if not np.isfinite(logs).any():
         raise inconsistent()
@@ -179,8 +161,8 @@ def pool(found: list[tuple[float, list[Array]]], kept: list[Ints]) -> Marginals:
     return Marginals(probability, kept, left_out, sampled=True)
 
 
-def _list(component: Component) -> tuple[Ints, Array, Array]:
-    """All joint hypotheses that keep Σ U = 0, as rows; their U; the logarithm of their weight but for V."""
+def _list(component: Component) -> tuple[Ints, Array, SplitV]:
+    """All joint hypotheses that keep Σ U = 0, as rows; the logarithm of their weight but for the intervals of V; V."""
     sizes = [len(u) for u in component.u]
     if math.prod(sizes) > _MOST_ROWS:
         raise InputError("too many joint hypotheses to enumerate; use method auto or sampled")
@@ -202,10 +184,11 @@ def _list(component: Component) -> tuple[Ints, Array, Array]:
     # Cov U is singular along (1, …, 1) and u has no part there, so the pseudo-inverse is the exponent on the
     # hyperplane; its determinant is common to all rows and left out
     weight -= 0.5 * np.einsum("ri,ij,rj->r", u, np.linalg.pinv(component.cov_u, hermitian=True), u)
-    return rows, u, weight
+    split = split_v(component, _take(component.low, rows) - u, _take(component.high, rows) - u)
+    return rows, weight + split.density, split
 
 
-def _marginals(component: Component, rows: Ints, weight: Array) -> tuple[float, list[Array]]:
+def marginalise(component: Component, rows: NDArray[Any], weight: Array) -> tuple[float, list[Array]]:
     """The logarithm of the sum of the weights, and every node's marginals."""
     if not (weight > -np.inf).any():
         raise inconsistent()
@@ -241,11 +224,6 @@ class SplitV:
     which: Ints
     factors: Array
     tied: bool
-
-    @property
-    def most(self) -> int:
-        """The largest number of intervals."""
-        return int(self.low.shape[1])
 
     def log_boxes(self, rows: Ints, rule: Quadrature) -> Array:
         """The probability of the intervals of some rows given their points, in logarithms, (rows, repeats)."""
@@ -302,24 +280,14 @@ def split_v(component: Component, low: Array, high: Array) -> SplitV:
 def log_box_probability(factor: Array, low: Array, high: Array, tied: bool, rule: Quadrature) -> Array:
     """Log P(low < factor · e < high), e standard normal, one row a case, by separation of variables (Genz).
 
-    With a triangular factor, e_1 is integrated over its interval, e_2 given e_1 over its own, and so on; the last
-    integral is closed.
-
-    Args:
-        factor: shape (rows, k, k).
-        low: shape (rows, k).
-        high: likewise.
-        tied: whether the last entry is a function of the others; the last two intervals then bound one variable.
-        rule: the points and weights by which the integrals that are not closed are taken.
-
-    Returns:
-        Shape (rows, repeats), as many as the rule has.
+    With a triangular factor, shape (rows, k, k), e_1 is integrated over its interval, e_2 given e_1 over its own, and
+    so on, by the rule; the last integral is closed. If tied, the last entry is a function of the others, and the last
+    two intervals bound one variable. There are as many columns as the rule has repeats.
     """
     k = low.shape[1]
     if tied and k == 1:
         repeats = len(rule(0)[0])
         return np.repeat(np.where((low < 0) & (high > 0), 0.0, -np.inf), repeats, axis=1)
-    # tied: the last entry is a function of the others, so that its interval is a second one for the last free e
     free = k - 1 if tied else k
     places, log_share = rule(free - 1)
     repeats, points = places.shape[:2]
@@ -369,9 +337,8 @@ def lattice(points: int, shift: Array) -> Quadrature:
 
     def rule(dimensions: int) -> tuple[Array, Array]:
         root = 1.0
-        for _ in range(
-            _DIGITS
-        ):  # root^(d + 1) = root + 1, the golden ratio's in d dimensions: its powers spread evenly
+        # root^(d + 1) = root + 1, the golden ratio's in d dimensions: its powers spread evenly
+        for _ in range(_DIGITS):
             root = (1.0 + root) ** (1.0 / (dimensions + 1))
         cube = (np.outer(np.arange(points), root ** -np.arange(1.0, dimensions + 1)) + shift[:, :, :dimensions]) % 1.0
         # folded, so that nothing jumps where the cube ends

@@ -23,43 +23,31 @@ class Exposure:
         exposed: one a node; False for corrupt ones.
         first: the first iteration inside, −1 if none.
         spans: all iterations inside, as (start, stop).
-        honest: the honest nodes.
-        iterations: how many were run.
+        view: in which they are seen.
     """
 
     exposed: Bools
     first: Ints
     spans: tuple[Spans, ...]
-    honest: Ints
-    iterations: int
+    view: View
 
     def share_over_time(self) -> Array:
         """The share of honest nodes not yet inside, after each iteration."""
-        first = self.first[self.honest]
-        arrivals = np.bincount(first[first >= 0], minlength=self.iterations)
+        first = self.first[self.view.honest]
+        arrivals = np.bincount(first[first >= 0], minlength=self.view.public.iterations)
         return np.asarray(1 - np.cumsum(arrivals) / len(first))
 
 
 def exposure(view: View) -> Exposure:
     """Who was inside as far as the view tells for certain."""
-    count = view.public.graph.n
-    spans: list[Spans] = [()] * count
-    for observation in view.observations:
-        if isinstance(observation, Unseen):
+    spans: list[Spans] = [()] * view.public.graph.n
+    for seen in view.observations:
+        if isinstance(seen, Unseen):
             continue
-        spans[observation.node] = observation.inside
-        if (
-            isinstance(observation, Shifted)
-            and observation.value is not None
-            and observation.value == observation.first
-        ):
-            spans[observation.node] = _from_start(observation.inside)
+        spans[seen.node] = seen.inside
+        if isinstance(seen, Shifted) and seen.value is not None and seen.value == seen.first:
+            # t = 0 too, which a message equal to the value gives away
+            (start, stop), *rest = seen.inside
+            spans[seen.node] = ((0, stop), *rest) if start == 1 else ((0, 1), *seen.inside)
     first = np.array([each[0][0] if each else -1 for each in spans], np.int64)
-    return Exposure(first >= 0, first, tuple(spans), view.honest, view.public.iterations)
-
-
-def _from_start(spans: Spans) -> Spans:
-    """With t = 0, which a message equal to the value gives away."""
-    if spans[0][0] == 1:
-        return (0, spans[0][1]), *spans[1:]
-    return (0, 1), *spans
+    return Exposure(first >= 0, first, tuple(spans), view)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -33,8 +33,7 @@ _NEGLIGIBLE = 45.0  # in logarithms: less than a unit in the last place
 Ends = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class _Event:
+class _Event(NamedTuple):
     """What an answer says: at most `below` of honest weight below its cell, and at least `up_to` not above it."""
 
     below: int
@@ -42,12 +41,9 @@ class _Event:
 
 
 def floor_posteriors(answers: Sequence[Published], priors: list[Prior], resolution: float) -> list[Posterior] | str:
-    """What each honest value may be, given answers alone; or why that is not known.
+    """What each honest value may be, given answers alone over the same values; or why that is not known.
 
-    Args:
-        answers: what was published with each of them, over the same values.
-        priors: of every honest value, cut to the public bounds.
-        resolution: of the audit; the finest, where it differs between participants.
+    Priors are cut to the public bounds. The resolution is the finest, where it differs between participants.
     """
     for seen in answers:
         if seen.answer is None:
@@ -136,11 +132,7 @@ def _alike(seen: Published, prior: Prior, ends: Ends) -> Array:
 def log_fit(parts: Array, count: int, most_below: int, least_up_to: int) -> float:
     """Log P(at most so many of `count` values below a cell, and at least so many below it or in it).
 
-    Args:
-        parts: logarithms of the chances of one value to lie below the cell, in it and above it.
-        count: how many values there are.
-        most_below: how many may lie below.
-        least_up_to: how many must not lie above.
+    The parts are logarithms of the chances of one value to lie below the cell, in it and above it.
     """
     if most_below < 0 or least_up_to > count:
         return -math.inf
@@ -151,9 +143,7 @@ def log_fit(parts: Array, count: int, most_below: int, least_up_to: int) -> floa
         below = np.arange(max(0, least_up_to - tied), min(most_below, count - tied) + 1)
         above = count - tied - below
         ways = log_factorial[count] - log_factorial[tied] - log_factorial[below] - log_factorial[above]
-        chances = [
-            _times(number, log_chance) for number, log_chance in zip((below, np.array(tied), above), parts, strict=True)
-        ]
+        chances = [_times(*each) for each in zip((below, np.array(tied), above), parts, strict=True)]
         terms.append(float(logsumexp(ways + chances[0] + chances[1] + chances[2])) if len(below) else -math.inf)
         if terms[-1] < best - _NEGLIGIBLE:  # the terms rise once and fall once
             break

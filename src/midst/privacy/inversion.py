@@ -37,9 +37,7 @@ _WORST = 1e-7  # of the largest number: rounding beyond it hides what is sought
 def read_plateaus(public: Public, x: Array) -> dict[int, float]:
     """The values that a coalition reads off nodes it does not hear, as far as they show as plateaus.
 
-    Args:
-        public: what everybody knows.
-        x: the messages, shape (t, n); NaN of nodes that are not heard.
+    Messages have the shape (t, n), and are NaN of nodes that are not heard.
     """
     if public.theta != 0.5 or public.curvature.any() or public.sigma == 0:
         return {}

@@ -17,7 +17,6 @@ Rules:
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -26,8 +25,8 @@ from scipy.special import gammaln, logsumexp
 from midst.privacy.floor import log_fit
 from midst.privacy.posterior import log_mass
 from midst.privacy.priors import Prior
-from midst.privacy.published import Cell, Published
-from midst.protocol.keys import SIGN, Grid
+from midst.privacy.published import Cell, Published, twice_of
+from midst.protocol.keys import Grid
 from midst.types import Array
 
 _BLOCKS = 1 << 13
@@ -37,10 +36,7 @@ _FAR = 1e-13  # of the prior on either side is left out of the grid
 def midpoint_bits(seen: Published, prior: Prior, resolution: float) -> float | str:
     """KL(posterior ‖ prior) of one value, given the midpoint alone; or why that is not known.
 
-    Args:
-        seen: what was published.
-        prior: of every honest value, cut to the public bounds.
-        resolution: of the audit.
+    The prior is that of every honest value, cut to the public bounds.
     """
     if seen.own is None or len(seen.own.weight):
         return "the answer is a midpoint, and the adversary has values of its own"
@@ -62,7 +58,7 @@ def midpoint_bits(seen: Published, prior: Prior, resolution: float) -> float | s
 def _blocks(seen: Published, keys: Grid, prior: Prior) -> tuple[list[int], int]:
     """Edges of blocks of keys that the midpoint mirrors into each other, and the sum of the numbers of two that do."""
     assert seen.answer is not None
-    twice = round(2 * Fraction(seen.answer) / keys.step) + 2 * SIGN
+    twice = twice_of(seen.answer, keys)
     first, last = (keys.key(prior.quantile(level)) for level in (_FAR, 1 - _FAR))
     first, last = min(first, twice // 2 - 1), max(last, twice // 2 + 1)
     if seen.bracket is not None:

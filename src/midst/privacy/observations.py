@@ -20,7 +20,7 @@ import numpy as np
 from midst.graphs import Graph
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.protocol.step import next_sums
-from midst.types import Array, Ints
+from midst.types import Array, Bools, Ints
 
 Spans = tuple[tuple[int, int], ...]
 
@@ -125,6 +125,12 @@ class Shifted:
     held: tuple[float, float] | None = None
     inside: Spans = ()
 
+    @classmethod
+    def of(cls, node: int, x: Array, q: Array) -> Shifted:
+        """What x and q of a node show at once, whatever its branches were."""
+        later = x[1:]
+        return cls(node, float(x[0]), float(x[-1]), float(q[0]), float(q[1]), float(later.min()), float(later.max()))
+
 
 @dataclass(frozen=True, repr=False)
 class Heard:
@@ -146,6 +152,22 @@ class Unseen:
 Observation = Branches | Shifted | Heard | Unseen
 
 
+def bounds_of(x: Array, above: Bools, below: Bools) -> tuple[float, float]:
+    """The greatest of the messages from below the value, and the least of those from above it."""
+    return float(x[below].max(initial=-math.inf)), float(x[above].min(initial=math.inf))
+
+
+def value_inside(x: Array, inside: Bools) -> float | None:
+    """The value, which every message from inside is."""
+    return float(x[inside][0]) if inside.any() else None
+
+
+def spans_of(inside: Bools, start: int = 0) -> Spans:
+    """The iterations inside, as (start, stop)."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(np.int8))) + start
+    return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
 def shifted_subgradients(public: Public, x: Array, S: Array, R: Array) -> Array:
     """q_i(t) = −S_i(t) − c d_i x_i(t), with S from the public recursion over the messages.
 
@@ -153,11 +175,8 @@ def shifted_subgradients(public: Public, x: Array, S: Array, R: Array) -> Array:
     that an adversary knows, θ = ½, it is g_i(t) plus what the unknown terms ζ_ij = A_ij z_{i|j}(0) contribute: Σ_j
     ζ_ij at t = 0, and from t = 1 on the constant U_i = Σ_j ½(ζ_ij − ζ_ji).
 
-    Args:
-        public: graph and parameters.
-        x: the messages, shape (t, n); NaN of nodes that are not heard, whose neighbours then have no q but the first.
-        S: Σ_j ζ_ij over the known terms.
-        R: Σ_j ζ_ji over the known terms.
+    S is Σ_j ζ_ij over the known terms, R is Σ_j ζ_ji. Messages, shape (t, n), are NaN of nodes that are not heard; the
+    neighbours of these then have no q but the first.
     """
     cd = public.cd
     neighbour_sum = sum_over_neighbours(public.graph)

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
-from midst.privacy.enumeration import Component, Marginals, pool, triangular
+from midst.privacy.enumeration import Component, Marginals, marginalise, pool, triangular
 from midst.privacy.priors import cut_normal
 from midst.types import Array, Bools, Ints
 
@@ -36,11 +35,7 @@ _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 def sample_hypotheses(
     component: Component, particles: int = _PARTICLES, repeats: int = _REPEATS, seed: int = 0
 ) -> Marginals:
-    """The marginals, with what they are when each repetition is left out.
-
-    Raises:
-        InputError: no joint hypothesis fits what was observed.
-    """
+    """The marginals, with what they are when each repetition is left out; refused if no hypothesis fits."""
     sweep = _Sweep(component)
     return pool([sweep(np.random.default_rng([seed, k]), particles) for k in range(repeats)], component.kept)
 
@@ -96,10 +91,9 @@ class _Sweep:
 
     def __call__(self, rng: np.random.Generator, most: int) -> tuple[float, list[Array]]:
         """One estimate: the logarithm of the sum of weights, and each node's marginals."""
-        count = len(self._order)
-        zero, none = np.zeros(1), np.zeros((1, count))
+        zero, none = np.zeros(1), np.zeros((1, len(self._order)))
         now = _Particles(zero, none.astype(np.int16), none, none, zero, zero, np.full(1, -1), zero, zero)
-        for i in range(count):
+        for i in range(len(self._order)):
             now = self._advance(i, now, rng, most)
             if not len(now.weight):
                 return -np.inf, [np.zeros(len(u)) for u in self._c.u]
@@ -108,13 +102,11 @@ class _Sweep:
             value = -self._sides[now.opened] * now.sum_v
             fits = (now.opened >= 0) & (now.low < value) & (value < now.high)
             weight = np.where(fits, weight, -np.inf)
-        log_sum = float(logsumexp(weight)) if np.isfinite(weight).any() else -np.inf
-        share = np.exp(weight - log_sum) if np.isfinite(log_sum) else np.zeros(len(weight))
-        marginals: list[Array] = [np.empty(0)] * count
-        for i, node in enumerate(self._order):
-            size = len(self._c.u[node])
-            marginals[node] = np.asarray(np.bincount(now.chosen[:, i], share, size), np.float64)
-        return log_sum, marginals
+        if not np.isfinite(weight).any():
+            return -np.inf, [np.zeros(len(u)) for u in self._c.u]
+        chosen = np.empty_like(now.chosen)
+        chosen[:, self._order] = now.chosen
+        return marginalise(self._c, chosen, weight)
 
     def _advance(self, i: int, now: _Particles, rng: np.random.Generator, most: int) -> _Particles:
         """Every particle continued by every hypothesis of the next node, and thinned."""

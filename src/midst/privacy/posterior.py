@@ -15,11 +15,12 @@ every branch visible there is one piece. Three facts about it, with three names:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 from midst.errors import InputError
-from midst.privacy.priors import Prior
+from midst.privacy.priors import Prior, bisect_floats
 
 _MOST_CELLS = 2.0**52  # from zero: beyond them cells are narrower than floats are apart
 _ROUNDING = 1e-7  # of a cell: an interval's end so near a cell's is meant to be it
@@ -65,17 +66,11 @@ class Posterior:
 
     def probability(self, lower: float, upper: float) -> float:
         """P(lower < S < upper), atoms at the ends left out."""
-        total = 0.0
-        for piece in self.pieces:
-            if piece.atom:
-                total += piece.probability * (lower < piece.lower < upper)
-            else:
-                total += piece.probability * self._share(piece, lower, upper)
-        return total
+        return self._mass(lower, upper, lambda atom: lower < atom < upper)
 
     def mass_of_cell(self, low: float, high: float) -> float:
         """P(low ≤ S < high)."""
-        return self._mass(low, high, is_cell=True)
+        return self._mass(low, high, lambda atom: low <= atom < high)
 
     def sides(self, x: float) -> tuple[float, float, float]:
         """The probabilities that s lies below, at and above x."""
@@ -89,7 +84,7 @@ class Posterior:
         edges |= {-math.inf, math.inf, *(end for ends in cells for end in ends)}
         total = 0.0
         for low, high in pairwise(sorted(edges)):
-            after = self._mass(low, high, (low, high) in cells)
+            after = self.mass_of_cell(low, high) if (low, high) in cells else self._mass(low, high, lambda atom: False)
             if after > 0:
                 total += after * (math.log(after) - self.prior.log_mass(low, high))
         return max(total, 0.0) / math.log(2)
@@ -103,9 +98,7 @@ class Posterior:
         edges = {-math.inf, math.inf}
         for end in {end for piece in self.pieces for end in (piece.lower, piece.upper) if math.isfinite(end)}:
             edges |= _grid_edges(end, resolution)
-        atoms = {piece.lower for piece in self.pieces if piece.atom}
-        for atom in atoms:
-            edges |= set(cell(atom, resolution))
+        edges |= {end for piece in self.pieces if piece.atom for end in cell(piece.lower, resolution)}
         total = 0.0
         for low, high in pairwise(sorted(edges)):
             after = self.mass_of_cell(low, high)
@@ -117,29 +110,16 @@ class Posterior:
 
     def median(self) -> float:
         """The point below which half of the posterior lies."""
-        low, high = self._bracket()
-        for _ in range(200):
-            middle = low + (high - low) / 2
-            if not low < middle < high:
-                break
-            below, at = self.probability(-math.inf, middle), self._at(middle)
-            if below + at < 0.5:
-                low = middle
-            else:
-                high = middle
-        return high
+        return bisect_floats(lambda x: self.probability(-math.inf, x) + self._at(x) < 0.5, *self._bracket())
 
     def _at(self, x: float) -> float:
         return sum(piece.probability for piece in self.pieces if piece.atom and piece.lower == x)
 
-    def _mass(self, low: float, high: float, is_cell: bool) -> float:
-        """The posterior's mass of a part of the partition: atoms lie within their cells and nowhere else."""
+    def _mass(self, low: float, high: float, holds: Callable[[float], bool]) -> float:
+        """The mass between two numbers, with those of the atoms that count."""
         total = 0.0
         for piece in self.pieces:
-            if not piece.atom:
-                total += piece.probability * self._share(piece, low, high)
-            elif is_cell and low <= piece.lower < high:
-                total += piece.probability
+            total += piece.probability * (holds(piece.lower) if piece.atom else self._share(piece, low, high))
         return total
 
     def _share(self, piece: Piece, lower: float, upper: float) -> float:
@@ -177,6 +157,11 @@ def cell(value: float, resolution: float) -> tuple[float, float]:
     return (index - 0.5) * resolution, (index + 0.5) * resolution
 
 
+def widen(ends: tuple[float, float], resolution: float) -> tuple[float, float]:
+    """The ends of an interval; of a single float, those of its cell: values are told apart no finer."""
+    return cell(ends[0], resolution) if ends[0] == ends[1] else ends
+
+
 def log_mass(prior: Prior, lower: float, upper: float) -> float:
     """The logarithm of P(lower ≤ S ≤ upper), also where rounding leaves nothing between the two.
 
@@ -208,6 +193,7 @@ def single(prior: Prior, who: str, lower: float, upper: float) -> Posterior:
     return Posterior(prior, (Piece(1.0, lower, upper),))
 
 
-def no_mass(who: str) -> InputError:
+def no_mass(who: str | None = None) -> InputError:
     """The prior excludes what was observed."""
-    return InputError(f"the prior gives no mass to what was observed of {who}; give a wider prior")
+    of_whom = "" if who is None else f" of {who}"
+    return InputError(f"the prior gives no mass to what was observed{of_whom}; give a wider prior")

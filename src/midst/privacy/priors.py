@@ -7,7 +7,7 @@ and not a zero. A prior is public: nothing here knows a value.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, cast
@@ -285,13 +285,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Within:
-    """A prior, given that the value lies between two public bounds.
-
-    Attributes:
-        prior: without the bounds.
-        lower: the lower bound.
-        upper: the upper one.
-    """
+    """A prior, given that the value lies between two public bounds."""
 
     prior: Prior
     lower: float
@@ -316,10 +310,8 @@ class Within:
 
     def quantile(self, p: float) -> float:
         """See `Prior`."""
-        tiny = np.finfo(np.float64).tiny
-        ends = (self.prior.quantile(end) for end in (tiny, 1 - np.finfo(np.float64).epsneg))
-        low, high = (min(max(end, self.lower), self.upper) for end in ends)
-        return _invert(self, p, low, high)
+        ends = (self.prior.quantile(end) for end in (np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg))
+        return _invert(self, p, *(min(max(end, self.lower), self.upper) for end in ends))
 
     @cached_property
     def _log_total(self) -> float:
@@ -386,13 +378,14 @@ def _area(x: Array, y: Array) -> float:
 
 
 def _invert(prior: Prior, p: float, low: float, high: float) -> float:
-    start = low
+    return bisect_floats(lambda x: math.exp(prior.log_mass(low, x)) < p, low, high)
+
+
+def bisect_floats(is_below: Callable[[float], bool], low: float, high: float) -> float:
+    """The least float between two that is not below what is sought."""
     for _ in range(200):
         middle = low + (high - low) / 2
         if not low < middle < high:
             break
-        if math.exp(prior.log_mass(start, middle)) < p:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if is_below(middle) else (low, middle)
     return high

@@ -237,9 +237,14 @@ class _SearchReader:
         shape = (len(self.owners), -1)
         self.places = None if trace.places is None else trace.places.reshape(shape)[:, coordinate]
         self.values = None if trace.values is None else trace.values.reshape(shape)[:, coordinate]
-        alone = not probes and is_search(trace) and np.count_nonzero(self.weight) == 1  # its value is the answer
-        self.cells = self._answer_alone() if alone else _partition(probes, self.total)
-        self.ranks = self._ranks(trace)
+        self.cells = _partition(probes, self.total)
+        if not probes and is_search(trace) and np.count_nonzero(self.weight) == 1:  # its value is the answer
+            key = self.keys.key(answer or 0.0)
+            self.cells = (Cell(key - 1, key, self.total),)
+        self.ranks: tuple[int, ...] = ()
+        sought = trace.objective
+        if isinstance(sought, Quantile) and (sought.definition != "any" or sought.is_one_value(self.total)):
+            self.ranks = sought.ranks(self.total)
         self.reference = tuple(_holding(self.cells, rank) for rank in self.ranks) if self.cells else ()
         self.pair: Pair | None = None
 
@@ -267,16 +272,6 @@ class _SearchReader:
             1 + max((probe.step for probe in self.probes), default=-1),
             None if at is None or np.any(self.places == ELSEWHERE) else at[self.honest],
         )
-
-    def _answer_alone(self) -> tuple[Cell, ...]:
-        key = self.keys.key(self.answer or 0.0)
-        return (Cell(key - 1, key, self.total),)
-
-    def _ranks(self, trace: Trace) -> tuple[int, ...]:
-        objective = trace.objective
-        if isinstance(objective, Quantile) and (objective.definition != "any" or objective.is_one_value(self.total)):
-            return objective.ranks(self.total)
-        return ()
 
     def _edges(self) -> list[int]:
         """What places count: the edges of all probes and of the answer's own cell."""
@@ -316,9 +311,7 @@ class _SearchReader:
             self._keep(wide[0], self.keys.key(self.answer))
             return
         assert isinstance(self.keys, Grid)
-        # a key is a multiple of the step plus SIGN, so twice the midpoint is the sum of the two keys; exact, in
-        # fractions
-        twice = round(2 * Fraction(self.answer) / self.keys.step) + 2 * SIGN
+        twice = twice_of(self.answer, self.keys)
         low, high = self.reference
         if low != high and len(wide) == 1:
             self._keep(wide[0], twice - self.cells[low + high - wide[0]].b)
@@ -353,6 +346,11 @@ class _SearchReader:
             return None if values is None else Own(weight, np.sign(values - self.answer).astype(np.int64), values)
         lowest = bisect_left(self._edges(), self.keys.key(self.answer))  # the place of the answer
         return Own(weight, np.sign(self.places[self.mine] - lowest), values)
+
+
+def twice_of(midpoint: float, keys: Grid) -> int:
+    """The sum of the keys of two values with this midpoint, exactly: a key is a multiple of the step plus SIGN."""
+    return round(2 * Fraction(midpoint) / keys.step) + 2 * SIGN
 
 
 def _partition(probes: Sequence[Probe], total: int) -> tuple[Cell, ...]:

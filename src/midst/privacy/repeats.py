@@ -63,11 +63,6 @@ class RecordedRun:
     node: int
     among: str
 
-    @property
-    def has_totals(self) -> bool:
-        """Whether a search told any."""
-        return any(one.published is not None and one.published.cells for one in self.disclosed)
-
     def by_itself(self) -> RecordedRun:
         """What it told of this node, without the others."""
         own = (None if one.bounds is None else {0: one.bounds[self.node]} for one in self.disclosed)
@@ -75,17 +70,13 @@ class RecordedRun:
 
 
 def join_runs(runs: Sequence[RecordedRun], prior: Prior, resolution: float | None, datum: Array) -> JointBits:
-    """What all runs told together.
+    """What all runs told together, of which there is at least one.
 
-    Args:
-        runs: at least one, in any order.
-        prior: of every value.
-        resolution: to which values are told apart; a thousandth of the prior's scale if None.
-        datum: the value itself; for upper bounds, where there are too many ways in which totals can come about.
+    The value itself, `datum`, serves upper bounds, where there are too many ways in which totals can come about.
     """
     joinable = [run for run in runs if run.disclosed]
     added = [run for run in runs if not run.disclosed]
-    totals = any(run.has_totals for run in joinable)
+    totals = any(one.published is not None and one.published.cells for run in joinable for one in run.disclosed)
     groups = _group(joinable)
     if not totals and len(groups) > 1:
         groups = _group([run.by_itself() for run in joinable])
@@ -129,27 +120,21 @@ def _join(runs: Sequence[RecordedRun]) -> list[Disclosure]:
 
 def _weigh(runs: Sequence[RecordedRun], prior: Prior, resolution: float | None, datum: Array) -> JointBits:
     """What runs on the same values told together."""
-    disclosures, found = _join(runs), []
+    disclosures, node, found = _join(runs), runs[0].node, []
+    priors = [prior] * (1 + max(disclosures[0].nodes))
     try:
+        cells = resolutions(resolution, priors)
         for k, each in enumerate(disclosures):
             numbers = datum if len(disclosures) == 1 else datum[k : k + 1]
-            found.append(_weigh_one(each, runs[0].node, prior, resolution, numbers))
+            seen = None if each.published is None else _place(each.published, node, numbers)
+            learnt, iterated = weigh(replace(each, published=seen), priors, cells), each.bounds is not None
+            floor, _ = find_floor(seen, each.nodes, priors, cells, iterated=iterated)
+            found.append(JointBits(learnt.bits.get(node, 0.0), learnt.kind, floor.get(node)))
     except InputError:
         return JointBits(sum(run.bits for run in runs), "indication", None)
     floors = [each.floor for each in found if each.floor is not None]
     kind = max((each.kind for each in found), key=FIGURE_KINDS.index)
     return JointBits(sum(each.bits for each in found), kind, sum(floors) if len(floors) == len(found) else None)
-
-
-def _weigh_one(disclosure: Disclosure, node: int, prior: Prior, resolution: float | None, numbers: Array) -> JointBits:
-    """One coordinate of that."""
-    if disclosure.published is not None:
-        disclosure = replace(disclosure, published=_place(disclosure.published, node, numbers))
-    priors = [prior] * (1 + max(disclosure.nodes))
-    cells = resolutions(resolution, priors)
-    learnt, iterated = weigh(disclosure, priors, cells), disclosure.bounds is not None
-    floor, _ = find_floor(disclosure.published, disclosure.nodes, priors, cells, iterated=iterated)
-    return JointBits(learnt.bits.get(node, 0.0), learnt.kind, floor.get(node))
 
 
 def _place(seen: Published, node: int, numbers: Array) -> Published:

@@ -65,14 +65,14 @@ from midst.privacy.enumeration import (
     is_closed,
     is_short,
 )
-from midst.privacy.observations import Public, Shifted
+from midst.privacy.observations import Branches, Public, Shifted
 from midst.privacy.particles import sample_hypotheses
-from midst.privacy.posterior import Piece, Posterior, no_mass
+from midst.privacy.posterior import Piece, Posterior, no_mass, single
 from midst.privacy.priors import Prior
 from midst.privacy.views import View
 from midst.types import Array
 
-NEGLIGIBLE = 1e-12  # an enumerated hypothesis below this probability is no part of the support
+_NEGLIGIBLE = 1e-12  # an enumerated hypothesis below this probability is no part of the support
 LARGEST = 400  # nodes of a connected honest set; time and memory grow with its square
 _FAR = 9.0  # standard deviations: z(0) makes an offset beyond them with probability below 1e-18
 
@@ -86,8 +86,8 @@ class Hypotheses:
     """What may have happened at one node: one entry each.
 
     Attributes:
-        u: U_i; NaN where it is only known to lie in `held`.
-        held: that interval.
+        held: the interval in which U_i is only known to lie; None where it is known.
+        u: U_i; NaN where it is not known.
         low: the least U_i + V_i.
         high: the greatest; a point if the same.
         log_weight: prior mass or density, times c d_i for a point.
@@ -95,8 +95,8 @@ class Hypotheses:
         upper: likewise.
     """
 
-    u: Array
     held: tuple[float, float] | None
+    u: Array
     low: Array
     high: Array
     log_weight: Array
@@ -108,10 +108,7 @@ class Hypotheses:
 class Mixture:
     """A node's posterior and how it was summed.
 
-    Attributes:
-        posterior: the mixture.
-        sampled: whether a sampler was needed.
-        repeats: the posterior by each of the sampler's repetitions left out in turn, for its error bar.
+    If a sampler was needed, `repeats` has the posterior with each of its repetitions left out, for an error bar.
     """
 
     posterior: Posterior
@@ -119,20 +116,16 @@ class Mixture:
     repeats: tuple[Posterior, ...] = ()
 
 
-def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
-    """The posterior of every node of a view that is seen up to an offset.
+def posteriors(view: View, priors: list[Prior], method: str = "auto") -> dict[int, Mixture]:
+    """The posterior of every honest node of which an iteration told branches or offsets.
 
-    Args:
-        view: what the adversary sees.
-        priors: one a node of the graph.
-        method: "exact" (every hypothesis), "sampled" (by particles), or "auto": exact where the sum is short enough.
+    Offsets are summed over by the method: "exact" (every hypothesis), "sampled" (by particles), or "auto": exact where
+    the sum is short enough.
 
     Raises:
         InputError: a prior gives no mass to what was observed, or there is no theory for what was.
     """
-    observations = {
-        observation.node: observation for observation in view.observations if isinstance(observation, Shifted)
-    }
+    observations = {each.node: each for each in view.observations if isinstance(each, Shifted)}
     public = view.public
     found: dict[int, Mixture] = {}
     for nodes in _honest_components(public, sorted(observations)):
@@ -148,7 +141,15 @@ def sealed_posteriors(view: View, priors: list[Prior], method: str = "auto") -> 
             marginals = sample_hypotheses(component)
         for k, i in enumerate(nodes):
             found[i] = _mixture(priors[i], every[k], marginals, k)
+    for each in view.observations:
+        if isinstance(each, Branches):
+            found[each.node] = Mixture(between(view, priors, each.node, *each.ends))
     return found
+
+
+def between(view: View, priors: list[Prior], node: int, lower: float, upper: float) -> Posterior:
+    """The posterior of a node whose value lies between two numbers, or is one; refused if the prior excludes that."""
+    return single(priors[node], f"node {view.public.graph.label(node)}", lower, upper)
 
 
 def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses:
@@ -184,10 +185,7 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
         add(u, above, below, -math.inf, math.inf)
     elif observation.value is not None:
         s = observation.value
-        low, high = (
-            (above, above) if s < observation.first else (below, below) if s > observation.first else (above, below)
-        )
-        add(u, low, high, s, s)
+        add(u, below if s > observation.first else above, above if s < observation.first else below, s, s)
     elif observation.shift is not None:
         add_first(u, observation.lower, observation.upper)
     else:
@@ -197,8 +195,7 @@ def hypotheses(public: Public, observation: Shifted, prior: Prior) -> Hypotheses
         add_first(observation.q1 + left, observation.high, math.inf)
     if not rows:
         raise no_mass(f"node {public.graph.label(i)}")
-    columns = np.array(rows).T
-    return Hypotheses(columns[0], observation.held, *columns[1:])
+    return Hypotheses(observation.held, *np.array(rows).T)
 
 
 def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Component:
@@ -208,12 +205,7 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
     left with none: z(0) makes such a thing with probability below 1e-18 a node, which is how much of the posterior is
     lost on average over runs.
     """
-    graph = public.graph
-    index = {node: k for k, node in enumerate(nodes)}
-    among = np.isin(graph.source, nodes) & np.isin(graph.target, nodes)
-    adjacency = np.zeros((len(nodes), len(nodes)))
-    for a, b in zip(graph.source[among].tolist(), graph.target[among].tolist(), strict=True):
-        adjacency[index[a], index[b]] = 1.0
+    adjacency = public.graph.adjacency()[nodes][:, nodes].toarray().astype(np.float64)
     degree = adjacency.sum(axis=1)
     # an edge adds p to U_i and −p to U_j but r to both V: hence Laplacian and signless Laplacian, see cov_u and cov_v
     half = 0.5 * public.sigma**2
@@ -233,12 +225,11 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
             far = np.abs(h.u) > _FAR * std[k]
             centre = public.mu * degree[k] + h.u
             far |= (h.low - centre > _FAR * std[k]) | (h.high - centre < -_FAR * std[k])
-        kept.append(np.flatnonzero(~far) if not far.all() else np.arange(len(far)))
+        kept.append(np.flatnonzero(~far | far.all()))
+    names = ("u", "low", "high", "log_weight")
+    columns = {name: [getattr(h, name)[keep] for h, keep in zip(every, kept, strict=True)] for name in names}
     return Component(
-        u=[h.u[keep] for h, keep in zip(every, kept, strict=True)],
-        low=[h.low[keep] for h, keep in zip(every, kept, strict=True)],
-        high=[h.high[keep] for h, keep in zip(every, kept, strict=True)],
-        log_weight=[h.log_weight[keep] for h, keep in zip(every, kept, strict=True)],
+        **columns,
         kept=kept,
         held=next(((k, h.held) for k, h in enumerate(every) if h.held is not None), None),
         cov_u=half * (np.diag(degree) - adjacency),
@@ -251,16 +242,13 @@ def assemble(public: Public, nodes: list[int], every: list[Hypotheses]) -> Compo
 
 
 def _mixture(prior: Prior, all_of_node: Hypotheses, marginals: Marginals, k: int) -> Mixture:
-    kept = marginals.kept[k]
+    lower, upper = (ends[marginals.kept[k]].tolist() for ends in (all_of_node.lower, all_of_node.upper))
 
     def posterior(probability: Array) -> Posterior:
-        pieces = [
-            Piece(float(p), float(all_of_node.lower[h]), float(all_of_node.upper[h]))
-            for p, h in zip(probability, kept, strict=True)
-            if marginals.sampled or p > NEGLIGIBLE
-        ]
-        total = sum(piece.probability for piece in pieces)
-        return Posterior(prior, tuple(Piece(piece.probability / total, piece.lower, piece.upper) for piece in pieces))
+        every = zip(probability.tolist(), lower, upper, strict=True)
+        pieces = [piece for piece in every if marginals.sampled or piece[0] > _NEGLIGIBLE]
+        total = sum(p for p, _, _ in pieces)
+        return Posterior(prior, tuple(Piece(p / total, *ends) for p, *ends in pieces))
 
     repeats = tuple(posterior(row) for row in marginals.repeats[k])
     return Mixture(posterior(marginals.probability[k]), marginals.sampled, repeats)

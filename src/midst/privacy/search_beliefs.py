@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Literal
 
@@ -31,13 +32,12 @@ from midst.errors import InputError
 from midst.privacy.assignments import assign
 from midst.privacy.floor import floor_posteriors
 from midst.privacy.midpoint_floor import midpoint_bits
-from midst.privacy.posterior import Piece, Posterior, cell, log_mass
+from midst.privacy.posterior import Piece, Posterior, log_mass, no_mass, widen
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell, Published
 from midst.types import Array
 
 _PARTS = 512  # of a cell, where two values are known by their sum: one a key, or fewer of many keys each
-_EXCLUDED = "the prior gives no mass to what was observed; give a wider prior"
 _UPPER = (
     "upper bound on average over runs: there are too many ways in which the totals can come about, so the adversary is "
     "taken to know how many of each kind (prior, weight, what the iteration told) lie in each cell"
@@ -54,11 +54,9 @@ class Learnt:
     """What an adversary believes after a search. Participants with no honest value of any weight are left out.
 
     Attributes:
-        kind: whether bits are exact.
         believed: of each participant, the posterior of its value, or of any one of its values.
         sides: of each, the chances that the value lies below the answer, is it, or lies above it.
-        bits: of each, about all its values.
-        notes: what the reader should know besides.
+        bits: of each, about all its values, as exact as `kind` says.
     """
 
     kind: Literal["exact", "upper bound", "lower bound"]
@@ -71,13 +69,7 @@ class Learnt:
 def learn(
     seen: Published, priors: list[Prior], resolution: Array, believed: Mapping[int, Posterior] | None = None
 ) -> Learnt:
-    """What totals and answer tell.
-
-    Args:
-        seen: what was published, as the adversary sees it.
-        priors: one a participant.
-        resolution: one a participant.
-        believed: what an iteration told of each honest participant, independently of each other.
+    """What totals and answer tell, on top of what an iteration told of each honest participant by itself.
 
     Raises:
         InputError: the prior gives no mass to what was observed, or there is no theory for what is asked.
@@ -117,24 +109,24 @@ def find_floor(
         return nothing, None
     own = _own_priors(seen, priors)
     if len(seen.ranks) > 1 and seen.answer is not None:
-        bits, why = _midpoint_floor(seen, own, resolution)
-        return (nothing | bits, None) if why is None else ({}, why)
-    found = floor_posteriors(seen.apart or (seen,), own, float(resolution.min()))
-    if isinstance(found, str):
-        return {}, f"no floor: {found}"
-    return nothing | _count_bits(seen, {i: found[v] for i, v in _one_value_of_each(seen).items()}, resolution), None
+        bits = _midpoint_floor(seen, own, resolution)
+    else:
+        found = floor_posteriors(seen.apart or (seen,), own, float(resolution.min()))
+        firsts = _one_value_of_each(seen).items()
+        bits = found if isinstance(found, str) else _count_bits(seen, {i: found[v] for i, v in firsts}, resolution)
+    return ({}, f"no floor: {bits}") if isinstance(bits, str) else (nothing | bits, None)
 
 
-def _midpoint_floor(seen: Published, own: list[Prior], resolution: Array) -> tuple[dict[int, float], str | None]:
+def _midpoint_floor(seen: Published, own: list[Prior], resolution: Array) -> dict[int, float] | str:
     if not seen.same_weight or len(set(own)) > 1:
-        return {}, "no floor: the answer is a midpoint, and values differ in prior or weight"
+        return "the answer is a midpoint, and values differ in prior or weight"
     number, bits = np.bincount(seen.owner), {}
     for each in {float(resolution[i]) for i in seen.owner.tolist()}:
         found = midpoint_bits(seen, own[0], each)
         if isinstance(found, str):
-            return {}, f"no floor: {found}"
+            return found
         bits[each] = found
-    return {i: int(number[i]) * bits[float(resolution[i])] for i in set(seen.owner.tolist())}, None
+    return {i: int(number[i]) * bits[float(resolution[i])] for i in set(seen.owner.tolist())}
 
 
 def _own_priors(seen: Published, priors: list[Prior]) -> list[Prior]:
@@ -150,12 +142,8 @@ def _one_value_of_each(seen: Published) -> dict[int, int]:
 
 def _count_bits(seen: Published, believed: Mapping[int, Posterior], resolution: Array) -> dict[int, float]:
     number = np.bincount(seen.owner)
-    known: dict[tuple[int, float], float] = {}  # most participants share one posterior
-    for i, posterior in believed.items():
-        kind = (id(posterior), float(resolution[i]))
-        if kind not in known:
-            known[kind] = posterior.grid_bits(kind[1])
-    return {i: int(number[i]) * known[id(each), float(resolution[i])] for i, each in believed.items()}
+    bits = cache(Posterior.grid_bits)  # most participants share one posterior, the same object
+    return {i: int(number[i]) * bits(each, float(resolution[i])) for i, each in believed.items()}
 
 
 def _chances(
@@ -166,7 +154,7 @@ def _chances(
     held = np.flatnonzero(totals).tolist()
     if believed is None and seen.same_weight and len(set(own)) == 1:
         if any(_log_chance(seen, c, own[0], float(resolution.min())) == -math.inf for c in held):
-            raise InputError(_EXCLUDED)
+            raise no_mass()
         return np.tile(totals / totals.sum(), (len(own), 1))
     if seen.pair is not None:
         raise InputError("a midpoint is audited where all honest values have one prior, and no iteration came before")
@@ -175,7 +163,8 @@ def _chances(
     for v, i in enumerate(seen.owner.tolist()):
         for k, c in enumerate(held):
             if believed is not None:
-                log_chances[v, k] = _log_overlap(seen, c, believed[i], float(resolution[i]))
+                mass = sum(weight for weight, _ in _parts_in(seen, c, believed[i], float(resolution[i])))
+                log_chances[v, k] = math.log(mass) if mass > 0 else -math.inf
                 continue
             if (own[v], c) not in known:
                 known[own[v], c] = _log_chance(seen, c, own[v], float(resolution[i]))
@@ -189,31 +178,34 @@ def _chances(
 
 
 def _log_chance(seen: Published, c: int, prior: Prior, resolution: float) -> float:
-    """The prior's mass of a cell; of a single float, of the cell of the resolution: values are told apart no finer."""
-    low, high = seen.cells[c].ends(seen.keys)
-    return log_mass(prior, *(cell(low, resolution) if low == high else (low, high)))
+    """The prior's mass of a cell."""
+    return log_mass(prior, *widen(seen.cells[c].ends(seen.keys), resolution))
 
 
-def _log_overlap(seen: Published, c: int, believed: Posterior, resolution: float) -> float:
-    """The mass that a posterior gives a cell."""
+def _parts_in(seen: Published, c: int, believed: Posterior, resolution: float | None) -> list[tuple[float, Piece]]:
+    """The pieces of a posterior as far as they lie in a cell, and their masses there.
+
+    A single float has the mass of the cell of the resolution; without one, all that a piece around it has.
+    """
     low, high = seen.cells[c].ends(seen.keys)
-    total = 0.0
+    found: list[tuple[float, Piece]] = []
     for piece in believed.pieces:
         if piece.atom:
-            total += piece.probability * _holds(seen, c, piece.lower)
+            if seen.cells[c].a < seen.keys.key(piece.lower) <= seen.cells[c].b:
+                found.append((piece.probability, piece))
             continue
         if low == high and not piece.lower <= low <= piece.upper:
             continue  # near it, but not it: what the iteration told rules this very number out
-        lower, upper = cell(low, resolution) if low == high else (low, high)
-        part = max(lower, piece.lower), min(upper, piece.upper)
-        if part[0] < part[1]:
-            mass = log_mass(believed.prior, *part) - log_mass(believed.prior, piece.lower, piece.upper)
-            total += piece.probability * math.exp(min(mass, 0.0))
-    return math.log(total) if total > 0 else -math.inf
-
-
-def _holds(seen: Published, c: int, value: float) -> bool:
-    return seen.cells[c].a < seen.keys.key(value) <= seen.cells[c].b
+        if low == high and resolution is None:
+            found.append((piece.probability, Piece(1.0, low, high)))
+            continue
+        lower, upper = (low, high) if resolution is None else widen((low, high), resolution)
+        part = Piece(1.0, max(lower, piece.lower), min(upper, piece.upper))
+        if part.lower < part.upper:
+            whole = log_mass(believed.prior, piece.lower, piece.upper)
+            mass = log_mass(believed.prior, part.lower, part.upper) - whole
+            found.append((piece.probability * math.exp(min(mass, 0.0)), part))
+    return found
 
 
 def _told_by_kind(seen: Published, own: list[Prior], believed: Mapping[int, Posterior] | None) -> Array:
@@ -249,24 +241,10 @@ def _cut(seen: Published, believed: Posterior, chances: Array, prior: Prior) -> 
     """What an iteration told, cut to the cells and weighed again."""
     pieces: list[Piece] = []
     for c in np.flatnonzero(chances).tolist():
-        low, high = seen.cells[c].ends(seen.keys)
-        parts: list[tuple[float, Piece]] = []
-        for piece in believed.pieces:
-            if piece.atom:
-                if _holds(seen, c, piece.lower):
-                    parts.append((piece.probability, piece))
-            elif low == high:
-                if piece.lower <= low <= piece.upper:
-                    parts.append((piece.probability, Piece(1.0, low, high)))
-            else:
-                part = Piece(1.0, max(low, piece.lower), min(high, piece.upper))
-                if part.lower < part.upper:
-                    whole = log_mass(believed.prior, piece.lower, piece.upper)
-                    mass = log_mass(believed.prior, part.lower, part.upper) - whole
-                    parts.append((piece.probability * math.exp(min(mass, 0.0)), part))
+        parts = _parts_in(seen, c, believed, None)
         total = sum(weight for weight, _ in parts)
         if not total > 0:
-            raise InputError(_EXCLUDED)
+            raise no_mass()
         pieces += [Piece(float(chances[c]) * weight / total, each.lower, each.upper) for weight, each in parts]
     return Posterior(prior, tuple(pieces))
 
@@ -283,14 +261,10 @@ def _pair_pieces(seen: Published, c: int, prior: Prior, chance: float) -> list[P
     edges = [first - 1 + count * k // min(count, _PARTS) for k in range(min(count, _PARTS) + 1)]
     parts = [(Cell(a, b, 0), Cell(twice - b - 1, twice - a - 1, 0)) for a, b in pairwise(edges)]
     # Σ P(k)·P(sum − k) over the m keys of a part, the prior taken as even in it: P(part)·P(mirror image) / m
-    logs = np.array(
-        [
-            sum(log_mass(prior, *each.ends(seen.keys)) for each in part) - math.log(part[0].b - part[0].a)
-            for part in parts
-        ]
-    )
+    masses = [[log_mass(prior, *each.ends(seen.keys)) for each in part] for part in parts]
+    logs = np.array([sum(each) - math.log(here.b - here.a) for each, (here, _) in zip(masses, parts, strict=True)])
     if logs.max() == -math.inf:
-        raise InputError(_EXCLUDED)
+        raise no_mass()
     weights = np.exp(logs - logs.max())
     weights *= chance / weights.sum()
     return [Piece(float(w), *here.ends(seen.keys)) for w, (here, _) in zip(weights, parts, strict=True) if w > 0]

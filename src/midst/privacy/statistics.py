@@ -25,8 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from midst.errors import InputError
-from midst.privacy.posterior import cell
+from midst.privacy.posterior import no_mass, widen
 from midst.privacy.priors import Prior, Within
 from midst.privacy.published import Cell
 from midst.protocol.search import SearchState, SumGoal
@@ -65,21 +64,16 @@ class SessionLeakage:
         return None if self.floor is None else self.bits - self.floor
 
     def __str__(self) -> str:
-        split = "" if self.floor is None else f" ({self.floor:.3f} floor, {self.bits - self.floor:.3f} excess)"
+        split = "" if self.floor is None else f" ({self.floor:.3f} floor, {self.excess:.3f} excess)"
         return f"{self.bits:.3f} bits about each value{split}, {self.kind}"
 
 
 def measure_session(
     plan: Plan, search: SearchState, column: int, prior: Prior, resolution: float | None = None
 ) -> SessionLeakage:
-    """What a session told about one value of a column.
+    """What a session told about one value of a column, to where its search ended, or stands.
 
-    Args:
-        plan: the statistics.
-        search: where the search ended, or stands.
-        column: which.
-        prior: what is believed of a value beforehand.
-        resolution: to which values are told apart, where there is no public one; a thousandth of the prior's scale.
+    Where there is no public one, the resolution is a thousandth of the prior's scale if not given.
 
     Raises:
         InputError: the prior gives no mass to what was observed.
@@ -91,15 +85,17 @@ def measure_session(
     known = [*search.known[column], *(point for ends in answers for point in ends)]
     bits = _bits(search, column, sorted(set(known)), own, prior, width)
     floor, why = None, "no floor: answers at ranks are tied, or the session has not ended"
-    if search.question is None and _are_apart(answers):
+    # each answer is one value: else how many there are is told by counts, and not by the answers
+    if search.question is None and all(above - below == 1 for (_, below), (_, above) in answers):
         ends = search.known[column][0], search.known[column][-1]
         cuts = [cut for each in plan.statistics for cut in cuts_of(each, search.rules.keys)]
         inside = [(cut, search.count(column, cut)) for cut in cuts if ends[0][0] < cut < ends[1][0]]
         told = sorted({*ends, *inside, *(point for pair in answers for point in pair)})
         floor, why = _bits(search, column, told, own, prior, width), ""
     notes = [why] * bool(why) + [_DISTANCES] * plan.has_mad + [_FEW] * (bool(own) and plan.total < _MANY)
-    kind: Literal["exact", "approximate", "lower bound"] = "approximate" if own else "exact"
-    return SessionLeakage(bits, floor, "lower bound" if plan.has_mad else kind, tuple(notes))
+    return SessionLeakage(
+        bits, floor, "lower bound" if plan.has_mad else "approximate" if own else "exact", tuple(notes)
+    )
 
 
 def _answers(search: SearchState, column: int) -> list[tuple[Point, Point]]:
@@ -111,11 +107,6 @@ def _answers(search: SearchState, column: int) -> list[tuple[Point, Point]]:
             bracket = search.bracket(track)
             found[answer] = (answer - 1, bracket.below), (answer, bracket.below + bracket.inside)
     return list(found.values())
-
-
-def _are_apart(answers: Sequence[tuple[Point, Point]]) -> bool:
-    """Whether each answer is one value: else how many there are is told by counts, and not by the answers."""
-    return all(above - below == 1 for (_, below), (_, above) in answers)
 
 
 def _bits(
@@ -131,10 +122,10 @@ def _bits(
     a, b = rules.brackets[column]
     within = Within(prior, *Cell(a, b, 0).ends(rules.keys))
     cells = [Cell(low, high, above - below) for (low, below), (high, above) in pairwise(points) if above > below]
-    ends = [_ends(each, search, width) for each in cells]
+    ends = [widen(each.ends(rules.keys), width) for each in cells]
     masses = np.array([math.exp(within.log_mass(*each)) for each in ends])
     if not masses.all():
-        raise InputError("the prior gives no mass to what was observed; give a wider prior")
+        raise no_mass()
     shares = np.array([each.total for each in cells]) / rules.total
     if not sums:
         return float(np.sum(shares * np.log2(shares / masses)))
@@ -144,12 +135,6 @@ def _bits(
     weights /= weights.sum()
     told = weights > 0
     return float(np.sum(weights[told] * np.log2((weights / (masses[:, None] * parts))[told])))
-
-
-def _ends(one: Cell, search: SearchState, width: float) -> tuple[float, float]:
-    """Between which numbers a cell's values lie; of a single float, those that are not told apart from it."""
-    low, high = one.ends(search.rules.keys)
-    return (low, high) if high > low else cell(low, width)
 
 
 def _split(prior: Prior, low: float, high: float) -> tuple[Array, Array]:
@@ -167,12 +152,7 @@ def _log_fit(
 ) -> Array:
     """Log of the chance, but for a factor, that all other values add up to the rest, were one value at each place.
 
-    Args:
-        search: whose rules say what is summed up.
-        places: (cells, parts).
-        parts: the share of a cell's mass that each stands for.
-        counts: how many values each cell holds.
-        sums: what was found.
+    Places have the shape (cells, parts), and as many parts say which share of a cell's mass each stands for.
     """
     adds = np.stack([_added(search, goal, places) for goal, _ in sums], axis=-1)  # (cells, parts, sums)
     unit = np.maximum(np.abs(adds).max(axis=(0, 1)), 1.0)
@@ -187,15 +167,11 @@ def _log_fit(
     for c in range(len(places)):
         rest = found - (mean - means[c]) - adds[c]
         value, vectors = np.linalg.eigh(spread - spreads[c])
-        value = np.maximum(value, _least(unit, counts.sum()))
+        # what rounding to the grid leaves open, so that no direction is without any variance
+        value = np.maximum(value, float(counts.sum() / 12.0 / np.min(unit) ** 2) + 1e-12)
         away = rest @ vectors
         log_fit[c] = -0.5 * np.sum(away**2 / value + np.log(value), axis=1)
     return log_fit
-
-
-def _least(unit: Array, total: float) -> float:
-    """Of a variance: what rounding to the grid leaves open, so that no direction is without any."""
-    return float(total / 12.0 / np.min(unit) ** 2) + 1e-12
 
 
 def _added(search: SearchState, goal: SumGoal, places: Array) -> Array:

@@ -16,7 +16,17 @@ from midst.errors import InputError
 from midst.graphs.neighbour_sums import sum_over_neighbours
 from midst.normals import EdgeNormals
 from midst.objectives import AuditedObjective, Mean, Objective, Quantile, title_of
-from midst.privacy.observations import Branches, Heard, Public, Shifted, Spans, shifted_subgradients
+from midst.privacy.observations import (
+    Branches,
+    Heard,
+    Public,
+    Shifted,
+    Spans,
+    bounds_of,
+    shifted_subgradients,
+    spans_of,
+    value_inside,
+)
 from midst.protocol.step import next_sums
 from midst.system import noise_on_edges, streams
 from midst.trace import Segments, Trace
@@ -31,25 +41,20 @@ class TraceReader:
             raise InputError("no iteration of this run was recorded; run with record audit")
         self._trace = trace
         self._coordinate = coordinate
-        objective = trace.objective
+        objective, total = trace.objective, int(trace.whole_weights.sum())
         self.smooth = not isinstance(objective, Quantile)
-        left, right, curvature = _slopes(objective, trace)
-        numbers = {name: self._parameter(name) for name in ("c", "theta", "mu", "sigma")}
-        total = int(trace.whole_weights.sum())
-        unique = isinstance(objective, Quantile) and (objective.exact_q(total) * total).denominator != 1
-        unit = trace.unit_weight * int(np.gcd.reduce(trace.whole_weights))
-        title = title_of(objective, total)
         self.public = Public(
             trace.graph,
-            title,
-            unique,
-            left,
-            right,
-            curvature,
+            title_of(objective, total),
+            isinstance(objective, Quantile) and (objective.exact_q(total) * total).denominator != 1,
+            *_slopes(objective, trace),
             trace.whole_weights,
-            unit,
-            **numbers,
-            iterations=trace.iterations,
+            trace.unit_weight * int(np.gcd.reduce(trace.whole_weights)),
+            self._parameter("c"),
+            self._parameter("theta"),
+            self._parameter("mu"),
+            self._parameter("sigma"),
+            trace.iterations,
         )
         x = trace.x.reshape(len(trace.t), trace.graph.n, -1)[:, :, coordinate]
         self._last = x[-1]
@@ -64,59 +69,48 @@ class TraceReader:
 
     def branches(self, node: int) -> Branches:
         """What the branches of a node tell."""
-        if self._is_unknown(node):
-            return Branches(node, 0.0)
-        last = float(self._last[node])
-        if self._weightless(node):
-            return Branches(node, last)
+        if (silent := self._silent(node)) is not None:
+            return silent
         part = self._segments(node)
         below, above, inside = (part.branch == b for b in (-1, 1, 0))
-        return Branches(
-            node,
-            last,
-            float(part.high[below].max(initial=-math.inf)),
-            float(part.low[above].min(initial=math.inf)),
-            _value(part, inside),
-            _spans(part, inside),
-        )
+        lower, upper = float(part.high[below].max(initial=-math.inf)), float(part.low[above].min(initial=math.inf))
+        value = value_inside(part.low, inside)
+        return Branches(node, float(self._last[node]), lower, upper, value, _spans(part, inside))
 
     def clearly(self, node: int, sums: tuple[Array, Array] | None) -> Branches:
         """What the messages of a node tell whoever knows z(0)."""
-        if isinstance(self._trace.objective, Quantile):
+        objective = self._trace.objective
+        if isinstance(objective, Quantile):
             return self.branches(node)
-        if isinstance(self._trace.objective, Mean):
-            return self.mean_value(node, sums)
-        return self.own_value(node, self._trace.objective, sums)
-
-    def own_value(self, node: int, objective: Objective, sums: tuple[Array, Array] | None) -> Branches:
-        """What every message of a node tells by itself, taken together: see `AuditedObjective`."""
+        if isinstance(objective, Mean):
+            return self._mean_value(node, sums)
         assert isinstance(objective, AuditedObjective), "others were refused"
+        return self._own_value(node, objective, sums)
+
+    def _own_value(self, node: int, objective: AuditedObjective, sums: tuple[Array, Array] | None) -> Branches:
+        """What every message of a node tells by itself, taken together: see `AuditedObjective`."""
         if sums is None or self.frames is None:
             raise InputError(f"auditing a {objective.name} needs every x and z(0); run with record all")
-        x, last = self.frames[:, node], float(self._last[node])
-        if self._weightless(node):
-            return Branches(node, last)
+        if (silent := self._silent(node)) is not None:
+            return silent
         if self._subgradients is None:
             self._subgradients = shifted_subgradients(self.public, self.frames, *sums)
         weight = np.array(self._trace.whole_weights[node] * self._trace.unit_weight)
         branch = self._branch(node)
-        lower, upper = objective.values_behind(weight, x, self._subgradients[:, node], branch)
-        inside = self._segments(node).branch == 0
-        value = float(lower[branch == 0][0]) if inside.any() else None
-        return Branches(node, last, float(lower.max()), float(upper.min()), value, _spans(self._segments(node), inside))
+        ends = objective.values_behind(weight, self.frames[:, node], self._subgradients[:, node], branch)
+        value = value_inside(ends[0], branch == 0)
+        lower, upper = float(ends[0].max()), float(ends[1].min())
+        return Branches(node, float(self._last[node]), lower, upper, value, spans_of(branch == 0))
 
-    def mean_value(self, node: int, sums: tuple[Array, Array] | None) -> Branches:
+    def _mean_value(self, node: int, sums: tuple[Array, Array] | None) -> Branches:
         """The mean's x update solved for s: every message tells it to whoever knows S."""
-        if self._is_unknown(node):
-            return Branches(node, 0.0)
-        last = float(self._last[node])
-        if self._weightless(node):
-            return Branches(node, last)
+        if (silent := self._silent(node)) is not None:
+            return silent
         if sums is None or 0 not in self._kept:
             raise InputError("auditing a mean needs z(0), which this trace has not; run with record audit")
         w, cd, x = self.public.curvature[node], self.public.cd[node], self._kept[0][node]
         value = float(((w + cd) * x + sums[0][node]) / w)
-        return Branches(node, last, value=value, inside=((0, self.public.iterations),))
+        return Branches(node, float(self._last[node]), value=value, inside=((0, self.public.iterations),))
 
     def heard(self, node: int) -> Heard:
         """Plateaus of a node of which only x is heard; without noise x can repeat by chance, and tells nothing."""
@@ -125,14 +119,11 @@ class TraceReader:
             return Heard(node, last)
         part = self._segments(node)
         inside = (part.branch == 0) & (part.stop - part.start >= 2)
-        return Heard(node, last, _value(part, inside), _spans(part, inside))
+        return Heard(node, last, value_inside(part.low, inside), _spans(part, inside))
 
     def shifted(self, node: int, x: Array, q: Array) -> Shifted:
         """What q tells of a node, in general position (a continuous prior, σ > 0): see `sealed.py`."""
-        later = x[1:]
-        seen = Shifted(
-            node, float(x[0]), float(x[-1]), float(q[0]), float(q[1]), float(later.min()), float(later.max())
-        )
+        later, seen = x[1:], Shifted.of(node, x, q)
         left, right = float(self.public.left[node]), float(self.public.right[node])
         if self._weightless(node):
             return replace(seen, shift=float(q[1]))
@@ -140,21 +131,13 @@ class TraceReader:
         inside = branch == 0
         if not inside.any() and (branch == branch[0]).all():
             return seen  # q is constant: the side is not seen
-        spans = tuple((max(start, 1), stop) for start, stop in self.branches(node).inside if stop > 1)
-        value = float(later[inside][0]) if inside.any() else None
+        seen = replace(seen, value=value_inside(later, inside), inside=spans_of(inside, 1))
         if inside.all():
-            bounds = (float(q[1:].max()) - right, float(q[1:].min()) + left)
-            return replace(seen, value=value, held=bounds, inside=spans)
+            return replace(seen, held=(float(q[1:].max()) - right, float(q[1:].min()) + left))
         outside = int(np.argmax(~inside))
-        subgradient = right if branch[outside] > 0 else -left
-        return replace(
-            seen,
-            shift=float(q[1 + outside]) - subgradient,
-            lower=float(later[branch < 0].max(initial=-math.inf)),
-            upper=float(later[branch > 0].min(initial=math.inf)),
-            value=value,
-            inside=spans,
-        )
+        shift = float(q[1 + outside]) - (right if branch[outside] > 0 else -left)
+        lower, upper = bounds_of(later, branch > 0, branch < 0)
+        return replace(seen, shift=shift, lower=lower, upper=upper)
 
     def sums(self, known: Bools) -> tuple[Array, Array]:
         """S_i(0) and R_i(0) over the edges whose z(0) is known."""
@@ -221,9 +204,11 @@ class TraceReader:
         near = np.abs(x - expected) <= 1e-9 * np.maximum(np.abs(x), 1 / public.cd)
         return bool((near | (branch == 0)).all())
 
-    def _is_unknown(self, node: int) -> bool:
-        """Whether the trace is another participant's record, which has nothing of this node."""
-        return self._trace.own not in (None, node)
+    def _silent(self, node: int) -> Branches | None:
+        """A node that sends nothing about its value, or of which another participant's record has nothing."""
+        if self._trace.own not in (None, node):
+            return Branches(node, 0.0)
+        return Branches(node, float(self._last[node])) if self._weightless(node) else None
 
     def _weightless(self, node: int) -> bool:
         return int(self._trace.whole_weights[node]) == 0
@@ -252,10 +237,6 @@ def _slopes(objective: Objective, trace: Trace) -> tuple[Array, Array, Array]:
     if not isinstance(objective, AuditedObjective):
         raise InputError(f"what messages about a {objective.name} tell is not worked out, so there is no audit of them")
     return (np.full(trace.graph.n, np.nan),) * 3
-
-
-def _value(part: Segments, inside: Bools) -> float | None:
-    return float(part.low[inside][0]) if inside.any() else None
 
 
 def _spans(part: Segments, inside: Bools) -> Spans:

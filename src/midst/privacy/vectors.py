@@ -52,11 +52,7 @@ class VectorLeakage:
 
 
 def check_leakage(goal: Goal) -> None:
-    """Refuse what the formula is not for.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Refuse a goal that the formula is not for."""
     if goal.statistic != "quantile" or not goal.alike:
         what = f"a {goal.statistic}" if goal.alike else "clients that weigh differently"
         raise InputError(f"what {what} gives away is not known in bits; leave the prior out")
@@ -66,7 +62,7 @@ class LeakageCount:
     """Counts what the search of a chunk gives away, step by step."""
 
     def __init__(self, prior: Prior, of: Format, goal: Goal, coordinates: int) -> None:
-        """Nothing is told yet of so many coordinates.
+        """Nothing is told yet. The format says how numbers are told apart.
 
         Raises:
             InputError: the formula is not for this goal, or the prior not for these bounds.
@@ -122,14 +118,11 @@ class LeakageCount:
     def _log_mass(self, first: Words, last: Words) -> Array:
         """Of the prior within the bounds, between two offsets, both included."""
         edges = self._format.edges(first), self._format.edges(last + np.uint64(1))
-        masses = [self._mass(low, high) for low, high in zip(*(each.tolist() for each in edges), strict=True)]
+        prior, masses = self._prior, []
+        for low, high in zip(*(each.tolist() for each in edges), strict=True):
+            narrow = 0 < high - low < _NARROW * prior.scale  # as narrow as the last digit: by the density
+            masses.append(prior.log_density(low) + math.log(high - low) if narrow else prior.log_mass(low, high))
         return np.asarray(masses) - self._range
-
-    def _mass(self, low: float, high: float) -> float:
-        """The logarithm of a cell's mass; of one as narrow as the last digit, by the density."""
-        if 0 < high - low < _NARROW * self._prior.scale:
-            return self._prior.log_density(low) + math.log(high - low)
-        return self._prior.log_mass(low, high)
 
 
 def add_up_leakage(chunks: Sequence[VectorLeakage]) -> VectorLeakage | None:

@@ -20,7 +20,7 @@ from midst.errors import InputError
 from midst.graphs import Graph
 from midst.objectives import built_in
 from midst.privacy.adversaries import Adversary
-from midst.privacy.observations import Observation, Public, Unseen, shifted_subgradients
+from midst.privacy.observations import Branches, Observation, Public, Unseen, shifted_subgradients
 from midst.privacy.published import Published, is_search, read_published
 from midst.privacy.trace_reader import TraceReader
 from midst.trace import Trace
@@ -87,9 +87,7 @@ def view_of_search(trace: Trace, adversary: Adversary, public: Published | None)
     title = objective.title(int(weights.sum()))
     slopes = objective.slopes(trace.whole_weights, trace.unit_weight)
     no = math.nan  # an iteration's parameters
-    about = Public(
-        trace.graph, title, False, *slopes, trace.whole_weights, unit=no, c=no, theta=no, mu=no, sigma=no, iterations=0
-    )
+    about = Public(trace.graph, title, False, *slopes, trace.whole_weights, no, no, no, no, no, iterations=0)
     honest = np.flatnonzero(~_is_corrupt(trace.graph, adversary)).tolist()
     return View(adversary, about, tuple(map(Unseen, honest)), published=public)
 
@@ -142,6 +140,16 @@ def hears_everybody(trace: Trace, adversary: Adversary) -> bool:
     corrupt = _is_corrupt(trace.graph, adversary)
     beside = corrupt | (_count_neighbours(trace.graph, corrupt) > 0)
     return bool(beside.all()) and trace.parameters["theta"] == 0.5 and trace.iterations >= SHORTEST
+
+
+def has_totals(view: View) -> bool:
+    """Whether a search told any totals."""
+    return view.published is not None and bool(view.published.cells)
+
+
+def are_apart(view: View) -> bool:
+    """Whether the iteration told of each node by itself, whatever the others are."""
+    return all(isinstance(observation, Branches) for observation in view.observations)
 
 
 def _is_corrupt(graph: Graph, adversary: Adversary) -> Bools:
