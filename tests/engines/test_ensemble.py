@@ -23,7 +23,7 @@ from midst import (
     graphs,
     solve,
 )
-from midst.engines import ensemble, ensemble_search, searching
+from midst.engines import ensemble, ensemble_search
 from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.engines.searching import search_values
 from midst.methods import CLOSE, opening_thresholds, openings, rules_of
@@ -409,10 +409,9 @@ def test_workers_and_blocks_change_no_search(n, runs, bounded, weighted, resolut
             values.T, [None] * runs if bounded == "none" else np.column_stack(problem.bounds).tolist(), strict=True
         )
     ]
-    for workers, numbers, least in ((1, 480_000, 1_000), (3, 1, 7), (2, 50, 1)):
+    for workers, numbers in ((1, 1_000_000), (3, 1), (2, 50)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(searching, "_NUMBERS", numbers)
-            patch.setattr(searching, "_LEAST_AT_ONCE", least)
+            patch.setattr(ensemble_search, "_NUMBERS", numbers)
             found = solve_ensemble(problem, "search", workers=workers)
         assert found.value.tolist() == [one.value for one in plain]
         assert found.probes.tolist() == [one.probes for one in plain]
