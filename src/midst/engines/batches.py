@@ -122,12 +122,10 @@ class Group(NamedTuple):
     Attributes:
         runs: which.
         nodes: of the largest.
-        padded: whether any is smaller.
     """
 
     runs: Ints
     nodes: int
-    padded: bool = False
 
 
 class Together(NamedTuple):
@@ -165,8 +163,8 @@ class Together(NamedTuple):
         """How far answers of some of the runs are from right ones."""
         return self.run(which).distance(values) if which.size else np.zeros(0)
 
-    def some(self, which: Ints, group: Group) -> Problem:
-        """Some of the runs of a group side by side."""
+    def some(self, which: Ints, nodes: int) -> Problem:
+        """Some of the runs side by side."""
         return self.run(which)
 
 
@@ -197,7 +195,7 @@ class Apart(NamedTuple):
         while left.any():
             largest = sizes[left].max()
             these = np.flatnonzero(left & (sizes * _APART >= largest))
-            found.append(Group(these, int(largest), bool((sizes[these] < largest).any())))
+            found.append(Group(these, int(largest)))
             left[these] = False
         return found
 
@@ -214,9 +212,9 @@ class Apart(NamedTuple):
         pairs = zip(which.tolist(), values.tolist(), strict=True)
         return np.array([self.problems[k].distance(value) for k, value in pairs])
 
-    def some(self, which: Ints, group: Group) -> Stack:
-        """Some of the runs of a group side by side."""
-        return Stack([self.problems[k] for k in which.tolist()], group)
+    def some(self, which: Ints, nodes: int) -> Stack:
+        """Some of the runs side by side, with room for so many nodes."""
+        return Stack([self.problems[k] for k in which.tolist()], nodes)
 
 
 def columns_of(problem: Problem, runs: int) -> Problem:
@@ -262,18 +260,12 @@ class Stack:
     s = 1 above it, it is never inside; with no weight, it has no say in a proof.
     """
 
-    def __init__(self, problems: Sequence[Problem], group: Group) -> None:
-        """Copy what is needed of each.
-
-        Args:
-            problems: a number a node each, all of them quantiles or all means.
-            group: of which they are.
-        """
-        runs, nodes = len(problems), group.nodes
+    def __init__(self, problems: Sequence[Problem], nodes: int) -> None:
+        """Copy what is needed of problems with a number a node each, all of them quantiles or all means."""
+        runs = len(problems)
         self.graphs = tuple(problem.graph for problem in problems)
-        self.present: Bools | None = None  # where not all nodes are
-        if group.padded:
-            self.present = np.arange(nodes)[:, None] < np.array([graph.n for graph in self.graphs])
+        present = np.arange(nodes)[:, None] < np.array([graph.n for graph in self.graphs])
+        self.present: Bools | None = None if present.all() else present  # where not all nodes are
         self.objective = problems[0].objective
         self.estimated = np.array([problem.estimated for problem in problems])
         self.scale, self.centre = (np.array([getattr(each, name) for each in problems]) for name in ("scale", "centre"))

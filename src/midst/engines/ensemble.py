@@ -404,7 +404,7 @@ def _drive(
 ) -> None:
     """Runs, so many at once, to their rows of the result."""
     for which in np.array_split(share.runs, -(-len(share.runs) * share.nodes // _NUMBERS)):
-        batch = make_batch(source.some(which, share), settings, which, normals, draw=True)
+        batch = make_batch(source.some(which, share.nodes), settings, which, normals, draw=True)
         runs: _RunningBatch = _RunningBatch.begin(which, batch, settings.stop)
         while runs.running.any():
             runs = some_of(runs, np.flatnonzero(runs.running))
@@ -438,7 +438,7 @@ def _run_on_device(
 
     device = gpu.find_device(kind)
     for group in groups:
-        part = source.some(group.runs, group)
+        part = source.some(group.runs, group.nodes)
         draw = isinstance(part, Stack) or not gpu.can_draw(part.graph)
         batch = make_batch(part, settings, group.runs, normals, draw)
         end, stopped = gpu.run(batch, device, settings.last, settings.stop)

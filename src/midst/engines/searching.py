@@ -47,7 +47,6 @@ from midst.types import Array, Bools, Ints
 
 _SHARE_RUNNING = 0.8  # with no more than this, those that are done are left out
 _FEW = 127  # rows: compared one by one, and counted in a byte; with more, binary search
-_LOW_BITS = np.int64(SIGN - 1)
 _WHOLE = 2.0**53  # up to here every whole number is a float
 _SMALL = 1e-15  # from here on powers of ten of any use are floats
 _TENS = 22  # powers of ten up to here are floats
@@ -365,9 +364,9 @@ class _Ways:
     def _split(self, a: Ints, b: Ints, f: Array) -> Ints:
         """`Keys.split`; what is no number is above or below all brackets."""
         if isinstance(self.kind, Floats):
-            value = _floats(a + 1) * (1.0 - f)
-            value += _floats(b) * f
-            return _of_floats(value)
+            value = self.kind.values(unsigned(a + 1)) * (1.0 - f)
+            value += self.kind.values(unsigned(b)) * f
+            return _signed(self.kind.keys(value))
         return np.floor((a + 1).astype(np.float64) * (1.0 - f) + b.astype(np.float64) * f).astype(np.int64)
 
     def _round(self, a: Ints, b: Ints) -> Ints:
@@ -408,18 +407,9 @@ def _shares_of(width: Words, count: int) -> Iterator[Words]:
 def signed_keys(kind: Keys, values: Array) -> Ints:
     """The keys of numbers as `search_many` takes them; of what is no number, the largest."""
     absent = np.isnan(values)
-    keys = _of_floats(values) if isinstance(kind, Floats) else _signed(kind.keys(np.where(absent, 0.0, values)))
+    keys = _signed(kind.keys(np.where(absent, 0.0, values) if absent.any() else values))
     keys[absent] = np.iinfo(np.int64).max
     return keys
-
-
-def _of_floats(values: Array) -> Ints:
-    """The signed keys of floats."""
-    bits = (values + 0.0).view(np.int64)
-    below = bits >> 63
-    below &= _LOW_BITS
-    bits ^= below
-    return bits
 
 
 def _signed(keys: Words) -> Ints:
@@ -429,11 +419,6 @@ def _signed(keys: Words) -> Ints:
 def unsigned(keys: Ints) -> Words:
     """Signed keys as keys."""
     return keys.view(np.uint64) ^ np.uint64(SIGN)
-
-
-def _floats(keys: Ints) -> Array:
-    """The floats that have these keys."""
-    return (keys ^ ((keys >> 63) & _LOW_BITS)).view(np.float64)
 
 
 # The roundest number, of many brackets
