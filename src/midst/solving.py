@@ -297,14 +297,7 @@ def _conclude(
 ) -> tuple[Result, str | None]:
     """The result of an iteration that is over; and what it lacks, where it did not come to its stop.
 
-    Args:
-        problem: what was to be found.
-        stop: when the iteration was to end.
-        parameters: as settled.
-        trace: the record.
-        found: what the search found; None where there was none.
-        exposed: who sent its own value.
-        x: the last one, in working units.
+    The last x is in working units; `exposed` are the nodes that sent their own value.
     """
     if found is not None:
         return _result(problem, trace, found.value, found, trace.iterations + 1, None, exposed), None  # z(0) takes one

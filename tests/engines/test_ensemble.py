@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -181,12 +182,22 @@ def test_an_exact_run_ends_as_its_nodes_know(problem, seed):
 
 @given(st.lists(st.tuples(*[st.floats(-1e300, 1e300)] * 2, st.floats(1e-300, 1e300)), min_size=1, max_size=9))
 def test_openings(runs):
-    """Many at once are each by itself, whatever their size."""
+    """Many at once are each by itself, whatever their size: rounded outward to a 64th of the scale."""
+
+    def outward(keys, low, high, scale):
+        step = scale / 64
+        least, most = low / step, high / step
+        if math.isfinite(least) and math.isfinite(most):
+            low, high = math.floor(least) * step, math.ceil(most) * step
+        return [keys.key(max(keys.ends[0], min(keys.ends[1], end))) for end in (low, high)]
+
     low, high, scale = np.array(runs).T
     low, high = np.minimum(low, high), np.maximum(low, high)
     for keys in (Floats(), make_keys("0.01")):
-        each = zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)
-        assert openings(keys, low, high, scale).tolist() == [list(opening_thresholds(keys, *run)) for run in each]
+        each = [*zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)]
+        expected = [outward(keys, *run) for run in each]
+        assert openings(keys, low, high, scale).tolist() == expected
+        assert [list(opening_thresholds(keys, *run)) for run in each] == expected
 
 
 def test_midpoints():

@@ -103,13 +103,7 @@ class Batch:
 
 
 class ToDraw(NamedTuple):
-    """What a device draws S(0) and R(0) from.
-
-    Attributes:
-        mu: the mean, in working units, one a run.
-        sigma: the standard deviation, likewise.
-        normals: of these runs.
-    """
+    """What a device draws S(0) and R(0) of these runs from; mu and sigma in working units, one a run."""
 
     mu: Array
     sigma: Array
@@ -117,12 +111,7 @@ class ToDraw(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Runs that go together.
-
-    Attributes:
-        runs: which.
-        nodes: of the largest.
-    """
+    """Runs that go together, and how many nodes the largest has."""
 
     runs: Ints
     nodes: int
@@ -324,15 +313,7 @@ class Stack:
 
 
 def make_batch(part: Problem | Stack, settings: BatchSettings, which: Ints, normals: EdgeNormals, draw: bool) -> Batch:
-    """Runs as they begin.
-
-    Args:
-        part: the runs: problems side by side, or one with a coordinate a run.
-        settings: of all runs.
-        which: the numbers of these.
-        normals: of all runs.
-        draw: S(0) and R(0); else a device will.
-    """
+    """Runs `which` as they begin, by settings and normals of all runs; a device draws S(0) and R(0) if this does not."""
     parameters, normals, runs = settings.settle(part, which), normals.some(which), len(which)
     divisor = parameters.unit if isinstance(part.objective, Mean) else np.ones(1)  # from the data to working units
     start: Sums | ToDraw

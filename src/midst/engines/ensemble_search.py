@@ -35,13 +35,7 @@ _NUMBERS = 1_000_000  # in an array of keys at a time: calls cost little beside 
 
 
 class SearchStart(NamedTuple):
-    """Where searches begin that follow the iteration; one entry a run.
-
-    Attributes:
-        low: the smallest x.
-        high: the largest.
-        scale: the public scale.
-    """
+    """Where searches begin that follow the iteration: the smallest and the largest x, and the public scale of a run."""
 
     low: Array
     high: Array
@@ -49,13 +43,7 @@ class SearchStart(NamedTuple):
 
 
 class FoundValues(NamedTuple):
-    """What came out; one entry a run.
-
-    Attributes:
-        value: the answer.
-        probes: questions asked.
-        error: distance from what sorting gives.
-    """
+    """The answers, how many questions were asked, and the distance from what sorting gives; one entry a run."""
 
     value: Array
     probes: Ints
@@ -63,14 +51,7 @@ class FoundValues(NamedTuple):
 
 
 def search_some(source: Together | Apart, which: Ints, method: Search, start: SearchStart | None = None) -> FoundValues:
-    """Searches of some of the runs.
-
-    Args:
-        source: all of them.
-        which: of these runs.
-        method: arity and spacing.
-        start: where they begin, an entry for each of `which`; None to place the first thresholds as all others.
-    """
+    """Searches of some of the runs; `start` has an entry for each of `which`, or the first probe is as all others."""
     found = FoundValues(np.zeros(len(which)), np.zeros(len(which), np.int64), np.zeros(len(which)))
     for places, columns in _columns_of(source, which):
         part = None if start is None else SearchStart(*(array[places] for array in start))
@@ -141,7 +122,8 @@ def _rank(problem: Problem) -> int:
 def _together(problem: Problem, which: Ints) -> _Columns:
     known = None if problem.bounds is None else (problem.bounds[0][which], problem.bounds[1][which])
     weights = None if (problem.whole_weights == 1).all() else problem.whole_weights[:, None]
-    values = problem.values.take(which, axis=1)  # in the order of its axes, unlike what an index gives
+    every = len(which) == problem.values.shape[1]
+    values = problem.values if every else problem.values.take(which, axis=1)  # an index would turn the axes
     return _Columns(problem.keys, values, weights, np.full(len(which), _rank(problem)), known)
 
 

@@ -165,12 +165,7 @@ def _answers_by_weight(rules: Rules, columns: NDArray[np.uint64], weights: NDArr
 
 
 class FoundKeys(NamedTuple):
-    """What came out of every run.
-
-    Attributes:
-        keys: the answers'.
-        probes: how many steps the participants would have taken, the finishing sum included.
-    """
+    """The key of every run's answer, and how many steps its participants would have taken, with the finishing sum."""
 
     keys: Words
     probes: Ints
