@@ -313,7 +313,7 @@ class Stack:
 
 
 def make_batch(part: Problem | Stack, settings: BatchSettings, which: Ints, normals: EdgeNormals, draw: bool) -> Batch:
-    """Runs `which` as they begin, by settings and normals of all runs; a device draws S(0) and R(0) if this does not."""
+    """Runs `which` as they begin, by settings and normals of all runs; where S and R are not drawn, a device will."""
     parameters, normals, runs = settings.settle(part, which), normals.some(which), len(which)
     divisor = parameters.unit if isinstance(part.objective, Mean) else np.ones(1)  # from the data to working units
     start: Sums | ToDraw
