@@ -23,7 +23,6 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from midst.engines.reference import deliver
 from midst.errors import InputError, whole_number
 from midst.graphs import Graph
 from midst.objectives import Objective
@@ -209,8 +208,12 @@ def play(problem: Problem, algorithm: Algorithm[State], rng: RNG = None) -> Iter
         yield Round(sent, _estimates(algorithm, states, problem))
         for local, outbox in zip(nodes, outboxes, strict=True):
             _refuse_bad(algorithm.name, local, outbox)
+        inboxes: list[dict[int, Message]] = [{} for _ in nodes]
+        for i, outbox in enumerate(outboxes):
+            for j, message in outbox.items():
+                inboxes[j][i] = message
         sent = outboxes
-        begun = [algorithm.step(*each) for each in zip(nodes, states, deliver(outboxes), generators, strict=True)]
+        begun = [algorithm.step(*each) for each in zip(nodes, states, inboxes, generators, strict=True)]
 
 
 def local_of(problem: Problem, node: int) -> Local:

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.engines import ENGINES, SEARCHES
+from midst.engines.batches import settle_method
 from midst.engines.searching import Searched
 from midst.errors import InputError, NotCertified, closest
 from midst.methods import (
@@ -56,7 +57,7 @@ from midst.protocol.noisy_search import NoisyRules, count_probes
 from midst.protocol.search import Rules, SearchState
 from midst.recorder import Record, Recorder, check_record
 from midst.result import NoiseKept, Result, Standing
-from midst.system import RNG, Parameters, Sums, assemble, check_rng, check_z0, draw_z0, settle_method, streams
+from midst.system import RNG, Parameters, Sums, assemble, check_rng, check_z0, draw_z0, streams
 from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Branch
 

@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike
 
 from midst.errors import InputError
 from midst.graphs import Graph
-from midst.methods import Certified, Consensus, Stop
 from midst.normals import EdgeNormals
 from midst.objectives import Mean, Objective, OwnObjective, Quantile
 from midst.problems import Problem, binary_unit
@@ -239,19 +238,6 @@ def settle(
     settled_mu = check_numbers("mu", 0.0 - settled_c * centre if mu is None else mu, shape)
     unit = binary_unit(scale) if own is None else np.ones(shape)
     return Parameters(settled_c, float(theta), settled_mu, settled_sigma, unit, scale)
-
-
-def settle_method(problem: Settling, method: Consensus, stop: Stop) -> Parameters:
-    """The parameters that a method gives, and the others as chosen for this stop."""
-    return settle(
-        problem,
-        c=method.c,
-        theta=method.theta,
-        mu=method.mu,
-        sigma=method.sigma,
-        force=method.force,
-        certified=isinstance(stop, Certified),
-    )
 
 
 def _own(objective: Objective) -> OwnObjective | None:

@@ -23,7 +23,7 @@ from midst.objectives import Mean, built_in
 from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
 from midst.protocol.step import Terms, make_terms
-from midst.system import RNG, Parameters, Sums, check_rng, draw_z0, settle_method, streams, working_terms
+from midst.system import RNG, Parameters, Settling, Sums, check_rng, draw_z0, settle, streams, working_terms
 from midst.types import Array, Bools, Ints
 
 _PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product
@@ -310,6 +310,19 @@ class Stack:
             sums = sums_at_start(graph, draw_z0(graph, one, normals.some(np.array(k))))
             S[: graph.n, k], R[: graph.n, k] = sums.S, sums.R
         return Sums(S, R)
+
+
+def settle_method(problem: Settling, method: Consensus, stop: Stop) -> Parameters:
+    """The parameters that a method gives, and the others as chosen for this stop."""
+    return settle(
+        problem,
+        c=method.c,
+        theta=method.theta,
+        mu=method.mu,
+        sigma=method.sigma,
+        force=method.force,
+        certified=isinstance(stop, Certified),
+    )
 
 
 def make_batch(part: Problem | Stack, settings: BatchSettings, which: Ints, normals: EdgeNormals, draw: bool) -> Batch:

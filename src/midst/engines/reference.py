@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -12,21 +11,18 @@ from midst.protocol.node import rows
 from midst.system import System, make_node
 from midst.types import Array, Branch
 
-Sent = TypeVar("Sent")
 Overhear = Callable[[int, int, Message], None]  # called with every message: from whom, to whom, what
 
 
-def deliver(
-    outboxes: Sequence[Mapping[int, Sent]], overhear: Callable[[int, int, Sent], None] | None = None
-) -> list[dict[int, Sent]]:
+def deliver(outboxes: list[dict[int, Message]], overhear: Overhear | None = None) -> list[Mapping[int, Message]]:
     """The link: what i addressed to j lies in j's inbox, from i."""
-    inboxes: list[dict[int, Sent]] = [{} for _ in outboxes]
+    inboxes: list[dict[int, Message]] = [{} for _ in outboxes]
     for i, outbox in enumerate(outboxes):
         for j, message in outbox.items():
             inboxes[j][i] = message
             if overhear is not None:
                 overhear(i, j, message)
-    return inboxes
+    return list(inboxes)
 
 
 def iterate(system: System, overhear: Overhear | None = None) -> Iterator[tuple[Array, Branch]]:
