@@ -72,7 +72,7 @@ EnsemblePanel = Literal["rounds", "exposed"]
 
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
-_NUMBERS = 64_000  # in an array at a time: half a megabyte, so that calls cost little, and threads wait little
+_NUMBERS = 80_000  # in an array at a time: half a megabyte, so that calls cost little, and threads wait little
 _MOST_DRIVING = 2  # threads: more of them only wait for each other, between operations as short as these
 _SEARCHES = 500_000  # numbers at least for every thread that searches
 _SHARE_RUNNING = 0.8  # with less than this, those that have ended are left out
