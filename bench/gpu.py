@@ -78,7 +78,7 @@ def stages(graph, values):
     runs, stop = values.shape[1], Exact()
     problem = Problem(graph, values, bounds=(-8, 8))
     mark("problem_ms")
-    settings = BatchSettings(None, None, None, theta=0.5, force=False, stop=stop, last=10**6, bounds=True)
+    settings = BatchSettings.of(Consensus(stop=stop), stop, runs, bounds=True)
     batch = make_batch(problem, settings, np.arange(runs), edge_normals(1, runs), draw=False)
     mark("prepare_ms")
     end, _ = jax.block_until_ready(gpu.run(batch, gpu.find_device("gpu"), 10**6, stop))

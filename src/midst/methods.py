@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -376,19 +375,9 @@ def noisy_rules(
 
 
 def opening_thresholds(keys: Keys, low: float, high: float, scale: float) -> tuple[int, int]:
-    """Where a search begins that follows the iteration: the range of all x, rounded outward to scale / 64.
-
-    Args:
-        keys: how numbers become keys.
-        low: the smallest x.
-        high: the largest.
-        scale: the public scale.
-    """
-    step = scale / _STEPS
-    least, most = low / step, high / step
-    outward = (floor(least) * step, ceil(most) * step) if isfinite(least) and isfinite(most) else (low, high)
-    low, high = (max(keys.ends[0], min(keys.ends[1], end)) for end in outward)
-    return keys.key(low), keys.key(high)
+    """Where a search begins that follows the iteration: the range of all x, rounded outward to scale / 64."""
+    first, last = openings(keys, *(np.array(each, np.float64) for each in (low, high, scale))).tolist()
+    return first, last
 
 
 def openings(keys: Keys, low: Array, high: Array, scale: Array) -> Words:

@@ -77,13 +77,7 @@ def edge_words(low: Any, high: Any) -> Any:
 
 
 def normal_pairs(key: Any, places: Any, runs: Any) -> tuple[Any, Any]:
-    """Two normal numbers each.
-
-    Args:
-        key: two words, or two arrays of them.
-        places: see `edge_words`; this and all others broadcast.
-        runs: the numbers of the runs.
-    """
+    """Two normal numbers each, of a key, of the places of edges (`edge_words`) and of runs, which broadcast."""
     first, second = threefry(key, (places, runs))
     xp = np if isinstance(first, np.ndarray) else first.__array_namespace__()
     shift = np.uint64(11)

@@ -47,12 +47,7 @@ class Recorder:
     """Watches a run and keeps what was asked for, in working units."""
 
     def __init__(self, record: Record, shape: tuple[int, ...]) -> None:
-        """Start with nothing seen.
-
-        Args:
-            record: what to keep.
-            shape: of x.
-        """
+        """Start with nothing seen, of x of this shape."""
         self._every = 0 if record in ("audit", "none") else record if isinstance(record, int) else 1
         self._first = 2 if record == "audit" else 0
         self._most = max(2, _BUDGET // (8 * int(np.prod(shape)))) if record == "auto" else None
@@ -119,24 +114,9 @@ class _SegmentBuilder:
         coordinates = int(np.prod(self._shape[1:]))
         node, coordinate = np.divmod(index[order], coordinates)
         factor = np.broadcast_to(unit, self._shape[1:]).reshape(-1)[coordinate]
-        return Segments(
-            node,
-            coordinate,
-            start[order],
-            stop[order],
-            branch[order],
-            low[order] * factor,
-            high[order] * factor,
-        )
+        start, stop, branch, low, high = (column[order] for column in (start, stop, branch, low, high))
+        return Segments(node, coordinate, start, stop, branch, low * factor, high * factor)
 
     def _close(self, index: Ints, stop: int) -> None:
-        self._closed.append(
-            (
-                index,
-                self._start[index],
-                np.full(len(index), stop),
-                self._branch[index],
-                self._low[index],
-                self._high[index],
-            )
-        )
+        start, branch, low, high = (each[index] for each in (self._start, self._branch, self._low, self._high))
+        self._closed.append((index, start, np.full(len(index), stop), branch, low, high))

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from midst import graphs
 from midst.engines import ENGINES, SEARCHES
+from midst.engines.batches import settle_method
 from midst.engines.searching import Searched
 from midst.errors import InputError, NotCertified, closest
 from midst.methods import (
@@ -56,7 +57,7 @@ from midst.protocol.noisy_search import NoisyRules, count_probes
 from midst.protocol.search import Rules, SearchState
 from midst.recorder import Record, Recorder, check_record
 from midst.result import NoiseKept, Result, Standing
-from midst.system import RNG, Parameters, Sums, assemble, check_rng, check_z0, draw_z0, settle, streams
+from midst.system import RNG, Parameters, Sums, assemble, check_rng, check_z0, draw_z0, streams
 from midst.trace import Trace, places_of, probes_of
 from midst.types import Array, Branch
 
@@ -143,17 +144,7 @@ def _check_engine(engine: str, method: Method) -> None:
 
 def _by_search(problem: Problem, method: Search, engine: str, keep_values: bool) -> Result:
     found = _search(problem, rules_of(problem, method), engine)
-    nothing = (0, problem.graph.n, *problem.values.shape[1:])
-    trace = _trace(
-        problem,
-        found,
-        keep_values,
-        parameters={"arity": method.arity, "spacing": method.spacing},
-        iterations=0,
-        t=np.empty(0, np.int64),
-        x=np.empty(nothing),
-        branch=np.empty(nothing, np.int8),
-    )
+    trace = _trace(problem, found, keep_values, parameters={"arity": method.arity, "spacing": method.spacing})
     return _result(problem, trace, found.value, found, rounds=0)
 
 
@@ -162,21 +153,14 @@ def _with_noise(problem: Problem, arity: int, promise: JointNoise, engine: str, 
     drawn = streams(rng).shares
     searched = SEARCHES[engine](problem, rules, drawn.bytes)
     found = _SearchOutcome(searched, (searched.search.value(0),), None, ())
-    nothing = (0, problem.graph.n)
-    trace = Trace(
-        graph=problem.graph,
-        objective=problem.objective,
-        whole_weights=problem.whole_weights,
-        unit_weight=problem.unit_weight,
+    trace = _trace(
+        problem,
+        None,  # totals with noise on them are no probes
+        keep_values,
         parameters={"arity": arity, "spacing": "key", "noise": str(promise), "variance": str(rules.variance)},
-        iterations=0,
-        t=np.empty(0, np.int64),
-        x=np.empty(nothing),
-        branch=np.empty(nothing, np.int8),
         answer=found.values,
         owners=problem.owners,
-        seed=int(rng) if isinstance(rng, int | np.integer) else None,
-        values=problem.values if keep_values else None,
+        seed=_seed(rng),
     )
     result = _result(problem, trace, found.value, found, rounds=0)
     error = rank_error(rules.added, rules.most_numbers, rules.total)
@@ -243,19 +227,16 @@ def _by_consensus(
     """The result; and what it lacks, where the iteration did not come to its stop."""
     stop = choose_stop(problem, method.stop)
     rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
-    parameters = _settle(problem, method, stop)
+    parameters = settle_method(problem, method, stop)
     start = _start(problem, method, parameters, rng, run, record)
     system = assemble(problem, parameters, start)
     unit, tolerance = parameters.unit, _greatest_spread(stop, parameters)
     close = None if rules is None else Closeness(problem.graph.diameter(), tolerance)
+    prover = _prover(problem, parameters, tolerance) if isinstance(stop, Certified) else None
     recorder = Recorder(record, (problem.graph.n, *problem.values.shape[1:]))
     t, x, branch, ended = _drive(
         ENGINES[engine](system),
-        ends=_never
-        if isinstance(stop, After)
-        else close.see
-        if close is not None
-        else _once(_prover(problem, parameters, tolerance)),
+        ends=close.see if close else lambda t, x: prover is not None and prover.holds(x),
         last=stop.iterations if isinstance(stop, After) else method.limit,
         recorder=recorder,
         report=_reporter(progress, parameters.scale / unit),
@@ -276,7 +257,7 @@ def _by_consensus(
         x=np.multiply(frames, unit, out=frames),
         branch=branches,
         segments=recorder.segments(t + 1, unit),
-        seed=int(rng) if isinstance(rng, int | np.integer) and method.z0 is None and run == 0 else None,
+        seed=_seed(rng) if method.z0 is None and run == 0 else None,
         z0=None if isinstance(start, Sums) or record not in ("all", "audit") else start,
     )
     exposed = tuple(np.unique(np.nonzero(recorder.seen_inside)[0]).tolist())
@@ -293,24 +274,15 @@ def _by_device(
         raise InputError("engine gpu records no iteration; leave record out, or try engine arrays")
     stop = choose_stop(problem, method.stop)
     rules = rules_of(problem, Search()) if isinstance(stop, Exact) else None
-    parameters = _settle(problem, method, stop)
+    parameters = settle_method(problem, method, stop)
     end = run_large(problem, method, stop, EdgeNormals.drawn(streams(rng).z0, run, (1,)))
     found = None
     if rules is not None and end.close:
         opening = opening_thresholds(problem.keys, end.low, end.high, float(parameters.scale))
         found = _search(problem, replace(rules, opening=(opening,)), "arrays")
-    nothing = (0, problem.graph.n)
-    trace = _trace(
-        problem,
-        found,
-        keep_values,
-        parameters=parameters.to_dict(),
-        iterations=end.iterations,
-        t=np.empty(0, np.int64),
-        x=np.empty(nothing),
-        branch=np.empty(nothing, np.int8),
-        seed=int(rng) if isinstance(rng, int | np.integer) and run == 0 else None,
-    )
+    seed = _seed(rng) if run == 0 else None
+    run_of = {"parameters": parameters.to_dict(), "iterations": end.iterations, "seed": seed}
+    trace = _trace(problem, found, keep_values, **run_of)
     exposed = tuple(np.flatnonzero(end.inside).tolist())
     return _conclude(problem, stop, parameters, trace, found, exposed, end.x)
 
@@ -326,14 +298,7 @@ def _conclude(
 ) -> tuple[Result, str | None]:
     """The result of an iteration that is over; and what it lacks, where it did not come to its stop.
 
-    Args:
-        problem: what was to be found.
-        stop: when the iteration was to end.
-        parameters: as settled.
-        trace: the record.
-        found: what the search found; None where there was none.
-        exposed: who sent its own value.
-        x: the last one, in working units.
+    The last x is in working units; `exposed` are the nodes that sent their own value.
     """
     if found is not None:
         return _result(problem, trace, found.value, found, trace.iterations + 1, None, exposed), None  # z(0) takes one
@@ -364,19 +329,6 @@ def _prover(problem: Problem, parameters: Parameters, tolerance: Array) -> Prove
     return OwnProver(problem.objective, *problem.held(), tolerance, problem.total)
 
 
-def _settle(problem: Problem, method: Consensus, stop: Stop) -> Parameters:
-    """The parameters that a method gives, and the others as chosen."""
-    return settle(
-        problem,
-        c=method.c,
-        theta=method.theta,
-        mu=method.mu,
-        sigma=method.sigma,
-        force=method.force,
-        certified=isinstance(stop, Certified),
-    )
-
-
 def _start(
     problem: Problem, method: Consensus, parameters: Parameters, rng: RNG, run: int, record: Record
 ) -> Array | Sums:
@@ -398,12 +350,15 @@ def _middle(x: Array, unit: Array) -> float | Array:
     return middle if middle.ndim else float(middle)
 
 
-Ends = Callable[[int, Array], bool]  # whether an iteration, by its number and its x, is the last
 Reporter = Callable[[int, Array], None]
 
 
 def _drive(
-    steps: Iterator[tuple[Array, Branch]], ends: Ends, last: int, recorder: Recorder, report: Reporter
+    steps: Iterator[tuple[Array, Branch]],
+    ends: Callable[[int, Array], bool],
+    last: int,
+    recorder: Recorder,
+    report: Reporter,
 ) -> tuple[int, Array, Branch, bool]:
     """Iterate to the end: the last iteration, its x and branches, and whether it ended by itself."""
     for t, (x, branch) in enumerate(steps):
@@ -413,14 +368,6 @@ def _drive(
             return t, x, branch, ended
         report(t, x)
     raise AssertionError("engines go on for ever")
-
-
-def _once(prover: Prover | OwnProver) -> Ends:
-    return lambda t, x: prover.holds(x)
-
-
-def _never(t: int, x: Array) -> bool:
-    return False
 
 
 def _reporter(progress: Progress | None, scale: Array) -> Reporter:
@@ -447,8 +394,26 @@ def _opening(problem: Problem, close: Closeness, parameters: Parameters) -> tupl
 # What both leave
 
 
+def _seed(rng: RNG) -> int | None:
+    return int(rng) if isinstance(rng, int | np.integer) else None
+
+
 def _trace(problem: Problem, found: _SearchOutcome | None, keep_values: bool, **run: Any) -> Trace:
-    """The record of a run: what is public of the problem, what the iteration did, and what a search asked."""
+    """The record of a run: what is public of the problem, what the iteration did, and what a search asked.
+
+    Args:
+        problem: what was to be found.
+        found: what a search found.
+        keep_values: whether the private values are in it.
+        **run: what else a `Trace` has; without iterations, or where none was recorded, no x.
+    """
+    shape = (0, problem.graph.n, *problem.values.shape[1:])
+    nothing: dict[str, Any] = {
+        "iterations": 0,
+        "t": np.empty(0, np.int64),
+        "x": np.empty(shape),
+        "branch": np.empty(shape, np.int8),
+    }
     searched: dict[str, Any] = {}
     if found is not None:
         probes = probes_of(problem.keys, found.searched.steps)
@@ -463,8 +428,7 @@ def _trace(problem: Problem, found: _SearchOutcome | None, keep_values: bool, **
         whole_weights=problem.whole_weights,
         unit_weight=problem.unit_weight,
         values=problem.values if keep_values else None,
-        **searched,
-        **run,
+        **(nothing | searched | run),
     )
 
 

@@ -175,9 +175,8 @@ def _parse(name: str) -> Statistic:
 
 
 def _example(kind: str) -> str:
-    return {"trimmed": "trimmed:0.1", "winsorised": "winsorised:0.1", "histogram": "histogram:0,10,20"}.get(
-        kind, f"{kind}:3"
-    )
+    shares = {"trimmed": "0.1", "winsorised": "0.1", "histogram": "0,10,20"}
+    return f"{kind}:{shares.get(kind, '3')}"
 
 
 def _shown(name: str) -> str:
@@ -232,11 +231,8 @@ class Plan:
     @cached_property
     def sums(self) -> tuple[SumGoal, ...]:
         """Every sum of every column, once."""
-        found: dict[SumGoal, None] = {}
-        for k in range(self.columns):
-            for each in self.statistics:
-                found |= dict.fromkeys(self.sums_of(each, k))
-        return tuple(found)
+        every = (goal for k in range(self.columns) for each in self.statistics for goal in self.sums_of(each, k))
+        return tuple(dict.fromkeys(every))
 
     def sums_of(self, statistic: Statistic, column: int) -> tuple[SumGoal, ...]:
         """Those that a statistic of a column follows from."""

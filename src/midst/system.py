@@ -257,10 +257,7 @@ def draw_z0(graph: Graph, parameters: Parameters, normals: EdgeNormals) -> Array
 
     Of a complete graph whose edges are not listed, S(0) and R(0) are drawn instead, from their joint law.
 
-    Args:
-        graph: whose edges.
-        parameters: μ and σ.
-        normals: of one run, or of one a coordinate.
+    The normals are those of one run, or of one a coordinate.
     """
     if graph.ends is None:
         return _draw_sums(graph.n, parameters, normals)
@@ -381,15 +378,7 @@ def check_numbers(name: str, value: ArrayLike, shape: tuple[int, ...] | None = N
 
 
 def make_node(i: int, graph: Graph, own: Terms | OwnTerms, c: Array, theta: float) -> Node:
-    """Participant i, with its own value and nothing of the others'.
-
-    Args:
-        i: its number.
-        graph: who talks to whom.
-        own: its local objective, in working units like c.
-        c: convergence parameter.
-        theta: averaging constant.
-    """
+    """Participant i, with its own local objective, in working units like c, and nothing of the others'."""
     terms: Terms | OwnTerms
     if isinstance(own, OwnTerms):
         terms = OwnTerms(own.objective, plain(own.s), plain(own.w), plain(own.cd))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from midst import (
     graphs,
     solve,
 )
-from midst.engines import ensemble, ensemble_search, searching
+from midst.engines import ensemble, ensemble_search
 from midst.engines.ensemble import NEVER, solve_ensemble
 from midst.engines.searching import search_values
 from midst.methods import CLOSE, opening_thresholds, openings, rules_of
@@ -181,12 +182,22 @@ def test_an_exact_run_ends_as_its_nodes_know(problem, seed):
 
 @given(st.lists(st.tuples(*[st.floats(-1e300, 1e300)] * 2, st.floats(1e-300, 1e300)), min_size=1, max_size=9))
 def test_openings(runs):
-    """Many at once are each by itself, whatever their size."""
+    """Many at once are each by itself, whatever their size: rounded outward to a 64th of the scale."""
+
+    def outward(keys, low, high, scale):
+        step = scale / 64
+        least, most = low / step, high / step
+        if math.isfinite(least) and math.isfinite(most):
+            low, high = math.floor(least) * step, math.ceil(most) * step
+        return [keys.key(max(keys.ends[0], min(keys.ends[1], end))) for end in (low, high)]
+
     low, high, scale = np.array(runs).T
     low, high = np.minimum(low, high), np.maximum(low, high)
     for keys in (Floats(), make_keys("0.01")):
-        each = zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)
-        assert openings(keys, low, high, scale).tolist() == [list(opening_thresholds(keys, *run)) for run in each]
+        each = [*zip(low.tolist(), high.tolist(), scale.tolist(), strict=True)]
+        expected = [outward(keys, *run) for run in each]
+        assert openings(keys, low, high, scale).tolist() == expected
+        assert [list(opening_thresholds(keys, *run)) for run in each] == expected
 
 
 def test_midpoints():
@@ -409,10 +420,9 @@ def test_workers_and_blocks_change_no_search(n, runs, bounded, weighted, resolut
             values.T, [None] * runs if bounded == "none" else np.column_stack(problem.bounds).tolist(), strict=True
         )
     ]
-    for workers, numbers, least in ((1, 480_000, 1_000), (3, 1, 7), (2, 50, 1)):
+    for workers, numbers in ((1, 1_000_000), (3, 1), (2, 50)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(searching, "_NUMBERS", numbers)
-            patch.setattr(searching, "_LEAST_AT_ONCE", least)
+            patch.setattr(ensemble_search, "_NUMBERS", numbers)
             found = solve_ensemble(problem, "search", workers=workers)
         assert found.value.tolist() == [one.value for one in plain]
         assert found.probes.tolist() == [one.probes for one in plain]

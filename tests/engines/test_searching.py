@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from search_strategies import KINDS, SPACINGS, cases, data, play, rules_of
 
 from midst.engines import searching
-from midst.engines.searching import roundest_of, search_prepared, search_values
+from midst.engines.searching import roundest_of, search_many, search_values
 from midst.protocol.keys import SIGN, Floats, first_bracket, make_keys
 from midst.protocol.search import Cells, Goal, roundest
 from midst.trace import places_of, probes_of
@@ -70,12 +70,7 @@ def test_places_of_one_coordinate_may_be_flat():
 
 def search_runs(kind, keys, a, b, ranks, *, weights=None, **options):
     """Searches among keys that are all there, in order along the first axis."""
-
-    def prepare(start, stop):
-        signed = (keys[:, start:stop] ^ np.uint64(SIGN)).view(np.int64)
-        return np.ascontiguousarray(signed), None if weights is None else weights[:, start:stop]
-
-    return search_prepared(kind, prepare, keys.shape, a, b, ranks, **options)
+    return search_many(kind, (keys ^ np.uint64(SIGN)).view(np.int64), weights, a, b, ranks, **options)
 
 
 @st.composite
@@ -114,13 +109,11 @@ def many(draw):
     return (keys, own, a, b, ranks), options, rules, weight
 
 
-@given(many(), st.sampled_from((3, 1000)), st.sampled_from((0, 127)))
+@given(many(), st.sampled_from((0, 127)))
 @settings(max_examples=300)
-def test_many_runs_are_each_the_plain_search(case, at_once, few):
+def test_many_runs_are_each_the_plain_search(case, few):
     given_runs, options, rules, weights = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "_LEAST_AT_ONCE", at_once)
-        patch.setattr(searching, "_NUMBERS", 1)
         patch.setattr(searching, "_FEW", few)  # rows that are compared one by one
         found = search_runs(*given_runs, **options)
     own, ranks = given_runs[1], given_runs[4]

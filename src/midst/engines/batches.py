@@ -23,7 +23,7 @@ from midst.objectives import Mean, built_in
 from midst.problems import Problem
 from midst.protocol.certificate import weights_needed
 from midst.protocol.step import Terms, make_terms
-from midst.system import RNG, Parameters, Sums, check_rng, draw_z0, settle, streams, working_terms
+from midst.system import RNG, Parameters, Settling, Sums, check_rng, draw_z0, settle, streams, working_terms
 from midst.types import Array, Bools, Ints
 
 _PER_ENTRY = 3  # a dense product of many small graphs has so many entries in the time of one of a sparse product
@@ -31,34 +31,26 @@ _APART = 2  # times its own size: a run goes with others that are no larger
 
 
 class BatchSettings(NamedTuple):
-    """What `solve_ensemble` was asked for, checked; c, mu and sigma have one entry a run, or are not given."""
+    """What `solve_ensemble` was asked for, checked; c, mu and sigma of the method are one a run, or not given."""
 
-    c: Array | None
-    mu: Array | None
-    sigma: Array | None
-    theta: float
-    force: bool
+    method: Consensus
     stop: Stop
-    last: int
     bounds: bool
 
     @classmethod
     def of(cls, method: Consensus, stop: Stop, runs: int, bounds: bool) -> BatchSettings:
-        """What a method asks of so many runs.
+        """The parts of a method that each of so many runs takes.
 
         Raises:
             InputError: a parameter is neither one number nor one a run.
         """
-        return cls(
-            c=one_a_run("c", method.c, runs),
-            mu=one_a_run("mu", method.mu, runs),
-            sigma=one_a_run("sigma", method.sigma, runs),
-            theta=method.theta,
-            force=method.force,
-            stop=stop,
-            last=stop.iterations if isinstance(stop, After) else method.limit,
-            bounds=bounds,
-        )
+        c, mu, sigma = (one_a_run(name, getattr(method, name), runs) for name in ("c", "mu", "sigma"))
+        return cls(replace(method, c=c, mu=mu, sigma=sigma), stop, bounds)
+
+    @property
+    def last(self) -> int:
+        """How many iterations there are at most."""
+        return self.stop.iterations if isinstance(self.stop, After) else self.method.limit
 
     @property
     def tolerance(self) -> float:
@@ -67,16 +59,9 @@ class BatchSettings(NamedTuple):
 
     def settle(self, part: Problem | Stack, runs: Ints) -> Parameters:
         """The parameters of some of the runs; those that are the same for all stand once, but for mu and sigma."""
-        c, mu, sigma = (None if given is None else given[runs] for given in (self.c, self.mu, self.sigma))
-        settled = settle(
-            part,
-            c=c,
-            theta=self.theta,
-            mu=mu,
-            sigma=sigma,
-            force=self.force,
-            certified=isinstance(self.stop, Certified),
-        )
+        given: tuple[Any, ...] = (self.method.c, self.method.mu, self.method.sigma)
+        c, mu, sigma = (None if each is None else each[runs] for each in given)
+        settled = settle_method(part, replace(self.method, c=c, mu=mu, sigma=sigma), self.stop)
         return replace(settled, c=_once(settled.c), unit=_once(settled.unit))
 
 
@@ -118,13 +103,7 @@ class Batch:
 
 
 class ToDraw(NamedTuple):
-    """What a device draws S(0) and R(0) from.
-
-    Attributes:
-        mu: the mean, in working units, one a run.
-        sigma: the standard deviation, likewise.
-        normals: of these runs.
-    """
+    """What a device draws S(0) and R(0) of these runs from; mu and sigma in working units, one a run."""
 
     mu: Array
     sigma: Array
@@ -132,17 +111,10 @@ class ToDraw(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Runs that go together.
-
-    Attributes:
-        runs: which.
-        nodes: of the largest.
-        padded: whether any is smaller.
-    """
+    """Runs that go together, and how many nodes the largest has."""
 
     runs: Ints
     nodes: int
-    padded: bool = False
 
 
 class Together(NamedTuple):
@@ -180,8 +152,8 @@ class Together(NamedTuple):
         """How far answers of some of the runs are from right ones."""
         return self.run(which).distance(values) if which.size else np.zeros(0)
 
-    def some(self, which: Ints, group: Group) -> Problem:
-        """Some of the runs of a group side by side."""
+    def some(self, which: Ints, nodes: int) -> Problem:
+        """Some of the runs side by side."""
         return self.run(which)
 
 
@@ -212,7 +184,7 @@ class Apart(NamedTuple):
         while left.any():
             largest = sizes[left].max()
             these = np.flatnonzero(left & (sizes * _APART >= largest))
-            found.append(Group(these, int(largest), bool((sizes[these] < largest).any())))
+            found.append(Group(these, int(largest)))
             left[these] = False
         return found
 
@@ -229,9 +201,9 @@ class Apart(NamedTuple):
         pairs = zip(which.tolist(), values.tolist(), strict=True)
         return np.array([self.problems[k].distance(value) for k, value in pairs])
 
-    def some(self, which: Ints, group: Group) -> Stack:
-        """Some of the runs of a group side by side."""
-        return Stack([self.problems[k] for k in which.tolist()], group)
+    def some(self, which: Ints, nodes: int) -> Stack:
+        """Some of the runs side by side, with room for so many nodes."""
+        return Stack([self.problems[k] for k in which.tolist()], nodes)
 
 
 def columns_of(problem: Problem, runs: int) -> Problem:
@@ -277,18 +249,12 @@ class Stack:
     s = 1 above it, it is never inside; with no weight, it has no say in a proof.
     """
 
-    def __init__(self, problems: Sequence[Problem], group: Group) -> None:
-        """Copy what is needed of each.
-
-        Args:
-            problems: a number a node each, all of them quantiles or all means.
-            group: of which they are.
-        """
-        runs, nodes = len(problems), group.nodes
+    def __init__(self, problems: Sequence[Problem], nodes: int) -> None:
+        """Copy what is needed of problems with a number a node each, all of them quantiles or all means."""
+        runs = len(problems)
         self.graphs = tuple(problem.graph for problem in problems)
-        self.present: Bools | None = None  # where not all nodes are
-        if group.padded:
-            self.present = np.arange(nodes)[:, None] < np.array([graph.n for graph in self.graphs])
+        present = np.arange(nodes)[:, None] < np.array([graph.n for graph in self.graphs])
+        self.present: Bools | None = None if present.all() else present  # where not all nodes are
         self.objective = problems[0].objective
         self.estimated = np.array([problem.estimated for problem in problems])
         self.scale, self.centre = (np.array([getattr(each, name) for each in problems]) for name in ("scale", "centre"))
@@ -346,16 +312,21 @@ class Stack:
         return Sums(S, R)
 
 
-def make_batch(part: Problem | Stack, settings: BatchSettings, which: Ints, normals: EdgeNormals, draw: bool) -> Batch:
-    """Runs as they begin.
+def settle_method(problem: Settling, method: Consensus, stop: Stop) -> Parameters:
+    """The parameters that a method gives, and the others as chosen for this stop."""
+    return settle(
+        problem,
+        c=method.c,
+        theta=method.theta,
+        mu=method.mu,
+        sigma=method.sigma,
+        force=method.force,
+        certified=isinstance(stop, Certified),
+    )
 
-    Args:
-        part: the runs: problems side by side, or one with a coordinate a run.
-        settings: of all runs.
-        which: the numbers of these.
-        normals: of all runs.
-        draw: S(0) and R(0); else a device will.
-    """
+
+def make_batch(part: Problem | Stack, settings: BatchSettings, which: Ints, normals: EdgeNormals, draw: bool) -> Batch:
+    """Runs `which` as they begin, by settings and normals of all runs; where S and R are not drawn, a device will."""
     parameters, normals, runs = settings.settle(part, which), normals.some(which), len(which)
     divisor = parameters.unit if isinstance(part.objective, Mean) else np.ones(1)  # from the data to working units
     start: Sums | ToDraw
@@ -428,60 +399,16 @@ def join(graphs: Sequence[Graph], nodes: int) -> tuple[Array | None, tuple[Ints,
     return dense, (source * runs + run, target * runs + run)
 
 
-def some_of(part: Any, which: Bools) -> Any:
-    """Some of the runs: of an array the last axis, of a tuple one a run, of a record those of its parts."""
+def some_of(part: Any, k: Ints) -> Any:
+    """Runs k, at least one: of an array the last axis, of a tuple one a run, of a record those of its parts."""
     match part:
         case np.ndarray():
-            return part if part.shape[-1] == 1 < len(which) else part.compress(which, axis=-1)
+            return part if part.shape[-1] == 1 else part.take(k, axis=-1)
         case tuple():
-            return tuple(one for one, here in zip(part, which, strict=True) if here)
+            return tuple(part[each] for each in k.tolist())
         case None | bool() | float() | Graph():
             return part
-    return replace(part, **{entry.name: some_of(getattr(part, entry.name), which) for entry in fields(part)})
-
-
-def beside(part: Any, other: Any) -> Any:
-    """These runs and those, of whatever `some_of` takes but what has one entry for all."""
-    match part:
-        case np.ndarray():
-            return np.concatenate([part, other], axis=-1)
-        case tuple():
-            return part + other
-        case None | bool() | float() | Graph():
-            return part
-    return replace(
-        part, **{entry.name: beside(getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
-    )
-
-
-def put_in(part: Any, places: Ints, other: Any, runs: int) -> Any:
-    """Runs with others in the places of some, of whatever `some_of` takes; the arrays of these are used again.
-
-    Args:
-        part: these.
-        places: where others come in.
-        other: those, as many as places.
-        runs: how many these are.
-    """
-    match part:
-        case np.ndarray():
-            if part.shape[-1] == 1 < runs:
-                if other.shape[-1] == 1 and np.array_equal(part, other):
-                    return part
-                part = np.repeat(part, runs, axis=-1)
-            elif not part.flags.writeable:
-                part = part.copy()
-            part[..., places] = other
-            return part
-        case tuple():
-            all_runs = list(part)
-            for place, one in zip(places.tolist(), other, strict=True):
-                all_runs[place] = one
-            return tuple(all_runs)
-        case None | bool() | float() | Graph():
-            return part
-    parts = {entry.name: (getattr(part, entry.name), getattr(other, entry.name)) for entry in fields(part)}
-    return replace(part, **{name: put_in(one, places, new, runs) for name, (one, new) in parts.items()})
+    return replace(part, **{entry.name: some_of(getattr(part, entry.name), k) for entry in fields(part)})
 
 
 def check_rngs(rng: RNG | Sequence[RNG], runs: int) -> None:

@@ -5,7 +5,7 @@ Rules:
   same search (`ensemble_search.py`), which has no iteration before it or follows one.
 - Arrays are (n, runs): a neighbour sum is then one matrix product, and every other operation goes along the runs.
 - As many runs are under way as have arrays that stay in the cache. One that is done is written to the result; when
-  enough of them are, the others are copied together and the next ones join, so that a few long runs hold up nobody.
+  enough of them are, the others are copied together.
 - Graphs may differ in size (`batches.py`); what is said of a node that a run does not have is nothing.
 - What an audit wants to know of a run is gathered on the way: when each node first sent its value, and the bounds that
   an observer who knows z(0) has on it (the greatest x sent from below it, the least from above).
@@ -32,7 +32,6 @@ from midst.engines.batches import (
     edge_normals,
     join,
     make_batch,
-    put_in,
     some_of,
     source_of,
 )
@@ -73,7 +72,7 @@ EnsemblePanel = Literal["rounds", "exposed"]
 
 NEVER = -1  # the iteration of what did not happen
 _NONE_YET = np.int8(2)  # the branch of a node before its first iteration
-_NUMBERS = 64_000  # in an array at a time: half a megabyte, so that calls cost little, and threads wait little
+_NUMBERS = 80_000  # in an array at a time: half a megabyte, so that calls cost little, and threads wait little
 _MOST_DRIVING = 2  # threads: more of them only wait for each other, between operations as short as these
 _SEARCHES = 500_000  # numbers at least for every thread that searches
 _SHARE_RUNNING = 0.8  # with less than this, those that have ended are left out
@@ -206,7 +205,8 @@ def solve_ensemble(
         return _search(source, method, workers)
     settings, normals = _settings(source, method, bounds), edge_normals(rng, source.runs, first)
     groups = source.groups()
-    result, starts = _blank(source.runs, groups[0].nodes, _fill), _Starts.blank(source.runs)
+    result = _blank(source.runs, groups[0].nodes, lambda number, shape: np.full(shape, number))
+    starts = SearchStart(*np.full((3, source.runs), np.nan))  # of runs whose nodes know that the x are close
     if device is not None:
         _run_on_device(source, groups, settings, normals, result, starts, device)
     else:
@@ -216,12 +216,12 @@ def solve_ensemble(
     return result
 
 
-def _end(source: Together | Apart, which: Ints, starts: _Starts, result: EnsembleResult) -> None:
+def _end(source: Together | Apart, which: Ints, starts: SearchStart, result: EnsembleResult) -> None:
     """The searches that end some of the runs; and how far off the others are."""
-    known = starts.known[which]
-    close, other = which[known], which[~known]
+    unknown = np.isnan(starts.scale[which])
+    close, other = which[~unknown], which[unknown]
     if close.size:
-        _write_search(source, close, Search(), starts.of(close), result)
+        _write_search(source, close, Search(), SearchStart(*(each[close] for each in starts)), result)
     result.error[other] = source.distances(other, result.value[other])
 
 
@@ -255,12 +255,9 @@ def _in_threads(work: Callable[[Group], None], groups: Sequence[Group], workers:
     for group in groups:
         shares = min(workers, max(1, len(group.runs) * group.nodes // least), len(group.runs))
         parts += [group._replace(runs=part) for part in np.array_split(group.runs, shares)]
-    if workers == 1 or len(parts) == 1:
-        for share in parts:
-            work(share)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(work, parts))
+    with ThreadPoolExecutor(workers) as pool:  # which starts no thread before it is used
+        for_each = map if workers == 1 or len(parts) == 1 else pool.map
+        list(for_each(work, parts))
 
 
 def _write_search(
@@ -271,23 +268,6 @@ def _write_search(
     result.value[which], result.probes[which], result.error[which] = found.value, found.probes, found.error
     result.certified[which] = True
     result.rounds[which] += (start is not None) + (found.probes + 2) * source.diameters(which)  # z(0) takes one
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Starts:
-    """Of all runs: whether the nodes know that the x are close, and where a search begins; in the units of the data."""
-
-    known: Bools
-    low: Array
-    high: Array
-    scale: Array
-
-    @classmethod
-    def blank(cls, runs: int) -> _Starts:
-        return cls(np.zeros(runs, np.bool_), np.zeros(runs), np.zeros(runs), np.zeros(runs))
-
-    def of(self, which: Ints) -> SearchStart:
-        return SearchStart(self.low[which], self.high[which], self.scale[which])
 
 
 @dataclass(eq=False, repr=False)
@@ -419,37 +399,28 @@ def _drive(
     settings: BatchSettings,
     normals: EdgeNormals,
     result: EnsembleResult,
-    starts: _Starts,
+    starts: SearchStart,
 ) -> None:
-    """Runs one after the other, so many at once, to their rows of the result."""
-    at_once = max(1, _NUMBERS // share.nodes)
+    """Runs, so many at once, to their rows of the result."""
+    for which in np.array_split(share.runs, -(-len(share.runs) * share.nodes // _NUMBERS)):
+        batch = make_batch(source.some(which, share.nodes), settings, which, normals, draw=True)
+        runs: _RunningBatch = _RunningBatch.begin(which, batch, settings.stop)
+        while runs.running.any():
+            runs = some_of(runs, np.flatnonzero(runs.running))
+            _step_together(runs, settings, result, starts)
 
-    def begin(which: Ints) -> _RunningBatch:
-        batch = make_batch(source.some(which, share), settings, which, normals, draw=True)
-        return _RunningBatch.begin(which, batch, settings.stop)
 
-    runs, waiting = begin(share.runs[:at_once]), share.runs[at_once:]
-    neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
-    while True:
+def _step_together(runs: _RunningBatch, settings: BatchSettings, result: EnsembleResult, starts: SearchStart) -> None:
+    """Take runs on until many have ended; these are written to the result, and computed on until then."""
+    neighbour_sum, left = sum_in_each(runs.batch.graphs, len(runs.x)), len(runs.row)
+    while left >= _SHARE_RUNNING * len(runs.row):
         runs.seen.see(runs.t, runs.x, runs.branch, settings.bounds)
         done = runs.done(settings)
-        ended = done.any()
-        if ended:
+        if done.any():
             _write(runs, done, result, starts)
             runs.running &= ~done
+            left = runs.running.sum()
         runs.step(neighbour_sum)
-        # Those that have ended are computed on until there are many of them: then the next ones take their places, or,
-        # when nobody waits, the others are copied together.
-        if ended and runs.running.sum() < _SHARE_RUNNING * len(runs.running):
-            if waiting.size:
-                places = np.flatnonzero(~runs.running)[: len(waiting)]
-                new, waiting = begin(waiting[: len(places)]), waiting[len(places) :]
-                runs = put_in(runs, places, new, len(runs.row))
-            else:
-                runs = some_of(runs, runs.running)
-            if not runs.row.size:
-                return
-            neighbour_sum = sum_in_each(runs.batch.graphs, len(runs.x))
 
 
 def _run_on_device(
@@ -458,7 +429,7 @@ def _run_on_device(
     settings: BatchSettings,
     normals: EdgeNormals,
     result: EnsembleResult,
-    starts: _Starts,
+    starts: SearchStart,
     kind: str,
 ) -> None:
     """All runs at once through JAX, to their rows of the result."""
@@ -466,7 +437,7 @@ def _run_on_device(
 
     device = gpu.find_device(kind)
     for group in groups:
-        part = source.some(group.runs, group)
+        part = source.some(group.runs, group.nodes)
         draw = isinstance(part, Stack) or not gpu.can_draw(part.graph)
         batch = make_batch(part, settings, group.runs, normals, draw)
         end, stopped = gpu.run(batch, device, settings.last, settings.stop)
@@ -520,16 +491,16 @@ def _holds(x: Array, batch: Batch) -> Bools:
     return np.asarray(close)
 
 
-def _write(runs: _RunningBatch, done: Bools, result: EnsembleResult, starts: _Starts) -> None:
+def _write(runs: _RunningBatch, done: Bools, result: EnsembleResult, starts: SearchStart) -> None:
     """Runs that have ended, to their rows of the result, in the units of the data."""
     k, batch, nearing = np.flatnonzero(done), runs.batch, runs.nearing
-    to, t, unit, x, seen = runs.row[k], runs.t[k], batch.unit[k], runs.x[:, k], some_of(runs.seen, done)
+    to, t, unit, x, seen = runs.row[k], runs.t[k], batch.unit[k], runs.x[:, k], some_of(runs.seen, k)
     present = None if batch.present is None else batch.present[:, k]
     lowest, highest = _ends(x, present)
     if nearing is None:
-        result.certified[to] = _holds(x, some_of(batch, done))
+        result.certified[to] = _holds(x, some_of(batch, k))
     else:  # what a search ends, its totals prove
-        starts.known[to], starts.scale[to] = nearing.ends[k] == t, batch.scale[k]
+        starts.scale[to] = np.where(nearing.ends[k] == t, batch.scale[k], np.nan)
         starts.low[to], starts.high[to] = nearing.low[k] * unit, nearing.high[k] * unit
     result.value[to], result.spread[to] = (lowest / 2 + highest / 2) * unit, (highest - lowest) * unit
     result.iterations[to] = result.rounds[to] = t + 1
@@ -555,7 +526,3 @@ def _blank(runs: int, nodes: int, fill: Callable[[Any, tuple[int, int]], Any]) -
         upper=fill(np.inf, shape),
         x=fill(np.nan, shape),
     )
-
-
-def _fill(number: float, shape: tuple[int, int]) -> Any:
-    return np.full(shape, number)

@@ -1,23 +1,23 @@
-"""Runs of an ensemble that a search ends: their keys, brackets and ranks, as `searching.search_prepared` takes them.
+"""Runs of an ensemble that a search ends: their keys, brackets and ranks, as `searching.search_many` takes them.
 
 Rules:
 - Everything is in the units of the data: values, bounds, and the x at which a search begins.
 - A run is what `SearchState` makes of its values, probe by probe. What it has no arithmetic for (public
   quantiles, the midpoint of two values) is left to `SearchState` itself, a run after the other.
-- Values are sorted when their runs begin, some at a time, so that they stay in the cache; what sorting says is the
-  answer is read off then. Where one problem has all runs, nothing is done run by run, and no value is copied before.
+- So many runs are searched at a time as have arrays that stay in the cache. What sorting says is the answer is read off
+  their sorted values. Where one problem has all runs, nothing is done run by run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from midst.engines.batches import Apart, Together
-from midst.engines.searching import search_prepared, search_values, signed_keys, unsigned
+from midst.engines.searching import search_many, search_values, signed_keys, unsigned
 from midst.methods import (
     Search,
     answers_of,
@@ -31,17 +31,11 @@ from midst.problems import Problem
 from midst.protocol.keys import Keys, Words, first_bracket
 from midst.types import Array, Ints
 
-_NUMBERS = 1_000_000  # sorted at a time
+_NUMBERS = 1_000_000  # in an array of keys at a time: calls cost little beside the work
 
 
 class SearchStart(NamedTuple):
-    """Where searches begin that follow the iteration; one entry a run.
-
-    Attributes:
-        low: the smallest x.
-        high: the largest.
-        scale: the public scale.
-    """
+    """Where searches begin that follow the iteration: the smallest and the largest x, and the public scale of a run."""
 
     low: Array
     high: Array
@@ -49,13 +43,7 @@ class SearchStart(NamedTuple):
 
 
 class FoundValues(NamedTuple):
-    """What came out; one entry a run.
-
-    Attributes:
-        value: the answer.
-        probes: questions asked.
-        error: distance from what sorting gives.
-    """
+    """The answers, how many questions were asked, and the distance from what sorting gives; one entry a run."""
 
     value: Array
     probes: Ints
@@ -63,14 +51,7 @@ class FoundValues(NamedTuple):
 
 
 def search_some(source: Together | Apart, which: Ints, method: Search, start: SearchStart | None = None) -> FoundValues:
-    """Searches of some of the runs.
-
-    Args:
-        source: all of them.
-        which: of these runs.
-        method: arity and spacing.
-        start: where they begin, an entry for each of `which`; None to place the first thresholds as all others.
-    """
+    """Searches of some of the runs; `start` has an entry for each of `which`, or the first probe is as all others."""
     found = FoundValues(np.zeros(len(which)), np.zeros(len(which), np.int64), np.zeros(len(which)))
     for places, columns in _columns_of(source, which):
         part = None if start is None else SearchStart(*(array[places] for array in start))
@@ -99,16 +80,14 @@ class _Columns(NamedTuple):
 
     Attributes:
         kind: of the keys.
-        shape: values a run, and runs.
-        take: the values of runs from one to another, (n, some); not a number where a run has fewer than n.
+        values: (n, runs); not a number where a run has fewer than n.
         whole_weights: weights, in units: (n, 1) or (n, runs); None where each is one.
         rank: the wanted one, (runs,).
         bounds: lower and upper, (runs,) each; None where there are none.
     """
 
     kind: Keys
-    shape: tuple[int, int]
-    take: Callable[[int, int], Array]
+    values: Array
     whole_weights: Ints | None
     rank: Ints
     bounds: tuple[Array, Array] | None
@@ -117,18 +96,21 @@ class _Columns(NamedTuple):
 def _columns_of(source: Together | Apart, which: Ints) -> Iterator[tuple[Ints, _Columns | None]]:
     """Runs of one kind: where they stand in `which`, and their values; None where several ranks are wanted."""
     if isinstance(source, Together):
-        places = np.arange(len(which))
-        yield places, _together(source.problem, which) if source.problem.has_one_value else None
+        for places in _blocks(np.arange(len(which)), len(source.problem.values)):
+            yield places, _together(source.problem, which[places]) if source.problem.has_one_value else None
         return
     alike: dict[tuple[Keys, bool, bool], list[int]] = {}
     for place, k in enumerate(which.tolist()):
         problem = source.problems[k]
         alike.setdefault((problem.keys, problem.bounds is None, problem.has_one_value), []).append(place)
     for (_, _, one_value), each in alike.items():
-        step = max(1, _NUMBERS // max(len(source.problems[which[place]].values) for place in each))
-        for start in range(0, len(each), step):
-            places = np.array(each[start : start + step])
+        for places in _blocks(np.array(each), max(len(source.problems[which[place]].values) for place in each)):
             yield places, _apart([source.problems[k] for k in which[places].tolist()]) if one_value else None
+
+
+def _blocks(places: Ints, n: int) -> Iterator[Ints]:
+    step = max(1, _NUMBERS // n)
+    return (places[start : start + step] for start in range(0, len(places), step))
 
 
 def _rank(problem: Problem) -> int:
@@ -139,67 +121,46 @@ def _rank(problem: Problem) -> int:
 
 def _together(problem: Problem, which: Ints) -> _Columns:
     known = None if problem.bounds is None else (problem.bounds[0][which], problem.bounds[1][which])
-    shape = len(problem.values), len(which)
     weights = None if (problem.whole_weights == 1).all() else problem.whole_weights[:, None]
-    first = int(which[0]) if len(which) else 0
-    if len(which) and which[-1] - first == len(which) - 1:  # one after the other, as they are given
-        values = problem.values[:, first : first + len(which)]
-        return _Columns(problem.keys, shape, _slices(values), weights, np.full(len(which), _rank(problem)), known)
-
-    def take(start: int, stop: int) -> Array:
-        return np.asarray(problem.values[:, which[start:stop]])
-
-    return _Columns(problem.keys, shape, take, weights, np.full(len(which), _rank(problem)), known)
-
-
-def _slices(values: Array) -> Callable[[int, int], Array]:
-    return lambda start, stop: values[:, start:stop]
+    every = len(which) == problem.values.shape[1]
+    values = problem.values if every else problem.values.take(which, axis=1)  # an index would turn the axes
+    return _Columns(problem.keys, values, weights, np.full(len(which), _rank(problem)), known)
 
 
 def _apart(problems: Sequence[Problem]) -> _Columns:
     most, runs = max(len(problem.values) for problem in problems), len(problems)
     values, whole_weights = np.full((most, runs), np.nan), np.zeros((most, runs), np.int64)
     for k, problem in enumerate(problems):
-        values[: len(problem.values), k], whole_weights[: len(problem.values), k] = (
-            problem.values,
-            problem.value_weights,
-        )
+        n = len(problem.values)
+        values[:n, k], whole_weights[:n, k] = problem.values, problem.value_weights
     bounds = np.array([problem.bounds for problem in problems if problem.bounds is not None])
     known = (bounds[:, 0], bounds[:, 1]) if bounds.size else None
     weights = None if ((whole_weights == 1) | np.isnan(values)).all() else whole_weights
-    return _Columns(problems[0].keys, (most, runs), _slices(values), weights, np.array([*map(_rank, problems)]), known)
+    return _Columns(problems[0].keys, values, weights, np.array([*map(_rank, problems)]), known)
 
 
 def _at_once(columns: _Columns, method: Search, start: SearchStart | None) -> FoundValues:
-    kind, rank = columns.kind, columns.rank
-    right = np.zeros(columns.shape[1], np.uint64)
-
-    def prepare(first: int, stop: int) -> tuple[Ints, Ints | None]:
-        values, weights = columns.take(first, stop), None
-        if columns.whole_weights is None:
-            ranked, place = np.sort(values, axis=0), rank[first:stop] - 1
-        else:
-            order = np.argsort(values, axis=0, kind="stable")
-            each = columns.whole_weights[:, first:stop] if columns.whole_weights.shape[1] > 1 else columns.whole_weights
-            ranked = np.take_along_axis(values, order, axis=0)
-            weights = np.take_along_axis(np.broadcast_to(each, order.shape), order, axis=0)
-            place = np.argmax(np.cumsum(weights, axis=0) >= rank[first:stop], axis=0)
-        keys = signed_keys(kind, ranked)
-        right[first:stop] = unsigned(keys[place, np.arange(stop - first)])
-        return keys, weights
-
-    found = search_prepared(
+    kind, values, weights, rank, _ = columns
+    if weights is None:
+        ranked, place = np.sort(values, axis=0), rank - 1
+    else:
+        order = np.argsort(values, axis=0, kind="stable")
+        ranked = np.take_along_axis(values, order, axis=0)
+        weights = np.take_along_axis(np.broadcast_to(weights, order.shape), order, axis=0)
+        place = np.argmax(np.cumsum(weights, axis=0) >= rank, axis=0)
+    keys = signed_keys(kind, ranked)
+    found = search_many(
         kind,
-        prepare,
-        columns.shape,
+        keys,
+        weights,
         *_brackets(columns),
         rank,
         arity=method.arity,
         spacing=method.way,
         opening=None if start is None else openings(kind, *start),
     )
-    value = kind.values(found.keys)
-    return FoundValues(value, found.probes, np.abs(value - kind.values(right)))
+    value, right = (kind.values(each) for each in (found.keys, unsigned(keys[place, np.arange(len(rank))])))
+    return FoundValues(value, found.probes, np.abs(value - right))
 
 
 def _brackets(columns: _Columns) -> tuple[Words, Words]:

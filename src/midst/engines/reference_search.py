@@ -27,12 +27,7 @@ class KeyNotary:
     """Signs with an Ed25519 key. Its certificate is the public key, and everybody knows everybody's."""
 
     def __init__(self, key: Ed25519PrivateKey, certificates: Sequence[bytes]) -> None:
-        """A notary of one participant.
-
-        Args:
-            key: its own.
-            certificates: everybody's public key.
-        """
+        """A notary of one participant, which knows everybody's public key."""
         self._key, self._certificates = key, certificates
         self.certificate = key.public_key().public_bytes_raw()
 
@@ -88,14 +83,7 @@ def _tell(overhear: Overhear, news: list[list[Statement]], neighbours: list[list
 def make_participants(
     problem: Problem, rules: AnyRules, verify: bool = False, draw: DrawBytes = token_bytes
 ) -> list[Participant]:
-    """The participants of a problem, each with its own values, keys and secrets.
-
-    Args:
-        problem: whose values.
-        rules: of the search.
-        verify: whether they prove their votes.
-        draw: where secrets come from; noise derives from them.
-    """
+    """The participants of a problem, each with its own values, keys and secrets; noise derives from the secrets."""
     count = problem.graph.n
     signing = [Ed25519PrivateKey.from_private_bytes(draw(SECRET_BYTES)) for _ in range(count)]
     certificates = [key.public_key().public_bytes_raw() for key in signing]

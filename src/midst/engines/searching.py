@@ -3,29 +3,26 @@
 Rules:
 - `search_values` drives `SearchState` itself. Where all values weigh the same, one participant that has them all gives
   the totals. `search_with_noise` drives `NoisySearchState`, and draws everybody's noise at once: shares add up.
-- `search_prepared` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a
+- `search_many` has its own arithmetic, over runs instead of numbers. Bracket by bracket it is the plain one of a
   single rank: the same float64 operations in the same order, and whole numbers that are never rounded.
-- Arrays are (n, runs). As many runs are under way as have arrays that stay in the cache. One that is done is written to
-  the result; when enough of them are, the others are copied together and the next ones join.
-- In `search_prepared` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is
+- Arrays are (n, runs). Runs that are done are written to the result, and the others copied together.
+- In `search_many` a key is a signed number, 2^63 less: the processor compares those faster, and a float's key is
   then its own bits, those below the sign inverted where it is negative.
-- Where weights differ no sum is asked for, and a bracket is narrowed down to one key. Once one value is all that it
-  holds, the others are left out; once thresholds are placed by key and nothing else, probes are only counted.
+- Where weights differ no sum is asked for, and a bracket is narrowed down to one key.
 - A threshold that is left out is one at a: nothing lies between a and it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
 from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from midst.engines.batches import beside, some_of
+from midst.engines.batches import some_of
 from midst.problems import Problem
 from midst.protocol.keys import MODULUS, SIGN, Floats, Keys, Words
 from midst.protocol.masks import split
@@ -48,11 +45,8 @@ from midst.protocol.search import (
 )
 from midst.types import Array, Bools, Ints
 
-_FEW = 127  # rows: compared one by one, and counted in a byte; with more, binary search
-_NUMBERS = 240_000  # in an array of keys at a time: two megabytes, and calls cost little beside the work
-_LEAST_AT_ONCE = 1_000  # runs: with fewer, most of the time goes to calls
 _SHARE_RUNNING = 0.8  # with no more than this, those that are done are left out
-_LOW_BITS = np.int64(SIGN - 1)
+_FEW = 127  # rows: compared one by one, and counted in a byte; with more, binary search
 _WHOLE = 2.0**53  # up to here every whole number is a float
 _SMALL = 1e-15  # from here on powers of ten of any use are floats
 _TENS = 22  # powers of ten up to here are floats
@@ -171,24 +165,16 @@ def _answers_by_weight(rules: Rules, columns: NDArray[np.uint64], weights: NDArr
 
 
 class FoundKeys(NamedTuple):
-    """What came out of every run.
-
-    Attributes:
-        keys: the answers'.
-        probes: how many steps the participants would have taken, the finishing sum included.
-    """
+    """The key of every run's answer, and how many steps its participants would have taken, with the finishing sum."""
 
     keys: Words
     probes: Ints
 
 
-Prepare = Callable[[int, int], tuple[Ints, Ints | None]]  # of runs from one to another: keys in order, and weights
-
-
-def search_prepared(
+def search_many(
     kind: Keys,
-    prepare: Prepare,
-    shape: tuple[int, ...],
+    keys: Ints,
+    weights: Ints | None,
     a: ArrayLike,
     b: ArrayLike,
     ranks: ArrayLike,
@@ -197,14 +183,13 @@ def search_prepared(
     spacing: Spacing = "rank",
     opening: Words | None = None,
 ) -> FoundKeys:
-    """Searches of one rank each, many at once, of values that are made ready some runs at a time.
+    """Searches of one rank each, many at once.
 
     Args:
         kind: what the keys are keys of.
-        prepare: signed keys (`signed_keys`) and weights of some runs, in order along the first axis. Where a run has
-            fewer values than others, the rest is above b, and has no weight where there are weights. The weights are
-            in units; None where each is one.
-        shape: values a run, and runs.
+        keys: signed ones (`signed_keys`), (n, runs), in order along the first axis. Where a run has fewer values than
+            others, the rest is above b.
+        weights: of the keys, in units, and 0 where a run has no value; None where each is one.
         a: the first brackets' lower ends, as keys: one a run, or one for all.
         b: likewise the upper ends.
         ranks: the wanted ones, from 1 on, in units of weight; one a run, or one for all.
@@ -212,37 +197,25 @@ def search_prepared(
         spacing: the first way of placing them.
         opening: thresholds of the first probe, as keys, (runs, k).
     """
-    n, runs = shape
-    result = FoundKeys(np.zeros(runs, np.uint64), np.zeros(runs, np.int64))
-    ends = [np.broadcast_to(_signed(np.asarray(end, np.uint64)), runs) for end in (a, b)]
-    wanted = np.broadcast_to(np.asarray(ranks, np.int64), runs)
-    ways = _Ways(kind, arity, spacing)
-
-    def begin(start: int, stop: int) -> _RunningSearches:
-        which = slice(start, stop)
-        keys, weights = prepare(start, stop)
-        started = _RunningSearches.begin(
-            row=np.arange(start, stop),
-            keys=keys,
-            weights=weights,
-            a=ends[0][which],
-            b=ends[1][which],
-            rank=wanted[which],
-        )
-        return started if opening is None else _open(started, opening, ways, result)
-
-    at_once = max(_LEAST_AT_ONCE, _NUMBERS // max(1, n))
+    count, ways = keys.shape[1], _Ways(kind, arity, spacing)
+    found = FoundKeys(np.zeros(count, np.uint64), np.zeros(count, np.int64))
+    low, high = (np.broadcast_to(_signed(np.asarray(end, np.uint64)), count) for end in (a, b))
+    runs = _RunningSearches.begin(keys, weights, low, high, np.broadcast_to(np.asarray(ranks, np.int64), count))
     with np.errstate(over="ignore", invalid="ignore"):  # shares of a bracket as wide as all floats
-        _drive(begin, runs, at_once, ways, result)
-    return result
-
-
-def _open(runs: _RunningSearches, opening: Words, ways: _Ways, result: FoundKeys) -> _RunningSearches:
-    """The first probe of runs whose thresholds are given; those that need none are left out."""
-    _write(runs, result)
-    runs = some_of(runs, runs.running)
-    runs.fold(runs.inner(_signed(opening[runs.row].T)), ways, opened=True)
-    return runs
+        while True:
+            k = np.flatnonzero(runs.done())
+            if k.size:
+                found.keys[runs.row[k]] = unsigned(runs.answers(k))
+                found.probes[runs.row[k]] = runs.steps[k] + (runs.b[k] - runs.a[k] != 1)
+                runs.running[k] = False
+            left = np.flatnonzero(runs.running)
+            if not left.size:
+                return found
+            if left.size <= _SHARE_RUNNING * len(runs.row):
+                runs = some_of(runs, left)
+            placed = ways.place(runs) if opening is None else _signed(opening[runs.row].T)
+            runs.fold(runs.inner(placed), ways, opened=opening is not None)
+            opening = None
 
 
 @dataclass(eq=False, repr=False)
@@ -277,8 +250,8 @@ class _RunningSearches:
     tie_probes: NDArray[np.int8]
 
     @classmethod
-    def begin(cls, row: Ints, keys: Ints, weights: Ints | None, a: Ints, b: Ints, rank: Ints) -> _RunningSearches:
-        count, zeros = len(row), np.zeros(len(row), np.int64)
+    def begin(cls, keys: Ints, weights: Ints | None, a: Ints, b: Ints, rank: Ints) -> _RunningSearches:
+        row, zeros = np.arange(len(rank)), np.zeros(len(rank), np.int64)
         if weights is None:
             up_to, inside = None, _count(keys, b)
             unit, rank = np.ones_like(inside), rank.astype(inside.dtype)
@@ -287,7 +260,7 @@ class _RunningSearches:
             most = weights.max(axis=0)
             same = ((weights == 0) | (weights == most)).all(axis=0)
             unit, inside = np.where(same, most, 0), up_to[-1]
-        flags, small = np.zeros(count, np.bool_), np.zeros(count, np.int8)
+        flags, small = np.zeros(len(rank), np.bool_), np.zeros(len(rank), np.int8)
         return cls(
             row, keys, up_to, unit, ~flags, zeros, a, b, np.zeros_like(inside), inside, rank, small, flags, small
         )
@@ -297,35 +270,12 @@ class _RunningSearches:
         one_key = self.b - self.a == 1  # where the difference wraps, it is not 1 either
         return np.asarray(self.running & ((self.inside == self.unit) | one_key))
 
-    def first_inside(self, k: Ints) -> Ints:
-        """Of runs k, the place of the first value inside; of values with weights, of the first that has any."""
-        if self.up_to is None:
-            return self.below[k].astype(np.int64)
-        return np.asarray((self.up_to[1:, k] <= self.below[k]).sum(axis=0))
-
     def answers(self, k: Ints) -> Ints:
-        """The keys of runs k, which are known."""
-        place = np.minimum(self.first_inside(k), len(self.keys) - 1)  # of one key, it may be the last edge
+        """The keys of runs k, which are known: of one key b, or of the first value inside that has any weight."""
+        below = self.below[k]
+        first = below.astype(np.int64) if self.up_to is None else (self.up_to[1:, k] <= below).sum(axis=0)
+        place = np.minimum(first, len(self.keys) - 1)  # of one key, it may be the last edge
         return np.where(self.b[k] - self.a[k] == 1, self.b[k], self.keys[place, k])
-
-    def alone(self) -> Ints:
-        """Those whose bracket holds one value, of which no sum is asked."""
-        if self.up_to is None or len(self.keys) == 1:
-            return np.empty(0, np.int64)
-        k = np.flatnonzero(self.running & (self.unit == 0))
-        place = np.minimum(self.first_inside(k), len(self.keys) - 1)
-        return np.asarray(k[self.up_to[place + 1, k] == self.below[k] + self.inside[k]])
-
-    def without_others(self, k: Ints) -> _RunningSearches:
-        """Runs k, which are `alone`, with that one value."""
-        which = np.zeros(len(self.row), np.bool_)
-        which[k] = True
-        some: _RunningSearches = some_of(replace(self, keys=self.row, up_to=None), which)
-        some.keys, some.up_to = (
-            self.keys[self.first_inside(k), k][None],
-            np.stack([some.below, some.below + some.inside]),
-        )
-        return some
 
     def inner(self, placed: Ints) -> Ints:
         """Thresholds with those left out that are not inside the bracket; where none is, its middle."""
@@ -409,89 +359,15 @@ class _Ways:
     def _split(self, a: Ints, b: Ints, f: Array) -> Ints:
         """`Keys.split`; what is no number is above or below all brackets."""
         if isinstance(self.kind, Floats):
-            value = _floats(a + 1) * (1.0 - f)
-            value += _floats(b) * f
-            return _of_floats(value)
+            value = self.kind.values(unsigned(a + 1)) * (1.0 - f)
+            value += self.kind.values(unsigned(b)) * f
+            return _signed(self.kind.keys(value))
         return np.floor((a + 1).astype(np.float64) * (1.0 - f) + b.astype(np.float64) * f).astype(np.int64)
 
     def _round(self, a: Ints, b: Ints) -> Ints:
         """The keys of the roundest numbers in brackets."""
         low, high = (self.kind.values(unsigned(ends)) for ends in (a + 1, b))
         return _signed(self.kind.keys(roundest_of(low, high)))
-
-
-def _drive(
-    begin: Callable[[int, int], _RunningSearches], runs: int, at_once: int, ways: _Ways, result: FoundKeys
-) -> None:
-    """Runs one after the other, so many at once, to their rows of the result."""
-    under_way, begun = begin(0, min(at_once, runs)), min(at_once, runs)
-    alone: list[_RunningSearches] = []  # put aside, until they are enough
-    while True:
-        _write(under_way, result)
-        alone += _take_alone(under_way)
-        last = begun == runs and not under_way.running.any()
-        if alone and (last or sum(len(each.row) for each in alone) >= at_once):
-            _narrow_down(reduce(beside, alone), ways, result)
-            alone = []
-        if under_way.running.sum() <= _SHARE_RUNNING * len(under_way.running):
-            under_way = some_of(under_way, under_way.running)
-            room = min(at_once - len(under_way.row), runs - begun)
-            if room:
-                under_way, begun = beside(under_way, begin(begun, begun + room)), begun + room
-                continue  # some may be known from the start
-            if not under_way.row.size:
-                return
-        under_way.fold(under_way.inner(ways.place(under_way)), ways)
-
-
-def _write(runs: _RunningSearches, result: FoundKeys) -> None:
-    """Those that have become known, to their rows of the result."""
-    done = runs.done()
-    k = np.flatnonzero(done)
-    if k.size:
-        result.keys[runs.row[k]] = unsigned(runs.answers(k))
-        result.probes[runs.row[k]] = runs.steps[k] + (runs.b[k] - runs.a[k] != 1)
-        runs.running = runs.running & ~done
-
-
-def _take_alone(runs: _RunningSearches) -> list[_RunningSearches]:
-    """Those whose bracket holds one value, of which no sum is asked, without the others; they run no longer here."""
-    k = runs.alone()
-    if not k.size:
-        return []
-    taken = runs.without_others(k)
-    runs.running = runs.running.copy()
-    runs.running[k] = False
-    return [taken]
-
-
-def _narrow_down(runs: _RunningSearches, ways: _Ways, result: FoundKeys) -> None:
-    """Searches of one value each to their end, by probes that leave as much inside as before: none of them halves."""
-    while True:
-        _write(runs, result)
-        if not (runs.running & ((runs.tie_probes < TIE_PROBES) | (runs.way < ways.last))).any():
-            break
-        runs.fold(runs.inner(ways.place(runs)), ways)
-    left: _RunningSearches = some_of(runs, runs.running)
-    result.keys[left.row] = unsigned(left.keys[0])
-    result.probes[left.row] = left.steps + _count_probes_by_key(left.a, left.b, left.keys[0], ways.arity)
-
-
-def _count_probes_by_key(a: Ints, b: Ints, key: Ints, count: int) -> Ints:
-    """After how many probes by key all that is left of brackets is a key of each."""
-    # All ends are told from a: then none is negative, and a bracket of all keys is no special case.
-    width, place = (b - a).view(np.uint64), (key - a).view(np.uint64)
-    probes, which = np.zeros(len(a), np.int64), np.arange(len(a))
-    while (some := width > 1).any():
-        if some.sum() <= _SHARE_RUNNING * len(some):
-            which, width, place, some = which[some], width[some], place[some], some[some]
-        probes[which] += some
-        low, high = np.zeros_like(width), width
-        for edge in _shares_of(width, count):
-            below = edge < place
-            low, high = np.where(below, edge, low), np.where(below, high, np.minimum(edge, high))
-        width, place = high - low, place - low
-    return probes
 
 
 def _count(keys: Ints, edge: Ints) -> Any:
@@ -524,20 +400,11 @@ def _shares_of(width: Words, count: int) -> Iterator[Words]:
 
 
 def signed_keys(kind: Keys, values: Array) -> Ints:
-    """The keys of numbers as `search_prepared` takes them; of what is no number, the largest."""
+    """The keys of numbers as `search_many` takes them; of what is no number, the largest."""
     absent = np.isnan(values)
-    keys = _of_floats(values) if isinstance(kind, Floats) else _signed(kind.keys(np.where(absent, 0.0, values)))
+    keys = _signed(kind.keys(np.where(absent, 0.0, values) if absent.any() else values))
     keys[absent] = np.iinfo(np.int64).max
     return keys
-
-
-def _of_floats(values: Array) -> Ints:
-    """The signed keys of floats."""
-    bits = (values + 0.0).view(np.int64)
-    below = bits >> 63
-    below &= _LOW_BITS
-    bits ^= below
-    return bits
 
 
 def _signed(keys: Words) -> Ints:
@@ -547,11 +414,6 @@ def _signed(keys: Words) -> Ints:
 def unsigned(keys: Ints) -> Words:
     """Signed keys as keys."""
     return keys.view(np.uint64) ^ np.uint64(SIGN)
-
-
-def _floats(keys: Ints) -> Array:
-    """The floats that have these keys."""
-    return (keys ^ ((keys >> 63) & _LOW_BITS)).view(np.float64)
 
 
 # The roundest number, of many brackets

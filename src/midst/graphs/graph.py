@@ -403,13 +403,7 @@ def whole(what: str, value: int, low: int, high: int | None = None) -> int:
 
 
 def refuse_absurd(what: str, nodes: float, edges: float, share: float = 1.0) -> None:
-    """Refuses what would not fit into this machine's memory, before any of it is made.
-
-    Args:
-        what: it is.
-        nodes: how many.
-        edges: how many undirected ones are to be listed.
-        share: of the memory that it may take.
+    """Refuses what would not fit into a share of this machine's memory, with its undirected edges listed.
 
     Raises:
         InputError: with the estimate.

@@ -66,7 +66,10 @@ class Floats:
 
     def values(self, keys: Words) -> Array:
         """And back."""
-        return np.where(keys >= SIGN, keys & np.uint64(SIGN - 1), ~keys).view(np.float64)
+        flips = np.asarray(~(keys.view(np.int64) >> 63))  # those of `keys`
+        flips |= _SIGN_BIT
+        flips ^= keys.view(np.int64)
+        return flips.view(np.float64)
 
     def split(self, a: int, b: int, f: float) -> int | None:
         """The key at a share f of the way through the bracket (a, b], by value; None where that is no number."""
