@@ -399,8 +399,10 @@ def join(graphs: Sequence[Graph], nodes: int) -> tuple[Array | None, tuple[Ints,
     return dense, (source * runs + run, target * runs + run)
 
 
-def some_of(part: Any, k: Ints) -> Any:
+def some_of(part: Any, k: Ints | slice) -> Any:
     """Runs k, at least one: of an array the last axis, of a tuple one a run, of a record those of its parts."""
+    if isinstance(k, slice):  # all of them: nothing is copied
+        return part
     match part:
         case np.ndarray():
             return part if part.shape[-1] == 1 else part.take(k, axis=-1)

@@ -417,7 +417,7 @@ def _step_together(runs: _RunningBatch, settings: BatchSettings, result: Ensembl
         runs.seen.see(runs.t, runs.x, runs.branch, settings.bounds)
         done = runs.done(settings)
         if done.any():
-            _write(runs, done, result, starts)
+            _write(runs, np.flatnonzero(done), result, starts)
             runs.running &= ~done
             left = runs.running.sum()
         runs.step(neighbour_sum)
@@ -449,7 +449,7 @@ def _run_on_device(
             nearing = _Nearing(last, np.where(stopped, last, NEVER), low, high)
         batch = replace(batch, start=None)
         runs = _RunningBatch(group.runs, last, stopped, batch, S, R, x, seen.side, seen, nearing)
-        _write(runs, np.ones(len(last), np.bool_), result, starts)
+        _write(runs, slice(None), result, starts)
 
 
 def sum_in_each(graphs: Graph | Sequence[Graph], nodes: int) -> Callable[[Array], Array]:
@@ -491,9 +491,9 @@ def _holds(x: Array, batch: Batch) -> Bools:
     return np.asarray(close)
 
 
-def _write(runs: _RunningBatch, done: Bools, result: EnsembleResult, starts: SearchStart) -> None:
-    """Runs that have ended, to their rows of the result, in the units of the data."""
-    k, batch, nearing = np.flatnonzero(done), runs.batch, runs.nearing
+def _write(runs: _RunningBatch, k: Ints | slice, result: EnsembleResult, starts: SearchStart) -> None:
+    """Runs k, which have ended, to their rows of the result, in the units of the data."""
+    batch, nearing = runs.batch, runs.nearing
     to, t, unit, x, seen = runs.row[k], runs.t[k], batch.unit[k], runs.x[:, k], some_of(runs.seen, k)
     present = None if batch.present is None else batch.present[:, k]
     lowest, highest = _ends(x, present)
