@@ -2,7 +2,8 @@
 
 Rules:
 - A command's lines run in order, in a folder that has the examples and the files of the register. A line that needs a
-  shell has one; every other runs in this process. All lines but the last must end with exit code 0.
+  shell has one, as has `midst up`, which must not fork a process that has other tests' threads; every other runs in
+  this process. All lines but the last must end with exit code 0.
 - `exit` is the exit code of the last line. `answer` is part of the JSON that it prints: nothing in it may differ, and
   the line may print more. `prints` is part of its text, and `writes` names files that must exist afterwards.
 - The register has every command with every option, and every public name. `[elsewhere]` names the options that another
@@ -62,7 +63,7 @@ def free_ports(count: int) -> dict[str, int]:
 
 def run_line(line: str) -> tuple[int, str, str]:
     """Run a line; give its exit code, what it prints, and what it prints with its errors."""
-    if line.startswith("midst ") and not set("|&<>;$") & set(line):
+    if line.startswith("midst ") and not (line.startswith("midst up") or set("|&<>;$") & set(line)):
         done = CliRunner().invoke(main, shlex.split(line)[1:])
         return done.exit_code, done.stdout, done.output
     shell = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=PATIENCE)

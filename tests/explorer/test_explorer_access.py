@@ -151,7 +151,7 @@ def test_nothing_moves_for_who_wants_no_motion(visit: Visit, address: str) -> No
     )
     expect(page.locator("#status")).to_have_text("Done.")
     wait(page)
-    expect(page.locator("output")).to_have_text(f"t = {last} of {last:,}")
+    expect(page.locator("output")).to_have_text(f"t = {last:,} of {last:,}")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     before = page.locator(".of-network").screenshot()
     page.wait_for_timeout(150)
