@@ -74,7 +74,7 @@ CALLS = {
     "search over 10^7": Call(
         "midst.solve(midst.Problem(midst.graphs.ring(10_000_000), values, bounds=(-9, 9)))",
         BEGIN + "; values = rng.normal(size=10_000_000)",
-        warm=0,
+        5,
     ),
     "coordinate_median, 11 × 10^6": Call(
         "coordinate_median(updates)",
