@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -22,12 +23,12 @@ def as_html(rows: Rows) -> str:
     return f"<table>{cells}</table>"
 
 
-class Report:
+class Report(ABC):
     """What people read as lines, and as a table where a notebook shows it."""
 
+    @abstractmethod
     def rows(self) -> list[tuple[str, str]]:
         """The report as lines for people: (what, how much)."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return as_text(self.rows())

@@ -39,7 +39,7 @@ class PublicGrid:
         return np.asarray(-np.log2(self.mass[places]))
 
     def bits_between(self, low: Array, high: Array) -> tuple[Array, Bools]:
-        """What is learnt of values that lie above `low` and below `high`, and whether that leaves but one point."""
+        """Return the bits learnt of values between `low` and `high`, and whether that leaves one point only."""
         first = np.searchsorted(self.points, low, side="right")
         last = np.searchsorted(self.points, high, side="left")  # one past it
         below = np.concatenate([[0.0], np.cumsum(self.mass)])

@@ -116,7 +116,7 @@ def session_of(charter: Charter) -> KnownSession:
 
 
 def planned_entry(charter: Charter, values: int) -> Entry:
-    """What is known beforehand of a session to which somebody brings so many values.
+    """Return what is known of a session before it starts, for a participant with so many values.
 
     With noise that is what it costs and tells at most; else nothing.
     """

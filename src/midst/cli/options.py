@@ -42,7 +42,7 @@ CSV_OPTION = click.option(
     "--csv",
     "dialect",
     metavar="FORMAT",
-    help="""How a CSV or a text is written: semicolon, which separates, with decimal commas; or such words as
+    help="""Format of a CSV or a text: semicolon, which separates, with decimal commas; or such words as
 "sep=tab decimal=, thousands=.". Default: commas separate, and points are the decimals.""",
 )
 _SWITCHES = {"true": True, "false": False}

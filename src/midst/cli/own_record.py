@@ -82,7 +82,7 @@ class OwnRecord:
 
 
 def trace_of(charter: Charter, search: SearchState | None, sizes: list[int]) -> Trace:
-    """What a search, if there was one, has made public so far, as the audit reads it.
+    """Collect what a search, if there was one, has made public so far, as the audit reads it.
 
     `sizes` are how many values each participant has.
     """

@@ -18,6 +18,7 @@ that holds for every ε and δ, and for small h an integral of M' in place of th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,12 +43,12 @@ _MOST_RUNS = 1_000_000
 _UP = 1 + 1e-12  # results are rounded towards more noise and a larger ε by more than the error made on the way
 
 
-class _Noise:
+class _Noise(ABC):
     """What all mechanisms have alike."""
 
+    @abstractmethod
     def std(self, coordinates: int = 1) -> float:
         """Standard deviation of the noise on each coordinate."""
-        raise NotImplementedError
 
     @property
     def noise_std(self) -> float:

@@ -223,7 +223,7 @@ def _find_end(t: Any, x: Any, before: DeviceState, batch: Any, stop: type[Stop])
     least, most = (x if batch.present is None else jnp.where(batch.present, x, end) for end in (jnp.inf, -jnp.inf))
     low, high = least.min(axis=0), most.max(axis=0)
     if stop is Certified:
-        end, found = t, (t % LOOK == 0) & _holds(x, high - low, batch)
+        end, found = t, _holds(x, high - low, batch)
     else:
         room = batch.close + ROUNDING * jnp.maximum(jnp.abs(low), jnp.abs(high))
         end, found = known_at(t, batch.diameter), ((t + 1) % (batch.diameter + 1) == 0) & (high - low <= room)

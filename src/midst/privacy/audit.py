@@ -532,7 +532,7 @@ def _jackknife(left_out: list[float]) -> float:
 
 
 def _mean(figures: Array) -> float:
-    """Of those that are known; NaN if none is."""
+    """Return the mean of the figures that are known; NaN if none is."""
     return float(np.nanmean(figures)) if np.isfinite(figures).any() else math.nan
 
 

@@ -88,7 +88,7 @@ class Goal:
         return next(size for size in (2, 4, 8, 16, 32, 64) if needed <= size)
 
     def sum_bits(self, most: int) -> int:
-        """Of a number that holds any sum over everybody's offsets, of which none is above `most`."""
+        """Return the bits of a number that holds the sum of all offsets, none of which is above `most`."""
         return whole_bytes((most * self.total).bit_length())
 
 
